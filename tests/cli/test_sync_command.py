@@ -72,6 +72,22 @@ def test_without_a_terminal_sources_and_a_summary_are_printed(machine):
     assert (source["imported"], source["already"], source["skipped"]) == (2, 0, 0)
 
 
+def test_skipped_entries_are_named_once_with_their_reasons(machine):
+    turn(machine, 1)
+    with session(machine).open("a", encoding="utf-8") as file:
+        file.write("a secret thought\n")
+    turn(machine, 3)
+    shown = machine("sync", "--no-embed").err
+    assert f"  {session(machine)}, line 3: not valid JSON\n" in shown
+    assert "secret" not in shown
+    turn(machine, 5)
+    assert "line 3" not in machine("sync", "--no-embed").err
+    with session(machine).open("a", encoding="utf-8") as file:
+        file.write("another\n")
+    turn(machine, 7)
+    assert machine("sync", "--no-embed", "--quiet").err == ""
+
+
 def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
     refused = machine.talk("sync", "--no-embed", answers=[("Import new messages", "n\n")])
     assert refused.code == 1

@@ -195,7 +195,7 @@ def new_sources(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
 
 
 def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
-    """Sync repeatedly until Ctrl-C, and report imported messages and new failures."""
+    """Sync repeatedly until Ctrl-C, and report imported and skipped messages and new failures."""
     console.note(f"syncing every {_PAUSE} seconds; Ctrl-C stops it")
     failures: dict[str, list[str]] = {}
     is_locked = False
@@ -213,6 +213,7 @@ def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json:
                 for source in report.sources
                 if source.imports.imported
                 or source.imports.renewed
+                or source.imports.skipped
                 or source.failures != failures.get(source.source.name, [])
             ]
             for source in changed:
@@ -235,6 +236,8 @@ def _print_source(report: SourceReport, prefix: str = "") -> None:
     name, imports = report.source.name, report.imports
     files = f"{report.read:,} of {options.counted(report.files, 'file')} read"
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
+    for line in imports.reason_lines():
+        console.aside(line)
     for failure in report.failures:
         console.warn(failure)
         unseen_errors.log(failure)
