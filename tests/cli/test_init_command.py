@@ -84,6 +84,14 @@ def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(mach
     assert "imported 0, already there 0" in machine("sync", "llm", "--no-embed").err
 
 
+def test_the_named_command_says_why_entries_were_skipped(machine):
+    session = Path(machine.env["HOME"], ".claude/projects/-src/5e55.jsonl")
+    session.write_text(f"torn line\n{session.read_text()}")
+    shown = machine("init", "--yes", "--no-embed").err
+    [command] = re.findall(r"(?m)^note: why some were skipped: (.*claude-code.*)$", shown)
+    assert f"{session}, line 1: not valid JSON" in machine.shell(command).err
+
+
 def test_agents_that_are_connected_are_not_suggested(machine):
     machine("connect", "codex")
     result = machine("init", "--yes", "--no-embed")

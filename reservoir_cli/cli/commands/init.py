@@ -312,8 +312,9 @@ def _import(
             report = _sync(reservoir, entry.source, copies=partition is not None)
             console.aside(f"{entry.history.tool}: {report.line()}")
             if report.skipped:
-                path = shlex.quote(str(entry.history.path))
-                console.note(f"why some were skipped: reservoir ingest --dry-run {path}")
+                words = ["reservoir", "ingest", "--dry-run", "--format", entry.history.form]
+                command = shlex.join([*words, str(entry.history.path)])
+                console.note(f"why some were skipped: {command}")
             results.append(replace(entry, imported=report.imported))
         sources = [entry.source for entry in chosen]
         save_sources(reservoir, sources)
