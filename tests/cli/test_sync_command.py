@@ -174,6 +174,19 @@ def test_a_wrong_source_does_not_keep_the_others_from_being_read(machine):
     assert "error: [sources.foo]" in machine("sync", "foo", "--no-embed", code=2).err
 
 
+@pytest.mark.parametrize("wrong", ["path = 5", 'path = ""', 'path = "/a"\nexlude = ["/b"]'])
+def test_a_wrong_source_stops_no_other_command(machine, wrong):
+    machine("config", "set", f"sources.codex.path={machine.env['HOME']}/.codex/sessions")
+    settings = machine.home / "reservoir.toml"
+    settings.write_text(f"{settings.read_text()}\n[sources.claude-code]\n{wrong}\n")
+    assert "warning: " in machine("sync", "--no-embed", code=2).err
+    assert {row["source"] for row in machine.rows("--all-instances")} == {"codex"}
+    machine("config", "set", "sources.codex.partition=work")
+    assert wrong in settings.read_text()
+    machine("config", "unset", "sources.claude-code")
+    assert machine("sync", "--no-embed").err.startswith("codex: ")
+
+
 def test_an_unknown_source_is_refused(machine):
     result = machine("sync", "chatgpt", code=2)
     assert "there is no source 'chatgpt'" in result.err
