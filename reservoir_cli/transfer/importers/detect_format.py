@@ -189,8 +189,7 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
     known = importers()
     data = file.head()
     if data.startswith(SQLITE) and (form is None or form in DATABASES):
-        # The importer for llm rejects an unknown database with an error.
-        return known[form or _database_format(file) or "llm"]
+        return importer_named(form or _require_database_format(file))
     suffix, is_cut = PurePath(file.name).suffix.lower(), len(data) < file.size
     if suffix in _JSON:  # its entries are read one by one, without the NULs between them
         data = re.sub(_NULS, b"", data)
@@ -288,6 +287,21 @@ def _database_format(file: File) -> str | None:
     tables = _tables_of(file.path) if file.path else frozenset()
     known = ((name, required) for name, sets in DATABASES.items() for required in sets)
     return next((name for name, required in known if required <= tables), None)
+
+
+def _require_database_format(file: File) -> str:
+    """Detect the format of a database.
+
+    :raises ReservoirError: it is unknown.
+    """
+    known = _database_format(file)
+    # The importer for llm names the command for a store of Reservoir, and for a database in a zip.
+    if known or file.path is None or "context_runs" in _tables_of(file.path):
+        return known or "llm"
+    raise ReservoirError(
+        f"{file.name} is a database of an unknown format",
+        hint=f"databases of {', '.join(DATABASES)} are read",
+    )
 
 
 def _tables_of(path: Path) -> frozenset[str]:

@@ -341,7 +341,7 @@ def test_another_database_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE messages (id)")
-    with pytest.raises(ReservoirError, match="not a log of llm"):
+    with pytest.raises(ReservoirError, match="is a database of an unknown format"):
         entries_by_file(path)
     path.write_bytes(b"SQLite format 3\0" + bytes(5_000))
     with pytest.raises(ReservoirError, match="damaged database"):
