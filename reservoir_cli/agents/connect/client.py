@@ -86,7 +86,8 @@ class Client(ABC):
 
     def is_installed(self) -> bool:
         """Return whether the client is on this machine."""
-        return self.executable() is not None or self.folder().is_dir()
+        has_files = self.folder().is_dir() or self.settings().is_file()
+        return has_files or self.executable() is not None
 
     def executable(self) -> str | None:
         """Return the path of the client's program, if it is on PATH."""
