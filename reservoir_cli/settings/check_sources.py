@@ -8,6 +8,7 @@ from typing import NamedTuple
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.setting_keys import suggest_names
 
 
 class MissingSource(NamedTuple):
@@ -35,7 +36,7 @@ def check_source(config: Config, name: str, tools: Sequence[str]) -> None:
     if tool not in tools:
         raise UsageError(
             f"[sources.{name}] in {config.path}: unknown tool {tool!r}",
-            hint=f"tools are {', '.join(tools)}",
+            hint=f"{suggest_names(tool, tools)}tools are {', '.join(tools)}",
         )
     if not table.get("path"):
         raise UsageError(

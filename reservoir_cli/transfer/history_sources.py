@@ -9,6 +9,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.check_sources import check_source
 from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.setting_keys import suggest_names
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.importers import discover_histories
 
@@ -81,8 +82,12 @@ def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Sour
     :raises UsageError: there is no such source.
     """
     for name in names:
-        if not any(name in (source.name, source.tool) for source in sources):
-            known = ", ".join(source.name for source in sources)
-            hint = f"sources are {known}" if known else "reservoir init finds the histories here"
+        names_of_sources = [source.name for source in sources]
+        tools = [source.tool for source in sources]
+        if name not in (*names_of_sources, *tools):
+            hint = "reservoir init finds the histories here"
+            if sources:
+                near = suggest_names(name, [*dict.fromkeys([*names_of_sources, *tools])])
+                hint = f"{near}sources are {', '.join(names_of_sources)}"
             raise UsageError(f"there is no source {name!r}", hint=hint)
     return [source for source in sources if not names or {source.name, source.tool} & set(names)]

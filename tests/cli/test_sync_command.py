@@ -191,6 +191,7 @@ def test_an_unknown_source_is_refused(machine):
     result = machine("sync", "chatgpt", code=2)
     assert "there is no source 'chatgpt'" in result.err
     assert "claude-code, codex" in result.err
+    assert "hint: did you mean claude-code? " in machine("sync", "claude", code=2).err
 
 
 def test_a_file_that_cannot_be_read_is_named(cli, tmp_path):
