@@ -160,11 +160,24 @@ def test_a_resumed_session_that_repeats_another_is_counted_once(machine):
 
 
 def test_an_answer_that_is_not_a_list_of_numbers_is_asked_for_again(machine):
-    wrong = ["1,x", "2x", "1-2", "1,,x", "9" * 500, "-1", "1.2"]
+    wrong = ["1,x", "2x", "2-1", "1-4", "1-2-3", "1,,x", "9" * 500, "-1", "1.2"]
     answers = [(READ, "\n"), *((WHICH, f"{answer}\n") for answer in wrong)]
     result = machine.talk("init", answers=[*answers, (WHICH, "none\n")])
     assert result.code == 1
     assert result.out.count("type numbers from 1 to 3, such as 1,2,3, or none") == len(wrong)
+    assert not machine.home.exists()
+
+
+def test_a_range_of_numbers_selects_histories(machine):
+    answers = [(READ, "\n"), (WHICH, "2-3, 2\n"), (WHERE, "\n"), (RUN, "n\n")]
+    assert machine.talk("init", "--no-embed", answers=answers).code == 0
+    assert stored(machine) == {("default", "codex"): 7, ("default", "llm"): 2}
+
+
+def test_a_name_that_no_partition_may_have_is_refused_before_anything_is_read(machine):
+    result = machine("init", "-p", "a\nb", "--yes", code=2)
+    assert result.err.startswith("error: a name cannot ")
+    assert "found" not in result.err
     assert not machine.home.exists()
 
 
