@@ -306,8 +306,9 @@ class Reservoir(ReservoirReads):
         :param repair: first rebuild derived data, and fix file permissions.
         """
         from reservoir_cli.maintenance.doctor import examine
+        from reservoir_cli.transfer.importers import FORMATS
 
-        return examine(location, config_file, progress, repair=repair)
+        return examine(location, config_file, progress, tools=FORMATS, repair=repair)
 
     def status(self) -> dict[str, Any]:
         """Return the status of the database; deprecated, use :attr:`database`."""

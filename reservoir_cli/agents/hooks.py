@@ -62,6 +62,7 @@ def _recall(event: Any, config_file: Path | None, db: str | None, budget: int | 
     with Reservoir.open(
         db, config_file=config_file, create=False, ready_only=True, patience=_PATIENCE
     ) as reservoir:
+        folder = folder or _current_folder()
         partition = reservoir.config.partition_of(folder) if folder else None
         budget = budget or RECALL_BUDGET
         while budget:
@@ -76,6 +77,13 @@ def _recall(event: Any, config_file: Path | None, db: str | None, budget: int | 
                 return recall.text
             budget = int(0.95 * budget * MAX_OUTPUT / len(recall.text))
     return ""
+
+
+def _current_folder() -> str | None:
+    """Return the folder in which the client runs the hook, unless it was deleted."""
+    with suppress(OSError):
+        return os.getcwd()
+    return None
 
 
 def _log_empty(reservoir: Reservoir, partition: str | None) -> None:

@@ -1,6 +1,6 @@
 """Change settings for ``reservoir config``, and print notes on how they affect the store."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,14 +9,16 @@ import typer
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.embedding.find_weights import absolute, locate
-from reservoir_cli.errors import ModelUnavailableError, ReservoirError
+from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
 from reservoir_cli.maintenance.check_settings import check_changes
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.settings import config, edit_settings_file
+from reservoir_cli.settings.check_sources import check_source
 from reservoir_cli.settings.schema import from_alias, setting_of
 from reservoir_cli.settings.setting_keys import split_assignment, split_key, split_written_key
 from reservoir_cli.settings.setting_values import parse_value
+from reservoir_cli.transfer.importers import FORMATS
 from reservoir_cli.util.progress import no_progress
 
 _MODEL = "embedding_model"
@@ -37,6 +39,7 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
     if absent:
         console.note(f"not set in {file}: {', '.join(absent)}")
     _note_absent_model(edits.get(_MODEL))
+    _note_wrong_sources(ctx, [key for key, text in edits.items() if text is not None])
     note_empty_partition(ctx, edits.get("partition"))
     for key in edits:
         if key.rpartition(".")[2] == "redact":
@@ -70,6 +73,18 @@ def _note_absent_model(name: str | None) -> None:
             locate(name, offline=True, progress=no_progress)
         except ModelUnavailableError as error:
             console.note(f"{error.message}: {error.hint}")
+
+
+def _note_wrong_sources(ctx: typer.Context, keys: Iterable[str]) -> None:
+    """Note which sources among changed settings cannot be read yet."""
+    changed = dict.fromkeys(name for table, name, _ in map(split_key, keys) if table == "sources")
+    if changed:
+        known = config.load(globals_of(ctx).config)
+        for name in filter(None, changed):
+            try:
+                check_source(known, name, FORMATS)
+            except UsageError as error:
+                console.note(f"{error.message}; {error.hint}")
 
 
 def note_empty_partition(ctx: typer.Context, partition: str | None) -> None:

@@ -21,13 +21,14 @@ _last_opened: list[Reservoir] = []
 
 @contextmanager
 def open_reservoir(
-    ctx: typer.Context, *, create: bool = False, change: bool = False
+    ctx: typer.Context, *, create: bool = False, change: bool = False, ready_only: bool = False
 ) -> Iterator[Reservoir]:
     """Open the store of this run with its settings.
 
     :param create: create the store if it does not exist.
     :param change: refuse an unfinished copy, as ``create`` does, but create no store that was
         named by ``--db``.
+    :param ready_only: never download or compile a model.
     """
     flags = globals_of(ctx)
     is_missing = _is_missing(flags.db)
@@ -38,6 +39,7 @@ def open_reservoir(
         config_file=flags.config,
         create=create or (change and not is_missing),
         offline=flags.offline,
+        ready_only=ready_only,
         notify=console.warn,
         progress=console.progress,
     ) as reservoir:

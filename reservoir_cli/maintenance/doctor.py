@@ -18,7 +18,12 @@ from typing import TypeVar
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.embedding.load import compiled_is_damaged, load_embedder
-from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
+from reservoir_cli.errors import (
+    ModelUnavailableError,
+    ReservoirError,
+    StoreCorruptError,
+    UsageError,
+)
 from reservoir_cli.maintenance.check_settings import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope
@@ -26,8 +31,8 @@ from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
+from reservoir_cli.settings.check_sources import check_source, find_missing
 from reservoir_cli.settings.config import Config, load
-from reservoir_cli.settings.missing_sources import find_missing
 from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
@@ -74,16 +79,18 @@ def examine(
     config_file: Path | None,
     progress: Progress,
     *,
+    tools: Sequence[str],
     repair: bool = False,
 ) -> Iterator[Check]:
     """Check settings, store, model and speed, as far as each is accessible.
 
     :param location: of the store; ``None`` for that of the settings. It is not created.
+    :param tools: the tools whose histories a source may name.
     :param repair: first rebuild derived data, and fix file permissions.
     """
     config = yield from _try_open("settings", lambda: load(config_file))
     if config is not None:
-        yield from _settings_checks(config)
+        yield from _settings_checks(config, tools)
     store = yield from _try_open("store", lambda: _open_store(location, config), repair=repair)
     if store is not None:
         try:
@@ -326,13 +333,13 @@ def _embedder(
     return embedder
 
 
-def _settings_checks(config: Config) -> Iterator[Check]:
+def _settings_checks(config: Config, tools: Sequence[str]) -> Iterator[Check]:
     """Report the settings file, its warnings, and counters or a model that cannot be used."""
     suffix = "" if config.path.exists() else " (does not exist: all defaults)"
     yield Check("settings", Status.OK, f"{config.path}{suffix}")
     for warning in config.warnings:
         yield Check("settings", Status.NOTE, warning)
-    yield from _sources_checks(config)
+    yield from _sources_checks(config, tools)
     wrong = dict(unusable(config))
     for key, error in wrong.items():
         yield Check(key, Status.FAULT, error.message, error.hint)
@@ -346,12 +353,15 @@ def _settings_checks(config: Config) -> Iterator[Check]:
         yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
 
 
-def _sources_checks(config: Config) -> Iterator[Check]:
-    try:
-        for missing in find_missing(config):
-            yield Check("sources", Status.NOTE, missing.detail, missing.fix)
-    except ReservoirError as error:
-        yield _fault("sources", error)
+def _sources_checks(config: Config, tools: Sequence[str]) -> Iterator[Check]:
+    for name in config.sources:
+        try:
+            check_source(config, name, tools)
+        except UsageError as error:
+            yield _fault("sources", error)
+        else:
+            for missing in find_missing(config, [name]):
+                yield Check("sources", Status.NOTE, missing.detail, missing.fix)
 
 
 def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:

@@ -28,7 +28,9 @@ class Contents:
     :param models: ``[models.NAME]`` tables, by the name in the file.
     :param projects: ``[projects]``: partitions by folder.
     :param mcp: ``[mcp]``.
-    :param sources: ``[sources.NAME]`` tables.
+    :param sources: ``[sources.NAME]`` tables, as written if one has an error.
+    :param wrong_sources: the errors of sources, by name; they concern no other command than those
+        that read the sources.
     :param proxy: ``[proxy]``.
     :param upstreams: ``[upstreams.NAME]`` tables.
     :param warnings: messages about ignored entries.
@@ -40,6 +42,7 @@ class Contents:
     projects: dict[str, str] = field(default_factory=dict)
     mcp: dict[str, Any] = field(default_factory=dict)
     sources: Tables = field(default_factory=dict)
+    wrong_sources: dict[str, UsageError] = field(default_factory=dict, compare=False)
     proxy: dict[str, Value] = field(default_factory=dict)
     upstreams: Tables = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=(), compare=False)
@@ -56,7 +59,7 @@ def read(path: Path, *, required: bool) -> Contents:
     """Read a settings file, and check every value.
 
     :param required: whether the file must exist; otherwise a missing file is empty.
-    :raises UsageError: the file cannot be read, or has an invalid name or value.
+    :raises UsageError: the file cannot be read, or has an invalid name or value outside of sources.
     """
     return contents_of(path, read_text(path, required=required))
 
@@ -81,36 +84,60 @@ def _parse(path: Path, text: str) -> Contents:
     except ValueError:  # raised by int() for thousands of digits
         raise UsageError(f"{path} has a number with too many digits", hint=_FIX_HINT) from None
     try:
-        return _check_document(document)
+        contents = _check_document(document)
     except UsageError as error:
-        raise UsageError(f"{path}: {error.message}", hint=error.hint or _FIX_HINT) from None
+        raise _name_file(path, error) from None
+    wrong = {name: _name_file(path, error) for name, error in contents.wrong_sources.items()}
+    return replace(contents, wrong_sources=wrong)
+
+
+def _name_file(path: Path, error: UsageError) -> UsageError:
+    """Return an error with the name of the file, and with a hint."""
+    return UsageError(f"{path}: {error.message}", hint=error.hint or _FIX_HINT)
 
 
 def _check_document(document: Mapping[str, Any]) -> Contents:
     tables: dict[tuple[str | None, str], dict[str, Value]] = {}
+    contents, warnings = Contents(), []
     for group, name, key, value in _entries(document):
         table = tables.setdefault((group, name), {})
-        if group in OTHER_TABLES:
-            table[key] = OTHER_TABLES[group](key, value)
-            continue
-        where = dotted_key(group, name, key) if group else key
-        if key in table:
-            raise UsageError(f"{where} is set twice", hint="remove one of them in an editor")
-        table[key] = check_value(key, value, where)
-    contents, warnings = Contents(), []
+        try:
+            table[key] = _check_entry(group, name, key, value, table)
+        except UsageError as error:
+            if group != "sources":
+                raise
+            table[key] = value
+            contents.wrong_sources.setdefault(name, error)
     for (group, name), written in tables.items():
-        values, ignored = resolve_aliases(written)
+        values, ignored = (written, []) if group == "sources" else resolve_aliases(written)
         contents.table(group).setdefault(name, {}).update(values)
         prefix = f"[{group}.{name}] " if group else ""
         warnings += [f"{prefix}{old} is ignored: {new} is set, too" for old, new in ignored]
     return replace(contents, warnings=tuple(warnings))
 
 
+def _check_entry(
+    group: str | None, name: str, key: str, value: Any, table: Mapping[str, Value]
+) -> Value:
+    """Return the value of an entry.
+
+    :param table: the entries of the same table that were read before.
+    :raises UsageError: the key or the value is invalid, or another entry has the same key.
+    """
+    if group in OTHER_TABLES:
+        checked: Value = OTHER_TABLES[group](key, value)
+        return checked
+    known_key(key, group, name, otherwise=_FIX_HINT)
+    where = dotted_key(group, name, key) if group else key
+    if key in table:
+        raise UsageError(f"{where} is set twice", hint="remove one of them in an editor")
+    return check_value(key, value, where)
+
+
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str, Any]]:
     """Yield group, table, written name and value of every entry of a document."""
     for key, value in document.items():
         if key not in (*GROUPS, *OTHER_TABLES):
-            known_key(key, None, otherwise=_FIX_HINT)
             yield None, "", key, value
         elif not isinstance(value, dict):
             header = key if key in OTHER_TABLES else f"{key}.NAME"
@@ -157,5 +184,4 @@ def _flatten(
         elif not name:
             raise UsageError(f"{table}.{key} must be a table", hint=f"write [{table}.NAME]")
         else:
-            known_key(key, table, name, otherwise=_FIX_HINT)
             yield name, key, entry

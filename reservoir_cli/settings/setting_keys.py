@@ -170,6 +170,12 @@ def known_key(
     )
 
 
+def suggest_names(typed: str, names: Sequence[str]) -> str:
+    """Return the question whether similar names are meant, to begin a hint; empty if none is."""
+    near = similar_names(typed, names)
+    return f"did you mean {', '.join(near)}? " if near else ""
+
+
 def _similar_keys(key: str, names: Sequence[str], table: str | None) -> list[str]:
     """Return similar names of settings, and outside of tables also similar names of tables."""
     if table is not None:

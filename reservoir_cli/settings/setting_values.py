@@ -71,7 +71,9 @@ def check_value(key: str, value: Any, where: str) -> Value:
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         types = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
-        raise UsageError(f"{where} must be {types[kind]}, not {value!r}", hint=f"it {_rule(key)}")
+        is_text_wanted = kind is str and not _choices(key)
+        hint = f'write {key} = "…"' if is_text_wanted else f"it {_rule(key)}"
+        raise UsageError(f"{where} must be {types[kind]}, not {value!r}", hint=hint)
     if not _in_range(key, value):
         raise UsageError(f"{where} cannot be {value!r}", hint=f"it {_rule(key)}")
     if key == "database":
@@ -123,13 +125,19 @@ def _parse_days(text: str) -> int | str:
 
 def _in_range(key: str, value: Any) -> bool:
     if isinstance(value, str):
-        choices = () if key in _TABLE_KEYS else SETTINGS[key].metadata["choices"]
+        choices = _choices(key)
         return value in choices if choices else bool(value.strip())
     if isinstance(value, bool):
         return True
     low, high = _bounds(key)
     above = None if key in MODEL_ONLY else SETTINGS[setting_of(key)].metadata["above"]
     return bool(low <= value <= high and (above is None or value > above))
+
+
+def _choices(key: str) -> tuple[str, ...]:
+    """Return the values that a setting may have; empty if it may have others."""
+    choices: tuple[str, ...] = () if key in _TABLE_KEYS else SETTINGS[key].metadata["choices"]
+    return choices
 
 
 def _rule(key: str) -> str:
@@ -140,7 +148,7 @@ def _rule(key: str) -> str:
     if kind is bool:
         return "must be true or false"
     if kind is str:
-        choices = () if key in _TABLE_KEYS else SETTINGS[key].metadata["choices"]
+        choices = _choices(key)
         return f"must be one of {', '.join(choices)}" if choices else "must not be empty"
     low, high = _bounds(key)
     days = ", or an age such as 90d, '6 months' or 1y" if key in _IN_DAYS else ""

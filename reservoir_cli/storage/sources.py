@@ -11,6 +11,8 @@ from reservoir_cli.storage.transactions import Transactions
 
 #: The key in a state for the conversations that must not be stored.
 MARKED = "do_not_index"
+#: The key in a state for a hash of the settings that left out messages of the file.
+LEFT_OUT = "left_out"
 #: The columns of :class:`reservoir_cli.storage.sources.SourceFile`.
 _STATE = "tool, version, size, mtime_ns, head, tail, bytes_read, state, settled"
 COLUMNS = f"partition, machine, path, {_STATE}"
@@ -148,6 +150,20 @@ class Sources:
             ).fetchall()
         return [state for (state,) in rows]
 
+    def find_left_out(self, partition: str, machine: str, tool: str, settings: str) -> list[str]:
+        """Return the paths of files of which other settings left out messages.
+
+        :param settings: a hash of the present settings.
+        """
+        instr = self._connection.instr
+        with self._store.snapshot():
+            rows = self._connection.execute(
+                "SELECT path FROM sources WHERE partition = ? AND machine = ? AND tool = ? "
+                f"AND {instr}(state, ?) > 0 AND {instr}(state, ?) = 0",
+                [partition, machine, tool, f'"{LEFT_OUT}"', f'"{LEFT_OUT}": "{settings}"'],
+            ).fetchall()
+        return [path for (path,) in rows]
+
     def places(self, source: str) -> list[Scope]:
         """Return the partitions and instances that have messages of a source."""
         with self._store.snapshot():
@@ -180,8 +196,10 @@ def move(connection: Connection, old: str, new: str) -> None:
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
     """Delete the import states of files that contained deleted messages.
 
-    If such a file grows, it is read from its beginning; an unchanged one is not read.
+    If such a file grows, it is read from its beginning. An unchanged one is not read, unless
+    settings left out messages of it: then the settings are lost with the state.
     """
+    has_left_out = f"{connection.instr}(state, ?) > 0"
     ids_by_partition: dict[str, set[str]] = {}
     for message in messages:
         if message.conversation_id:
@@ -194,7 +212,8 @@ def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
         ]
         for condition, values in conditions if len(ids) <= _FEW else [("state <> ''", [])]:
             connection.execute(
-                "UPDATE sources SET state = '', head = '', tail = '', bytes_read = 0 "
+                "UPDATE sources SET state = '', head = '', tail = '', bytes_read = 0, "
+                f"mtime_ns = CASE WHEN {has_left_out} THEN 0 ELSE mtime_ns END "
                 f"WHERE partition = ? AND {condition}",
-                [partition, *values],
+                [f'"{LEFT_OUT}"', partition, *values],
             )

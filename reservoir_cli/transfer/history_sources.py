@@ -7,7 +7,9 @@ from pathlib import Path
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
+from reservoir_cli.settings.check_sources import check_source
 from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.setting_keys import suggest_names
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.importers import discover_histories
 
@@ -34,7 +36,7 @@ def configured_sources(config: Config, wrong: dict[str, UsageError] | None = Non
     """Return the sources of the settings.
 
     :param wrong: receives the errors of wrong sources, by name; without it, the first is raised.
-    :raises UsageError: a source has no path or an unknown tool.
+    :raises UsageError: a source has a wrong setting, an unknown tool or no path.
     """
     tools = tuple(importers.importers())
     sources = []
@@ -49,21 +51,13 @@ def configured_sources(config: Config, wrong: dict[str, UsageError] | None = Non
 
 
 def _read_source(config: Config, name: str, tools: Sequence[str]) -> Source:
+    check_source(config, name, tools)
     table = config.sources[name]
-    tool, path, excluded = str(table.get("tool", name)), table.get("path"), table.get("exclude")
-    if tool not in tools:
-        raise UsageError(
-            f"[sources.{name}] in {config.path}: unknown tool {tool!r}",
-            hint=f"tools are {', '.join(tools)}",
-        )
-    if not path:
-        raise UsageError(
-            f"[sources.{name}] in {config.path} has no path",
-            hint=f"reservoir config set sources.{name}.path=FOLDER",
-        )
+    excluded = table.get("exclude")
     folders = tuple(excluded) if isinstance(excluded, list) else ()
     partition = str(table.get("partition") or config.lookup("partition")[0])
-    return Source(name, tool, paths.expand_user(str(path)), partition, folders)
+    path = paths.expand_user(str(table["path"]))
+    return Source(name, str(table.get("tool", name)), path, partition, folders)
 
 
 def discover_sources(partition: str) -> list[Source]:
@@ -88,8 +82,12 @@ def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Sour
     :raises UsageError: there is no such source.
     """
     for name in names:
-        if not any(name in (source.name, source.tool) for source in sources):
-            known = ", ".join(source.name for source in sources)
-            hint = f"sources are {known}" if known else "reservoir init finds the histories here"
+        names_of_sources = [source.name for source in sources]
+        tools = [source.tool for source in sources]
+        if name not in (*names_of_sources, *tools):
+            hint = "reservoir init finds the histories here"
+            if sources:
+                near = suggest_names(name, [*dict.fromkeys([*names_of_sources, *tools])])
+                hint = f"{near}sources are {', '.join(names_of_sources)}"
             raise UsageError(f"there is no source {name!r}", hint=hint)
     return [source for source in sources if not names or {source.name, source.tool} & set(names)]

@@ -73,6 +73,13 @@ class ImportReport:
         if len(self.reasons) < _REASONS:
             self.reasons.append(reason)
 
+    def reason_lines(self) -> list[str]:
+        """Return where and why records were skipped, a line each, and how many more there are."""
+        more = self.skipped - len(self.reasons)
+        return [f"  {reason}" for reason in self.reasons] + (
+            [f"  and {more:,} more"] if more else []
+        )
+
     def line(self, *, dry_run: bool = False) -> str:
         """Return the summary in one line."""
         verb = "would import" if dry_run else "imported"

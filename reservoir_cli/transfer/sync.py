@@ -4,6 +4,7 @@ The store records how far each file was read: unchanged files are not opened, an
 of a longer file is read. Messages and the position are written in one transaction.
 """
 
+import hashlib
 import json
 import os
 import platform
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.sources import MARKED, SourceFile, Sources
+from reservoir_cli.storage.sources import LEFT_OUT, MARKED, SourceFile, Sources
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.do_not_index import is_marked, marked_by, may_contain_mark
 from reservoir_cli.transfer.history_sources import Source
@@ -50,6 +51,8 @@ from reservoir_cli.util.read_files import NotTextError, open_regular
 _IDLE = timedelta(minutes=10)
 #: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
 _BATCH = 1_000
+#: Size, time, settled and version of a file that was not read yet.
+_UNREAD = (-1, -1, 1, 0)
 
 Item = Record | Skipped
 
@@ -133,6 +136,8 @@ class _SourceSync:
         self._version = int(getattr(self.importer, "version", 1))
         self._machine = platform.node()
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
+        self._settings = _hash_settings(source, ingestor.retention(source.partition))
+        self._leaves_out = False
         self.report = SourceReport(source)
         self._marked: set[str] | None = None
         self.file_marks: set[str] = set()
@@ -144,6 +149,8 @@ class _SourceSync:
         files = list(watched_files.walk(self._source.path, self._excluded, self._report_unreadable))
         key = (self._source.partition, self._machine)
         known = self._table.file_states(*key, self._source.tool)
+        left_out = self._table.find_left_out(*key, self._source.tool, self._settings)
+        known |= dict.fromkeys(left_out, _UNREAD)
         changed = [file for file in files if not self._is_unchanged(file, known)]
         changed.sort(key=self._reading_order)
         self.report.files = len(files)
@@ -172,7 +179,7 @@ class _SourceSync:
         report_megabytes(progress, before + read, total)
 
     def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int, int]]) -> bool:
-        size, mtime_ns, settled, version = known.get(escape_path(file.path), (-1, -1, 1, 0))
+        size, mtime_ns, settled, version = known.get(escape_path(file.path), _UNREAD)
         is_same = (size, mtime_ns, version) == (file.size, file.mtime_ns, self._version)
         return is_same and (bool(settled) or not self._is_old(file))
 
@@ -230,6 +237,7 @@ class _SourceSync:
         self.file_marks = set(known.get(MARKED, ()))
         path = Path(file.path)
         start = self._find_start(previous, row, path)
+        self._leaves_out = bool(start.state) and LEFT_OUT in known
         is_new = not start.offset and not start.state
         try:
             if is_new and not importers.is_of_tool(path, self._source.tool):
@@ -250,6 +258,8 @@ class _SourceSync:
         if (previous.tool, previous.version) != (row.tool, row.version):
             return Checkpoint()
         if previous.bytes_read > row.size:
+            return Checkpoint()
+        if state.get(LEFT_OUT, self._settings) != self._settings:
             return Checkpoint()
         with open_regular(path) as stream:
             if watched_files.hash_ends(stream, previous.bytes_read) != (
@@ -274,6 +284,7 @@ class _SourceSync:
 
     def store(self, items: Sequence[Item], row: SourceFile) -> None:
         """Store messages and the position in their file in one transaction."""
+        report, excluded = ImportReport(), self.report.excluded
         with self._store.write(durable=False):
             wanted = [item for item in items if self._is_wanted(item)]
             if wanted:
@@ -282,10 +293,20 @@ class _SourceSync:
                 report = FileImport(
                     self._ingestor, destination, self._options, row.path, self._now
                 ).load(wanted)
-            self._table.put(row)
-        if wanted:
-            self.report.imports.add(report)
+            self._leaves_out |= bool(report.expired or self.report.excluded > excluded)
+            self._table.put(self._add_settings(row))
+        self.report.imports.add(report)
         self._progress(row.bytes_read)
+
+    def _add_settings(self, row: SourceFile) -> SourceFile:
+        """Return a row with the settings if they leave out messages of the file.
+
+        Once they change, the file is read again.
+        """
+        if not self._leaves_out:
+            return row
+        state = json.loads(row.state) | {LEFT_OUT: self._settings}
+        return replace(row, state=json.dumps(state))
 
     def _is_wanted(self, item: Item) -> bool:
         if isinstance(item, Skipped):
@@ -297,6 +318,12 @@ class _SourceSync:
             self.report.marked.add(str(item.message.conversation_id))
             return False
         return True
+
+
+def _hash_settings(source: Source, retention: timedelta | None) -> str:
+    """Return a hash of the settings that leave out messages of a source."""
+    text = json.dumps([sorted(source.exclude), str(retention)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class _FileSync:

@@ -221,6 +221,12 @@ def test_a_client_that_is_not_installed_is_refused_except_in_a_dry_run(
     assert not disconnect(client).is_changed
 
 
+def test_claude_code_is_installed_if_it_has_settings_without_a_folder(user: Path) -> None:
+    (user / ".claude.json").write_text("{}")
+    connect(CLIENTS["claude"], PROGRAM, hooks=True)
+    assert status(CLIENTS["claude"]).hooks is True
+
+
 @pytest.mark.parametrize("broken", [b"{", b'{"a": \xff}', b"[]", b"= 1\n"])
 def test_invalid_settings_are_refused_with_a_snippet_to_paste(
     client: Client, user: Path, write_settings: WriteSettings, broken: bytes

@@ -55,6 +55,40 @@ def test_a_hook_among_others_in_a_group_is_removed_alone(name: str, user: Path) 
     assert json.loads(path.read_bytes()) == {"hooks": {event: [{"hooks": [other, other]}]}}
 
 
+@pytest.mark.parametrize(
+    ("command", "is_ours"),
+    [
+        ("/opt/reservoir hook stop", True),
+        ("'/opt/a b/reservoir' --config '/a hook/c.toml' --db /x hook stop", True),
+        ("/opt/python3 -P -m reservoir_cli --db /x hook stop", True),
+        ('A=b C="d e" /opt/reservoir hook --budget=800 user-prompt', True),
+        ("echo reservoir hook stop", False),
+        ("say -m 'reservoir hook stop'", False),
+        ("log-reservoir hook stop", False),
+        ("/opt/reservoir hook stop --mine", False),
+        ("/opt/reservoir search hook stop", False),
+        ("/opt/reservoir --db hook stop", False),
+        ("/opt/reservoir --db hook hook stop --budget 800", True),
+        ("/opt/reservoir hook stop; echo reservoir hook stop", False),
+        ("'reservoir hook stop", False),
+        ("A=b", False),
+        ("", False),
+    ],
+)
+def test_only_commands_that_run_us_are_removed(command: str, is_ours: bool, user: Path) -> None:
+    client = CLIENTS[WITH_HOOKS[0]]
+    path = client.hooks_settings()
+    path.parent.mkdir(parents=True)
+    hook = {"hooks": [{"type": "command", "command": command}]}
+    other = {"hooks": [{"type": "command", "command": "true"}]}
+    event = next(iter(client.events))
+    path.write_text(json.dumps({"hooks": {event: [hook, other]}}))
+    assert status(client).hooks is is_ours
+    disconnect(client)
+    left = json.loads(path.read_bytes())["hooks"][event]
+    assert left == ([other] if is_ours else [hook, other])
+
+
 @pytest.mark.parametrize("name", WITH_HOOKS)
 def test_hooks_that_the_user_added_to_are_kept_updated_and_removed(name: str, user: Path) -> None:
     client = CLIENTS[name]

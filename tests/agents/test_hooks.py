@@ -108,6 +108,10 @@ def test_the_working_directory_selects_the_partition(person: Home, tmp_path: Pat
         == recalled_in("\0")
         == ""
     )
+    person.must("config", "--set", f"projects.{person.folder}=work")  # where the hooks run
+    assert ANSWER in recalled_in(None)
+    assert ANSWER in recalled_in("")
+    assert recalled_in(str(tmp_path)) == ""
 
 
 @pytest.mark.parametrize("sample", ["claude-code.jsonl", "codex.jsonl"])

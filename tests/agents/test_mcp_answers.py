@@ -207,6 +207,15 @@ def test_no_tool_crosses_partitions(answers, store_path) -> None:
     assert numbers(call(answers, "read", "home", id=other)) == [other]
 
 
+def test_a_note_has_no_neighbours(answers) -> None:
+    for text in ("We use PostgreSQL.", "The office is in Berlin.", "Lunch is at noon."):
+        call(answers, "remember", text=text)
+    [hit] = numbers(call(answers, "search", query="Berlin office", limit=1))
+    text = call(answers, "read", id=hit)
+    assert "Berlin" in text
+    assert numbers(text) == [hit]
+
+
 def test_remember_stores_a_note_of_the_assistant(answers, store_path) -> None:
     answer = call(answers, "remember", text="  Decided on 3 March: drop Redis.\n")
     with Reservoir.open(store_path) as reservoir:

@@ -333,6 +333,18 @@ def test_a_server_ends_when_nobody_reads_its_answers(client_env) -> None:
         assert (code, process.stderr.read()) == (0, b"")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows tells only the next writer")
+def test_an_idle_server_ends_when_nobody_can_read_its_answers(client_env) -> None:
+    with subprocess.Popen(
+        [RESERVOIR, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "nothing", "params": {}}\n')
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")  # stdin stays open
+
+
 def test_a_server_ends_with_stdin_even_if_its_answers_are_not_read(client_env) -> None:
     with subprocess.Popen(
         [RESERVOIR, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -291,6 +291,15 @@ def test_a_partition_with_messages_in_any_instance_is_not_called_empty(cli):
     assert "nothing in empty" in cli("config", "set", "partition=empty").err
 
 
+def test_a_source_that_cannot_be_read_is_noted(cli):
+    shown = cli("config", "set", "sources.mine.tool=claud-code").err
+    assert "unknown tool 'claud-code'; did you mean claude-code" in shown
+    shown = cli("config", "set", "sources.mine.tool=claude-code").err
+    assert shown.endswith("has no path; reservoir config set sources.mine.path=FOLDER\n")
+    assert cli("config", "set", "sources.mine.path=/nosuch", "partition=work").err == ""
+    assert cli("config", "unset", "sources.mine.path").err == ""
+
+
 def test_an_embedding_model_that_is_not_here_is_noted(cli):
     result = cli("config", "set", "embedding_model=nobody/absent-model")
     assert result.err.startswith(

@@ -79,6 +79,23 @@ def test_a_source_that_does_not_exist_is_a_note(cli, tmp_path):
     assert checks(cli("doctor", "--json", code=1))["sources"][0] == "fault"
 
 
+@pytest.mark.parametrize(
+    ("settings", "detail"),
+    [
+        ('tool = "claud-code"', "unknown tool 'claud-code'"),
+        ('tool = "codex"', "has no path"),
+        ("path = 5", "sources.x.path must be a string"),
+        ('folder = "/a"', "unknown setting 'folder' in [sources.x]"),
+    ],
+)
+def test_wrong_sources_are_faults(cli, settings, detail):
+    cli.home.mkdir()
+    (cli.home / "reservoir.toml").write_text(f"[sources.x]\n{settings}\n")
+    found = {row["name"]: row for row in cli("doctor", "--json", code=1).document["checks"]}
+    assert found["sources"]["status"] == "fault"
+    assert detail in found["sources"]["detail"]
+
+
 def test_settings_of_a_partition_that_does_not_exist_are_a_note(cli):
     cli("config", "set", "partitions.wrok.redact=mask", "partitions.default.redact=mask")
     assert checks(cli("doctor", "--json"))["settings"] == ("ok", None)

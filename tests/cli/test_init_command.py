@@ -84,6 +84,14 @@ def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(mach
     assert "imported 0, already there 0" in machine("sync", "llm", "--no-embed").err
 
 
+def test_the_named_command_says_why_entries_were_skipped(machine):
+    session = Path(machine.env["HOME"], ".claude/projects/-src/5e55.jsonl")
+    session.write_text(f"torn line\n{session.read_text()}")
+    shown = machine("init", "--yes", "--no-embed").err
+    [command] = re.findall(r"(?m)^note: why some were skipped: (.*claude-code.*)$", shown)
+    assert f"{session}, line 1: not valid JSON" in machine.shell(command).err
+
+
 def test_agents_that_are_connected_are_not_suggested(machine):
     machine("connect", "codex")
     result = machine("init", "--yes", "--no-embed")
@@ -152,11 +160,24 @@ def test_a_resumed_session_that_repeats_another_is_counted_once(machine):
 
 
 def test_an_answer_that_is_not_a_list_of_numbers_is_asked_for_again(machine):
-    wrong = ["1,x", "2x", "1-2", "1,,x", "9" * 500, "-1", "1.2"]
+    wrong = ["1,x", "2x", "2-1", "1-4", "1-2-3", "1,,x", "9" * 500, "-1", "1.2"]
     answers = [(READ, "\n"), *((WHICH, f"{answer}\n") for answer in wrong)]
     result = machine.talk("init", answers=[*answers, (WHICH, "none\n")])
     assert result.code == 1
     assert result.out.count("type numbers from 1 to 3, such as 1,2,3, or none") == len(wrong)
+    assert not machine.home.exists()
+
+
+def test_a_range_of_numbers_selects_histories(machine):
+    answers = [(READ, "\n"), (WHICH, "2-3, 2\n"), (WHERE, "\n"), (RUN, "n\n")]
+    assert machine.talk("init", "--no-embed", answers=answers).code == 0
+    assert stored(machine) == {("default", "codex"): 7, ("default", "llm"): 2}
+
+
+def test_a_name_that_no_partition_may_have_is_refused_before_anything_is_read(machine):
+    result = machine("init", "-p", "a\nb", "--yes", code=2)
+    assert result.err.startswith("error: a name cannot ")
+    assert "found" not in result.err
     assert not machine.home.exists()
 
 

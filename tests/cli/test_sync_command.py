@@ -72,6 +72,22 @@ def test_without_a_terminal_sources_and_a_summary_are_printed(machine):
     assert (source["imported"], source["already"], source["skipped"]) == (2, 0, 0)
 
 
+def test_skipped_entries_are_named_once_with_their_reasons(machine):
+    turn(machine, 1)
+    with session(machine).open("a", encoding="utf-8") as file:
+        file.write("a secret thought\n")
+    turn(machine, 3)
+    shown = machine("sync", "--no-embed").err
+    assert f"  {session(machine)}, line 3: not valid JSON\n" in shown
+    assert "secret" not in shown
+    turn(machine, 5)
+    assert "line 3" not in machine("sync", "--no-embed").err
+    with session(machine).open("a", encoding="utf-8") as file:
+        file.write("another\n")
+    turn(machine, 7)
+    assert machine("sync", "--no-embed", "--quiet").err == ""
+
+
 def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
     refused = machine.talk("sync", "--no-embed", answers=[("Import new messages", "n\n")])
     assert refused.code == 1
@@ -82,6 +98,21 @@ def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
     assert machine("config", "--get", "sources.codex.path").out == "~/.codex/sessions\n"
     second = machine.talk("sync", "--no-embed", answers=[])
     assert "imported 0" in second.out
+
+
+@pytest.mark.model
+def test_a_hook_compiles_no_model(new_cli, tmp_path):
+    home = new_cli(tmp_path / "home", model=True)
+    home.env["HOME"] = str(tmp_path)
+    folder = tmp_path / ".claude/projects/-src"
+    folder.mkdir(parents=True)
+    shutil.copy(SAMPLES / "claude-code.jsonl", folder / "5e55.jsonl")
+    home("config", "set", f"sources.claude-code.path={folder}")
+    result = home("sync", "--quiet")
+    assert "stored, but not embedded: the embedding model" in result.err
+    assert "is not compiled" in result.err
+    assert home.rows()
+    assert not (home.home / "cache" / "models").exists()
 
 
 def test_a_hook_reads_only_sources_of_the_settings(machine):
@@ -143,10 +174,24 @@ def test_a_wrong_source_does_not_keep_the_others_from_being_read(machine):
     assert "error: [sources.foo]" in machine("sync", "foo", "--no-embed", code=2).err
 
 
+@pytest.mark.parametrize("wrong", ["path = 5", 'path = ""', 'path = "/a"\nexlude = ["/b"]'])
+def test_a_wrong_source_stops_no_other_command(machine, wrong):
+    machine("config", "set", f"sources.codex.path={machine.env['HOME']}/.codex/sessions")
+    settings = machine.home / "reservoir.toml"
+    settings.write_text(f"{settings.read_text()}\n[sources.claude-code]\n{wrong}\n")
+    assert "warning: " in machine("sync", "--no-embed", code=2).err
+    assert {row["source"] for row in machine.rows("--all-instances")} == {"codex"}
+    machine("config", "set", "sources.codex.partition=work")
+    assert wrong in settings.read_text()
+    machine("config", "unset", "sources.claude-code")
+    assert machine("sync", "--no-embed").err.startswith("codex: ")
+
+
 def test_an_unknown_source_is_refused(machine):
     result = machine("sync", "chatgpt", code=2)
     assert "there is no source 'chatgpt'" in result.err
     assert "claude-code, codex" in result.err
+    assert "hint: did you mean claude-code? " in machine("sync", "claude", code=2).err
 
 
 def test_a_file_that_cannot_be_read_is_named(cli, tmp_path):

@@ -7,20 +7,27 @@ import shutil
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, ClassVar
 
 from reservoir_cli.agents.connect.edit_file import Edit, RefusedFileError, SettingsFile
+from reservoir_cli.util.installation import IN_PYTHON
+from reservoir_cli.util.programs import split_command
 
 #: The name of our entry in every client's settings.
 SERVER = "reservoir"
+#: Our package, as ``python -m`` runs it.
+_MODULE = IN_PYTHON[-1]
 #: The option that users may add to our hook commands.
 _BUDGET = r"--budget[ =]\d+"
-#: One of our hook commands.
+#: The arguments of one of our hook commands, with NULs between them.
 _HOOK = re.compile(
-    r"reservoir(?:_cli|\.exe)?['\"]?(?: .*)? hook"
-    rf"(?: {_BUDGET})? (?:user-prompt|stop|session-\w+)(?: {_BUDGET})?$"
+    r"(?:(?:--(?:config|db)\0[^\0]+|-(?!-config\0|-db\0)[^\0]+)\0)*hook"
+    r"(?:\0--budget[\0=]\d+)?\0(?:user-prompt|stop|session-\w+)(?:\0--budget[\0=]\d+)?"
 )
+#: A variable before a command.
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 #: The events of Claude Code, which Codex has too.
 HOOK_EVENTS = {
     "SessionStart": "session-start",
@@ -79,7 +86,8 @@ class Client(ABC):
 
     def is_installed(self) -> bool:
         """Return whether the client is on this machine."""
-        return self.executable() is not None or self.folder().is_dir()
+        has_files = self.folder().is_dir() or self.settings().is_file()
+        return has_files or self.executable() is not None
 
     def executable(self) -> str | None:
         """Return the path of the client's program, if it is on PATH."""
@@ -138,7 +146,7 @@ class Client(ABC):
                 handlers = group.get("hooks") if isinstance(group, dict) else None
                 for index, handler in enumerate(handlers if isinstance(handlers, list) else []):
                     command = handler.get("command") if isinstance(handler, dict) else None
-                    if isinstance(command, str) and _HOOK.search(command):
+                    if isinstance(command, str) and _is_our_hook(command):
                         yield ("hooks", event, number, "hooks", index), command
 
     def hook_edits(self, file: SettingsFile, program: Sequence[str]) -> list[Edit]:
@@ -177,8 +185,29 @@ class Client(ABC):
 
 def _is_ours(command: Sequence[str]) -> bool:
     """Return whether a command line is ``reservoir … mcp …`` of any installation."""
-    name = re.split(r"[/\\]", command[0])[-1].removesuffix(".exe")
-    return "mcp" in command[1:] and (name == SERVER or "reservoir_cli" in command[1:4])
+    return "mcp" in (_our_arguments(command) or ())
+
+
+def _is_our_hook(command: str) -> bool:
+    """Return whether a shell command is ``reservoir … hook EVENT`` of any installation.
+
+    The user may have added variables before it, and a budget.
+    """
+    try:
+        words = split_command(command)
+    except ValueError:
+        return False
+    arguments = _our_arguments(list(dropwhile(_VARIABLE.match, words)))
+    return arguments is not None and _HOOK.fullmatch("\0".join(arguments)) is not None
+
+
+def _our_arguments(command: Sequence[str]) -> Sequence[str] | None:
+    """Return the arguments of a command line if its program is ours, in any installation."""
+    name = re.split(r"[/\\]", command[0])[-1].removesuffix(".exe") if command else ""
+    if name == SERVER:
+        return command[1:]
+    options = list(command[1:4])
+    return command[2 + options.index(_MODULE) :] if _MODULE in options else None
 
 
 def shell_command(command: Sequence[str]) -> str:

@@ -6,7 +6,10 @@ its client. Here a daemon thread reads stdin, and everything else can be cancell
 
 import asyncio
 import json
+import select
+import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 import anyio
@@ -38,23 +41,46 @@ async def serve(server: Server, wire: Wire) -> None:
     session = _Session(wire)
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    loop = asyncio.get_running_loop()
     async with anyio.create_task_group() as group:
+
+        def end() -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(group.cancel_scope.cancel)
+
+        threading.Thread(
+            target=_await_closing, args=(wire.output.fileno(), end), daemon=True
+        ).start()
         group.start_soon(session.read, to_server, to_client.clone())
         group.start_soon(session.write, from_server, group.cancel_scope)
         await server.run(from_client, to_client, server.create_initialization_options())
         group.cancel_scope.cancel()
 
 
+def _await_closing(output: int, end: Callable[[], None]) -> None:
+    """Call a function when the reader of a pipe has closed it; runs in a thread.
+
+    Windows tells only the next writer.
+    """
+    if sys.platform != "win32":
+        poll = select.poll()
+        poll.register(output, 0)  # errors and the end are always reported
+        poll.poll()
+        end()
+
+
 class _Session:
     """The connection to one client.
 
     :ivar _open: ids of unanswered requests.
+    :ivar _room: how many more lines may be queued.
     """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._open: set[str] = set()
-        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue(16)
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = threading.Semaphore(16)
 
     async def read(
         self,
@@ -66,6 +92,7 @@ class _Session:
         threading.Thread(target=self._read_lines, args=(loop,), daemon=True).start()
         async with to_server, to_client:
             while (line := await self._lines.get()) is not None:
+                self._room.release()
                 message = _parse(line)
                 if isinstance(message, ErrorData):
                     answer = JSONRPCError(jsonrpc="2.0", id=None, error=message)
@@ -86,9 +113,10 @@ class _Session:
                     line = b""  # reported as an invalid message
                 elif not line.strip():
                     continue
-                asyncio.run_coroutine_threadsafe(self._lines.put(line), loop).result()
+                self._room.acquire()
+                loop.call_soon_threadsafe(self._lines.put_nowait, line)
         with suppress(RuntimeError):
-            asyncio.run_coroutine_threadsafe(self._lines.put(None), loop).result()
+            loop.call_soon_threadsafe(self._lines.put_nowait, None)
 
     def _skip_line(self) -> None:
         while (rest := self._wire.input.readline(_MAX_LINE)) and not rest.endswith(b"\n"):

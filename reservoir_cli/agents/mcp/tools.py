@@ -302,7 +302,8 @@ class Answers:
         self, reservoir: Reservoir, partition: str, id: int, around: int, max_tokens: int
     ) -> str:
         rows = reservoir.messages([id], Scope(partition))
-        ids = reservoir.lookup.thread(rows[0]) if rows else []
+        is_note = bool(rows) and rows[0].source == SOURCE  # notes are in no conversation
+        ids = [id] if is_note else reservoir.lookup.thread(rows[0]) if rows else []
         if id not in ids:
             raise ReservoirError(f"no message #{id} in partition {partition}")
         position = ids.index(id)

@@ -243,10 +243,8 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
     console.aside(report.line(dry_run=dry_run))
     if not report.total:
         console.note("nothing to ingest")
-    for reason in report.reasons:
-        console.aside(f"  {reason}")
-    if more := report.skipped - len(report.reasons):
-        console.aside(f"  and {more:,} more")
+    for line in report.reason_lines():
+        console.aside(line)
     if report.expired:
         messages = options.counted(report.expired, "message")
         console.note(f"older than retention_days, and not imported: {messages}")

@@ -21,7 +21,7 @@ from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.repeat_global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.model_language import find_wrong_language
-from reservoir_cli.messages import Scope, clean_name
+from reservoir_cli.messages import Scope, check_name, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.paths import abbreviate_home
@@ -35,8 +35,8 @@ from reservoir_cli.util.unicode_text import plain_digits
 
 #: Answers that import nothing.
 _NONE = ("n", "no", "none")
-#: Numbers of histories, with commas or blanks between them.
-_NUMBERS = re.compile(r"[0-9]{1,9}(?:[,\s]+[0-9]{1,9})*")
+#: A number of a history, or a range of them.
+_NUMBERS = re.compile(r"([0-9]{1,9})(?:[-\u2013]([0-9]{1,9}))?")
 _NOTHING_IMPORTED = "nothing was imported"
 _READ = "Read them to see what they contain?"
 #: Budget of the example, in tokens: short enough to read.
@@ -89,6 +89,8 @@ def init(
     LM Studio, aider, Zed, Open WebUI and llm. Asks before it reads anything, shows what it found,
     and imports what you choose. Run it again to add only new messages.
     """
+    if partition is not None:
+        check_name(partition)
     places = discover_histories.look()
     present = [history for history in places if history.files]
     _print_places(places, present)
@@ -265,13 +267,25 @@ def _pick(read: Sequence[_Read]) -> list[_Read]:
         answer = plain_digits(_answer(f"Import which, by number, or none? [{default}]"))
         if answer.lower() in (*_NONE, "0"):
             _stop()
-        numbers = new
-        if answer.lower() not in ("", "y", "yes", "all"):
-            listed = _NUMBERS.fullmatch(answer) is not None
-            numbers = [int(number) for number in re.split(r"[,\s]+", answer)] if listed else []
-        if numbers and set(numbers) <= set(range(1, len(read) + 1)):
-            return [read[number - 1] for number in sorted(set(numbers))]
+        is_default = answer.lower() in ("", "y", "yes", "all")
+        if numbers := set(new) if is_default else _parse_numbers(answer, len(read)):
+            return [read[number - 1] for number in sorted(numbers)]
         console.note(f"type numbers from 1 to {len(read)}, such as {default}, or none")
+
+
+def _parse_numbers(answer: str, most: int) -> set[int]:
+    """Return the numbers of a list such as ``1, 3-4``; none if it has another form.
+
+    :param most: the largest number allowed; the smallest is 1.
+    """
+    numbers: set[int] = set()
+    for part in re.split(r"[,\s]+", answer):
+        match = _NUMBERS.fullmatch(part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= first <= last <= most:
+            return set()
+        numbers |= set(range(first, last + 1))
+    return numbers
 
 
 def _answer(question: str) -> str:
@@ -312,8 +326,9 @@ def _import(
             report = _sync(reservoir, entry.source, copies=partition is not None)
             console.aside(f"{entry.history.tool}: {report.line()}")
             if report.skipped:
-                path = shlex.quote(str(entry.history.path))
-                console.note(f"why some were skipped: reservoir ingest --dry-run {path}")
+                words = ["reservoir", "ingest", "--dry-run", "--format", entry.history.form]
+                command = shlex.join([*words, str(entry.history.path)])
+                console.note(f"why some were skipped: {command}")
             results.append(replace(entry, imported=report.imported))
         sources = [entry.source for entry in chosen]
         save_sources(reservoir, sources)

@@ -13,7 +13,7 @@ from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
-from reservoir_cli.settings.missing_sources import find_missing
+from reservoir_cli.settings.check_sources import find_missing
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.history_sources import (
     Source,
@@ -92,12 +92,13 @@ def sync(
 
     Reads the sources that `init` wrote to the settings file; if there are none, the histories it
     finds. An unfinished last turn is left for the next run. With --quiet and without a terminal, as
-    in hooks and timers, only sources from the settings are read.
+    in hooks and timers, only sources from the settings are read, and no model is downloaded or
+    compiled.
     """
     if timer:
         _print_units(ctx, as_json)
         return
-    with open_store.open_reservoir(ctx, create=True) as reservoir:
+    with open_store.open_reservoir(ctx, create=True, ready_only=_is_unattended()) as reservoir:
         wrong: dict[str, UsageError] = {}
         sources = _sources(reservoir, names or [], wrong)
         if watch:
@@ -111,6 +112,11 @@ def sync(
         raise typer.Exit(1)
     if wrong:
         raise typer.Exit(UsageError.exit_code)
+
+
+def _is_unattended() -> bool:
+    """Return whether a hook or a timer, rather than a person, runs the command."""
+    return console.is_quiet() and not options.can_ask()
 
 
 def _sources(
@@ -134,14 +140,13 @@ def _sources(
         selected = select_sources(configured, others)
         _warn_of_missing(reservoir, {source.name for source in selected})
         return selected
-    can_ask = options.can_ask()
-    if console.is_quiet() and not can_ask:
+    if _is_unattended():
         return []
     found = discover_sources(str(reservoir.config.lookup("partition")[0]))
     sources = select_sources(found, names)
     if not sources:
         console.note("found no history on this machine, and the settings have no [sources]")
-    elif can_ask:
+    elif options.can_ask():
         for source in sources:
             console.aside(
                 f"{source.name}: {abbreviate_home(source.path)}, to partition {source.partition}"
@@ -190,7 +195,7 @@ def new_sources(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
 
 
 def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
-    """Sync repeatedly until Ctrl-C, and report imported messages and new failures."""
+    """Sync repeatedly until Ctrl-C, and report imported and skipped messages and new failures."""
     console.note(f"syncing every {_PAUSE} seconds; Ctrl-C stops it")
     failures: dict[str, list[str]] = {}
     is_locked = False
@@ -208,6 +213,7 @@ def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json:
                 for source in report.sources
                 if source.imports.imported
                 or source.imports.renewed
+                or source.imports.skipped
                 or source.failures != failures.get(source.source.name, [])
             ]
             for source in changed:
@@ -230,6 +236,8 @@ def _print_source(report: SourceReport, prefix: str = "") -> None:
     name, imports = report.source.name, report.imports
     files = f"{report.read:,} of {options.counted(report.files, 'file')} read"
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
+    for line in imports.reason_lines():
+        console.aside(line)
     for failure in report.failures:
         console.warn(failure)
         unseen_errors.log(failure)

@@ -6,13 +6,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice
 from pathlib import Path, PurePath
 
 from reservoir_cli.errors import ReservoirError, unknown_format
 from reservoir_cli.transfer.importers import watched_files
 from reservoir_cli.transfer.importers.importer import SQLITE, Importer, Record, Skipped
-from reservoir_cli.transfer.importers.input_files import File, Unreadable, cannot_read, gather
-from reservoir_cli.transfer.importers.json_stream import syntax_error
+from reservoir_cli.transfer.importers.input_files import (
+    HEAD,
+    File,
+    Unreadable,
+    cannot_read,
+    gather,
+)
+from reservoir_cli.transfer.importers.json_stream import parse_line, read_lines, syntax_error
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import NotTextError, decode
 
@@ -21,7 +28,10 @@ from reservoir_cli.util.read_files import NotTextError, decode
 _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
 #: A run of NULs, as a crash leaves it in a file; UTF-16 and UTF-32 have only short runs.
 _NULS = rb"\0{16,}"
-_JSON = (".json", ".jsonl", ".ndjson")
+_LINES = (".jsonl", ".ndjson")
+_JSON = (".json", *_LINES)
+#: At most this many damaged lines at the beginning of a file are passed over to detect its format.
+_MOST_DAMAGED = 100
 #: Endings of files in a folder or zip that may contain messages; others are not opened.
 _SUFFIXES = (*_JSON, COMPRESSED, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
 #: Module and class of each format, the most specific first; loaded when a file is read.
@@ -112,7 +122,7 @@ def find(
         return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
     files = [member for file in files for member in _open_zip(file, open_files)]
     candidates = [file for file in files if file.unlisted or file.name.lower().endswith(_SUFFIXES)]
-    detected, unreadable = _detect_all(candidates)
+    detected, unreadable = _detect_all(candidates, form)
     if form is not None:
         chosen = [file for file in detected if file.importer.name == form]
     else:
@@ -130,12 +140,14 @@ def find(
     return chosen, len(files) - len(chosen)
 
 
-def _detect_all(files: Sequence[File]) -> tuple[list[DetectedFile], list[tuple[File, OSError]]]:
+def _detect_all(
+    files: Sequence[File], form: str | None
+) -> tuple[list[DetectedFile], list[tuple[File, OSError]]]:
     """Detect the formats of files; also return those that cannot be opened."""
     detected, unreadable = [], []
     for file in files:
         try:
-            if known := _detect(file):
+            if known := _detect(file, form):
                 detected.append(known)
         except FileNotFoundError:  # deleted since it was listed
             continue
@@ -177,8 +189,7 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
     known = importers()
     data = file.head()
     if data.startswith(SQLITE) and (form is None or form in DATABASES):
-        # The importer for llm rejects an unknown database with an error.
-        return known[form or _database_format(file) or "llm"]
+        return importer_named(form or _require_database_format(file))
     suffix, is_cut = PurePath(file.name).suffix.lower(), len(data) < file.size
     if suffix in _JSON:  # its entries are read one by one, without the NULs between them
         data = re.sub(_NULS, b"", data)
@@ -187,9 +198,8 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
         return importer_named(form)
     if not head.strip():
         return known["text"]
-    for importer in known.values():
-        if importer.name not in _TEXTS and importer.detect(head):
-            return importer
+    if importer := _recognise(head):
+        return importer
     if suffix in _JSON:
         if explain and (error := syntax_error(file)):
             raise ReservoirError(
@@ -203,6 +213,12 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
     return known["markdown" if suffix in (".md", ".markdown") else "text"]
 
 
+def _recognise(head: str) -> Importer | None:
+    """Return the first importer that recognises the beginning of a file, if one does."""
+    others = (importer for name, importer in importers().items() if name not in _TEXTS)
+    return next((importer for importer in others if importer.detect(head)), None)
+
+
 def is_of_tool(path: Path, tool: str) -> bool:
     """Return whether a file among a tool's files has the tool's format.
 
@@ -210,8 +226,9 @@ def is_of_tool(path: Path, tool: str) -> bool:
     :raises ReservoirError: the file is damaged, and its format therefore unknown.
     :raises Unreadable: likewise.
     """
+    file = File.of_path(path, path.stat())
     try:
-        if choose(File.of_path(path, path.stat())).name == tool:
+        if choose(file).name == tool:
             return True
     except NotTextError as error:
         if not path.name.endswith(watched_files.DATABASES):
@@ -222,23 +239,47 @@ def is_of_tool(path: Path, tool: str) -> bool:
             raise
     if tool in DATABASES and path.name.endswith(watched_files.DATABASES):
         _tables_of(path)  # raises an error if it is damaged
+    return _begins_damaged(file, tool)
+
+
+def _begins_damaged(file: File, form: str) -> bool:
+    """Return whether lines of a format, or none that are valid, follow damaged ones.
+
+    Such a file must not be ignored: its damaged lines are reported, and the others are imported.
+    """
+    if not file.name.lower().endswith((*_LINES, COMPRESSED)):
+        return False
+    with suppress(ReservoirError, Unreadable):
+        if not syntax_error(file):
+            return False
+        with file.open() as stream:
+            for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
+                if isinstance(parse_line("", line), dict):
+                    head = decode(line + stream.read(HEAD), file.name, cut=True)[0]
+                    found = _recognise(head)
+                    return found is not None and found.name == form
+            return True
     return False
 
 
-def _detect(file: File) -> DetectedFile | None:
+def _detect(file: File, form: str | None = None) -> DetectedFile | None:
     """Detect the format of a file; ``None`` if it is unknown.
 
+    :param form: the format to expect, even if the beginning of the file is damaged.
     :raises OSError: the file cannot be opened.
     """
     try:
         # A folder of notes and exports may also contain other programs' databases.
         if file.path and file.head().startswith(SQLITE) and not _database_format(file):
             return None
-        return DetectedFile(file, choose(file))
+        importer: Importer | None = choose(file)
     except (ReservoirError, Unreadable):
         # Codex compresses its sessions. One that cannot be read must not be ignored.
         is_session = file.path and file.name.endswith(COMPRESSED)
-        return DetectedFile(file, importer_named("codex")) if is_session else None
+        importer = importer_named("codex") if is_session else None
+    if form and (importer is None or importer.name in _TEXTS) and _begins_damaged(file, form):
+        importer = importer_named(form)
+    return DetectedFile(file, importer) if importer else None
 
 
 def _database_format(file: File) -> str | None:
@@ -246,6 +287,21 @@ def _database_format(file: File) -> str | None:
     tables = _tables_of(file.path) if file.path else frozenset()
     known = ((name, required) for name, sets in DATABASES.items() for required in sets)
     return next((name for name, required in known if required <= tables), None)
+
+
+def _require_database_format(file: File) -> str:
+    """Detect the format of a database.
+
+    :raises ReservoirError: it is unknown.
+    """
+    known = _database_format(file)
+    # The importer for llm names the command for a store of Reservoir, and for a database in a zip.
+    if known or file.path is None or "context_runs" in _tables_of(file.path):
+        return known or "llm"
+    raise ReservoirError(
+        f"{file.name} is a database of an unknown format",
+        hint=f"databases of {', '.join(DATABASES)} are read",
+    )
 
 
 def _tables_of(path: Path) -> frozenset[str]:

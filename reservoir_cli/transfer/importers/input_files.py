@@ -25,7 +25,7 @@ from reservoir_cli.transfer.importers.zstd_files import COMPRESSED, NoLibrary, Z
 from reservoir_cli.util.read_files import decode, open_regular, read_bounded, suggest_fix
 
 #: The number of bytes examined to detect a file's format.
-_HEAD = 65_536
+HEAD = 65_536
 _BUFFER_SIZE = 1 << 18
 #: The size limit of a pipe, which is kept in memory, unlike a file.
 LARGEST_PIPED = 256 << 20
@@ -130,7 +130,7 @@ class File:
     def head(self) -> bytes:
         """Return the first 64 KB."""
         with self.open() as stream:
-            return stream.read(_HEAD)
+            return stream.read(HEAD)
 
 
 class _CountingReader(io.RawIOBase):

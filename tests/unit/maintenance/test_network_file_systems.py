@@ -58,7 +58,7 @@ def test_doctor_notes_a_store_on_a_network_file_system(
     Reservoir.open(store_path).close()
 
     def notes() -> list[Check]:
-        checks = examine(store_path, None, lambda *_: None)
+        checks = examine(store_path, None, lambda *_: None, tools=())
         return [check for check in checks if check.name == "file_system"]
 
     assert notes() == []

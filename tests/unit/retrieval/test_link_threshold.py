@@ -63,7 +63,7 @@ def repair(reservoir: Reservoir) -> None:
     reservoir.embed()
     behind(reservoir.store.location, "DELETE FROM synapses")
     arguments = reservoir.location, reservoir.config.path
-    checks = doctor.examine(*arguments, lambda *_: None, repair=True)
+    checks = doctor.examine(*arguments, lambda *_: None, tools=(), repair=True)
     assert [check for check in checks if check.name == "store"]
 
 

@@ -84,6 +84,16 @@ WRONG = [
 ]
 
 
+@pytest.mark.parametrize("key", ["path", "url", "embedding_model"])
+def test_text_of_another_type_is_to_be_written_in_quotes(key: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_value(key, 5, "the entry")
+    assert (caught.value.message, caught.value.hint) == (
+        "the entry must be a string, not 5",
+        f'write {key} = "…"',
+    )
+
+
 @pytest.mark.parametrize(("key", "word", "reason"), WRONG)
 def test_an_invalid_value_is_refused_by_the_name_that_the_user_typed(
     key: str, word: str, reason: str

@@ -80,6 +80,8 @@ def test_at_most_a_thousand_reasons_are_kept(store: Store) -> None:
     combined = ImportReport(reasons=["first"])
     combined.add(totals)
     assert (combined.skipped, len(combined.reasons), combined.reasons[0]) == (2_500, 1_000, "first")
+    lines = combined.reason_lines()
+    assert (len(lines), lines[0], lines[-1]) == (1_001, "  first", "  and 1,500 more")
 
 
 # A dry run

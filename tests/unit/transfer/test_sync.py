@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from builders import FakeEmbedder, ingestor
-from sessions import LATER, WORK, Machine, text, turn
+from sessions import LATER, WORK, Machine, line, text, turn
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
@@ -375,10 +375,40 @@ def test_other_files_are_skipped(machine: Machine) -> None:
     (machine.root / "a" / "notes.json").write_text('{"type": "index"}', encoding="utf-8")
     (machine.root / "a" / "other.db").write_bytes(b"\0\xff" * 400)
     machine.write("a/empty.jsonl")
+    machine.write("a/index.jsonl", torn='xxx\n{"type": "index"}\n[1]\n')
+    machine.write("a/document.jsonl", torn='{\n  "type": "index"\n}\n')
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     (machine.root / "link.jsonl").symlink_to(machine.root / "a" / "s1.jsonl")
     assert machine.sync().imports.imported == 2
     assert machine.sync().read == 0
+
+
+@pytest.mark.sqlite("how a file is read does not depend on the store")
+@pytest.mark.parametrize("tool", ["claude-code", "codex"])
+def test_a_session_whose_beginning_is_damaged_is_read_and_the_damage_reported(
+    machine: Machine, tool: str
+) -> None:
+    sample = Path(__file__).parent / "importers" / "samples" / f"{tool}.jsonl"
+    lines = sample.read_bytes().splitlines(keepends=True)
+    machine.root.mkdir()
+    source = Source(tool, tool, machine.root, "work")
+    (machine.root / "whole.jsonl").write_bytes(b"".join(lines[1:]))
+    whole = machine.sync(source=source).imports
+    for number, beginning in enumerate([b"xxx\n", lines[0][20:], b"\xff" * 300 + b"\n" + lines[0]]):
+        path = machine.root / f"cut-{number}.jsonl"
+        path.write_bytes(beginning + b"".join(lines[1:]))
+        imports = machine.sync(source=source).imports
+        assert (imports.total, imports.skipped) == (whole.total + 1, whole.skipped + 1)
+        assert f"{path}, line 1: not valid JSON" in imports.reasons
+        assert machine.sync(source=source).read == 0
+
+
+@pytest.mark.sqlite("how a file is read does not depend on the store")
+def test_a_session_without_a_valid_line_is_reported(machine: Machine) -> None:
+    path = machine.write("a/s1.jsonl", torn=text(line("user", 1, "one?"))[9:])
+    assert machine.sync().imports.reasons == [f"{path}, line 1: not valid JSON"]
+    machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
+    assert machine.sync().imports.imported == 2
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,32 @@ def test_excluded_folders_are_left_out(machine: Machine) -> None:
     assert machine.said() == ["one?", "one."]
 
 
+def test_what_an_exclusion_left_out_is_read_once_the_exclusion_is_gone(machine: Machine) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
+    machine.write("b/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2", cwd="/home/me/diary"))
+    excluding = replace(machine.source, exclude=("/home/me/diary", "/elsewhere"))
+    machine.sync(source=excluding)
+    machine.write("b/s2.jsonl", *turn(5, "three?", "three.", sessionId="s2"))
+    machine.sync(source=excluding)
+    assert machine.sync(source=excluding).read == 0
+    assert machine.said() == ["one?", "one.", "three?", "three."]
+    report = machine.sync()
+    assert (report.read, report.imports.imported, report.imports.already) == (1, 2, 2)
+    assert machine.said() == ["one?", "one.", "two?", "two.", "three?", "three."]
+    assert machine.sync().read == 0
+
+
+def test_what_an_exclusion_left_out_is_read_even_if_the_rest_was_forgotten(
+    machine: Machine,
+) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
+    machine.write("a/s1.jsonl", *turn(3, "two?", "two.", cwd="/home/me/diary"))
+    machine.sync(source=replace(machine.source, exclude=("/home/me/diary",)))
+    assert machine.store.delete([message.key for message in machine.store.last(WORK, 0)])
+    assert machine.sync().imports.forgotten == 2
+    assert machine.said() == ["two?", "two."]
+
+
 def test_an_excluded_folder_may_be_named_by_a_symbolic_link(tmp_path: Path) -> None:
     (tmp_path / "disk" / "diary").mkdir(parents=True)
     (tmp_path / "code").symlink_to(tmp_path / "disk")
@@ -331,6 +358,18 @@ def test_expired_messages_are_not_imported(machine: Machine) -> None:
     report = machine.sync()
     assert (report.imports.imported, report.imports.expired) == (2, 2)
     assert machine.said() == ["new?", "new."]
+
+
+def test_expired_messages_are_imported_once_they_may_be_older(machine: Machine) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "old?", "old."))
+    machine.settings = {"retention_days": 30}
+    assert machine.sync().imports.expired == 2
+    assert machine.sync().read == 0
+    machine.settings = {}
+    assert machine.sync().imports.imported == 2
+    assert machine.said() == ["old?", "old."]
+    machine.settings = {"retention_days": 30}
+    assert machine.sync().read == 0  # nothing was left out of the file
 
 
 def test_secrets_are_removed_at_import(machine: Machine) -> None:

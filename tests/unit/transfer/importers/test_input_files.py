@@ -124,6 +124,16 @@ def test_a_named_format_selects_its_files_in_a_folder(tmp_path: Path) -> None:
     assert "has the format codex" in error_message(folder, "codex")
 
 
+def test_a_named_format_selects_files_whose_beginning_is_damaged(tmp_path: Path) -> None:
+    damaged = {"cut.jsonl": CODE[20:], "line.jsonl": b"xxx\n" + CODE, "all.jsonl": b'{"type": "us'}
+    others = {"chat.jsonl": b'xxx\n{"role": "user", "content": "x"}', "note.txt": b"xxx\n" + CODE}
+    folder = write_files(tmp_path / "sessions", {"whole.jsonl": CODE, **damaged, **others})
+    chosen, passed_over = detect(folder, "claude-code")
+    assert {Path(file.file.name).name for file in chosen} == {"whole.jsonl", *damaged}
+    assert passed_over == len(others)
+    assert len(detect(folder)[0]) == 1
+
+
 def test_an_unknown_format_is_wrong_usage_for_any_file(tmp_path: Path) -> None:
     for source in (tmp_path, tmp_path / "absent", file_of("x")):
         with pytest.raises(UsageError) as caught:
@@ -331,7 +341,7 @@ def test_another_database_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE messages (id)")
-    with pytest.raises(ReservoirError, match="not a log of llm"):
+    with pytest.raises(ReservoirError, match="is a database of an unknown format"):
         entries_by_file(path)
     path.write_bytes(b"SQLite format 3\0" + bytes(5_000))
     with pytest.raises(ReservoirError, match="damaged database"):

@@ -1,0 +1,63 @@
+"""Find sources in the settings that are wrong, or whose file or folder does not exist."""
+
+import os
+import shlex
+from collections.abc import Container, Iterator, Sequence
+from typing import NamedTuple
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import paths
+from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.setting_keys import suggest_names
+
+
+class MissingSource(NamedTuple):
+    """A source from which nothing can be imported.
+
+    :param detail: the problem, in a sentence.
+    :param fix: the commands that correct or remove the source.
+    """
+
+    name: str
+    detail: str
+    fix: str
+
+
+def check_source(config: Config, name: str, tools: Sequence[str]) -> None:
+    """Check the settings of a source.
+
+    :param tools: the tools whose histories can be read.
+    :raises UsageError: a setting is wrong, the tool is unknown, or there is no path.
+    """
+    if name in config.wrong_sources:
+        raise config.wrong_sources[name]
+    table = config.sources[name]
+    tool = str(table.get("tool", name))
+    if tool not in tools:
+        raise UsageError(
+            f"[sources.{name}] in {config.path}: unknown tool {tool!r}",
+            hint=f"{suggest_names(tool, tools)}tools are {', '.join(tools)}",
+        )
+    if not table.get("path"):
+        raise UsageError(
+            f"[sources.{name}] in {config.path} has no path",
+            hint=f"reservoir config set sources.{name}.path=FOLDER",
+        )
+    paths.expand_user(str(table["path"]))
+
+
+def find_missing(config: Config, names: Container[str]) -> Iterator[MissingSource]:
+    """Yield the sources whose path does not exist.
+
+    :param names: of the sources to check, which have no wrong setting.
+    """
+    for name, table in config.sources.items():
+        if name in names:
+            path = paths.expand_user(str(table["path"]))
+            if not os.path.exists(path):
+                key = shlex.quote(f"sources.{name}")
+                yield MissingSource(
+                    name,
+                    f"the source {name} does not exist: {path}",
+                    f"reservoir config set {key}.path=FOLDER, or reservoir config unset {key}",
+                )
