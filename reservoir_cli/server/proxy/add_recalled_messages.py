@@ -245,10 +245,15 @@ class Enricher:
         """Return why nothing more may be added to a conversation, or ``None``."""
         if CONVERSATION_BUDGET - used < _MIN_BUDGET:
             return "enough was added"
-        window = request.model and self._state.config.context_window(request.model)
+        window = self._window(request)
         if window and request.characters / _CHARACTERS_PER_TOKEN + used >= _FULL * window:
             return "the window is full"
         return None
+
+    def _window(self, request: ParsedRequest) -> int | None:
+        """Return a request's context window, if known: its model's, or a smaller one it sets."""
+        known = self._state.config.context_window(request.model) if request.model else None
+        return min(filter(None, (known, request.window)), default=None)
 
     def _is_masked(self, partition: str) -> bool:
         return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value
