@@ -126,6 +126,25 @@ def test_a_stream_that_breaks_off_does_so_for_the_client_and_is_marked(
         assert reservoir.view(Scope(None), 0)[-1].tags == ("partial",)
 
 
+@pytest.mark.parametrize(
+    ("pieces", "is_whole"),
+    [
+        ([GREETING + b"\n\n", b"data: [DONE]\n\n"], True),
+        ([GREETING + b"\n\n"], False),
+        ([GREETING + b"\n\n", b'data: {"error": {}}\n\n', b"data: [DONE]\n\n"], False),
+    ],
+)
+def test_a_stream_that_ends_with_its_mark_is_whole(
+    served: Served, provider: Upstream, pieces: list[bytes], is_whole: bool
+) -> None:
+    provider.reply = Reply(pieces)
+    plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
+    assert stored(served) == ["user: why Redis?", "assistant: Grüße, 世界 😀"]
+    with Reservoir.open(served.store) as reservoir:
+        assert reservoir.view(Scope(None), 0)[-1].tags == (() if is_whole else ("partial",))
+    assert served.lines[-1].endswith(" stored" if is_whole else " cut")
+
+
 def test_the_upstream_connection_is_closed_when_the_client_disconnects(
     served: Served, provider: Upstream
 ) -> None:
