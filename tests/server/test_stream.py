@@ -229,7 +229,27 @@ def test_an_unreachable_upstream_is_an_error_of_the_protocol(
     provider.server_close()
     answer = plain_http.post(f"{served.root}{path}", json=CHAT)
     assert answer.status_code == 502
-    assert "cannot be reached" in shape(answer.json())
+    error = shape(answer.json())
+    assert f" at 127.0.0.1:{provider.server_port} cannot be reached (" in error
+    assert error.endswith(".url")
+
+
+def test_an_upstream_that_speaks_no_http_is_named_as_such(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def speak() -> None:
+            with listening.accept()[0] as client:
+                client.recv(1 << 16)
+                client.sendall(b"garbage\r\n\r\n")
+
+        speaker = threading.Thread(target=speak)
+        speaker.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        with serving(tmp_path / "a.db", {"openai": url}) as served:
+            answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
+        speaker.join()
+    assert answer.status_code == 502
+    assert "does not answer in HTTP" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("length", ["3", "9999"])
