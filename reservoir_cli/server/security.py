@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import restrict_permissions, write_private
 from reservoir_cli.util.read_files import read_regular, suggest_fix
@@ -27,6 +27,8 @@ ANY = "*"
 _OWN_SITES = ("same-origin", "none")
 #: Names of this machine itself.
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+#: A name or an address, without a port.
+_HOST_NAME = re.compile(r"[^\s/@?#:]+|[0-9A-Fa-f:.]+")
 _FOREIGN_HOST = "this server does not accept that host name; see --allow-host"
 #: A request's target that is a whole URL: its host and its path.
 _ABSOLUTE = re.compile(rb"(?is)http://([^/]*)(/.*)?")
@@ -104,7 +106,11 @@ def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
 
     :param bound: the name or address it listens at, possibly the unspecified address.
     :param allowed: further names.
+    :raises UsageError: one of them is not a host name.
     """
+    for name in allowed:
+        if not _HOST_NAME.fullmatch(name):
+            raise UsageError(f"{name!r} is not a host name", hint="--allow-host my-machine.local")
     own = {*_LOOPBACK, bound.lower()}
     if _is_address(bound) and ipaddress.ip_address(bound).is_unspecified:
         own.add(ANY)

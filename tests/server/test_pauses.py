@@ -230,6 +230,25 @@ def wait_for_ledger(served: Served, count: int) -> None:
         time.sleep(0.01)
 
 
+def test_blocks_with_secrets_are_deleted_once_secrets_must_be_masked(
+    served: Served, provider: Upstream, client: httpx2.Client, home: Path
+) -> None:
+    provider.reply = completion()
+    home.mkdir(exist_ok=True)
+    settings = home / "reservoir.toml"
+    settings.write_text('redact = "off"', encoding="utf-8")
+    with Reservoir.open(served.store) as reservoir:
+        reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
+    client.post(served.root + CHAT, json=chat(user("was the queue Redis?")))
+    wait_for_ledger(served, 1)
+    settings.write_text('redact = "mask"', encoding="utf-8")
+    client.post(served.root + CHAT, json=chat(user("ok")))  # asks nothing, so it gets no block
+    deadline = time.monotonic() + 60
+    while ledger_rows(served):
+        assert time.monotonic() < deadline, "the block is not deleted"
+        time.sleep(0.01)
+
+
 def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

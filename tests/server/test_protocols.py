@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import plain_http
 import pytest
-from dialogue import ANSWER, HELLO, QUESTION, chat, texts, user
+from dialogue import ANSWER, HELLO, QUESTION, assistant, chat, texts, user
 from proxied import Served
 from upstream import ReceivedRequest, Reply, Upstream
 
@@ -106,6 +106,24 @@ def test_exchanges_of_each_protocol_get_blocks_and_are_stored(
     (call,) = reply.tool_calls
     assert (call.id, call.name, json.loads(call.arguments)) == ("t1", "look", {"q": 1})
     assert "partial" not in reply.tags
+
+
+@pytest.mark.parametrize(
+    ("words", "window", "note"),
+    [
+        (1_600, 2_048, "skipped; reason=the window is full"),
+        (1_600, 8_192, "added"),
+        (1_600, 0, "added"),
+        (1_600, "2048", "added"),
+        (6_000, 32_768, "skipped; reason=the window is full"),  # the model's is smaller
+    ],
+)
+def test_the_window_that_a_request_sets_is_respected(
+    served: Served, provider: Upstream, client: httpx2.Client, words: int, window: Any, note: str
+) -> None:
+    body = chat(user("word " * words), assistant(), HELLO, options={"num_ctx": window})
+    answer = client.post(served.root + OLLAMA_CHAT, json=body | {"model": "llama3"})
+    assert answer.headers["x-reservoir"].startswith(note)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from proxied import Served
 from upstream import Upstream
 
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.server import running_servers, security
 from reservoir_cli.settings import paths
 
@@ -80,6 +80,12 @@ def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None
         assert security.is_known_host(host, names)
     for host in ("evil.example", "", "*", "192.168.1.5.evil.example", "::", "[::1", "a b"):
         assert not security.is_known_host(host, names)
+
+
+@pytest.mark.parametrize("name", ["http://x/", "x:3017", "user@x", "a b", ""])
+def test_only_a_host_name_can_be_allowed(name: str) -> None:
+    with pytest.raises(UsageError, match="is not a host name"):
+        security.host_names("127.0.0.1", [name])
 
 
 def test_a_tls_proxy_with_an_allowed_name_may_stand_before_the_page() -> None:

@@ -23,6 +23,7 @@ def test_side_requests_are_passed_unchanged_and_not_stored(
         chat(HELLO, max_tokens=1),
         chat(user(f"### Task:\nGenerate a title.\n<chat_history>\n{QUESTION}\n</chat_history>")),
         chat(user("Generate a title for this conversation:\n"), HELLO),
+        chat(HELLO, options={"num_predict": 1}),
     ]
     for body in bodies:
         answer = client.post(served.root + CHAT, json=body)
@@ -35,7 +36,7 @@ def test_a_completion_of_code_in_an_editor_is_passed_unchanged_and_not_stored(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     provider.reply = completion("x + 1")
-    for more in ({"raw": True}, {"suffix": "print(f(2))"}):
+    for more in ({"raw": True}, {"suffix": "print(f(2))"}, {"options": {"num_predict": 0}}):
         body = {"prompt": "# the job queue of Redis\ndef f(x): return ", **more}
         client.post(served.root + OLLAMA_GENERATE, json=body)
         assert json.loads(provider.requests[-1].body) == body

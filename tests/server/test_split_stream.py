@@ -46,6 +46,24 @@ def test_a_long_line_is_searched_once() -> None:
     assert buffer.searched < 4 * len(buffer)
 
 
+@pytest.mark.parametrize(
+    ("stream", "is_done"),
+    [
+        (b"data: [1]\n\ndata: [DONE]\n\n", True),
+        (b"data: [1]\n\ndata:[DONE]", True),
+        (b"data: [1]\n\n", False),
+        (b'data: "[DONE]"\n\n', False),
+        (b": [DONE]\n\n", False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["text/event-stream", ""])
+def test_the_mark_at_the_end_is_found(kind: str, stream: bytes, is_done: bool) -> None:
+    reader = Reader(kind, "", lambda _: None)
+    reader.feed(stream)
+    reader.end()
+    assert reader.is_done == is_done
+
+
 @pytest.mark.parametrize("stream", [b'{"a": 1}\n{"b": 2}\n', b'data: {"a": 1}\n\ndata: {"b": 2}\n'])
 def test_a_stream_without_a_type_is_read(stream: bytes) -> None:
     values = list[Any]()

@@ -126,6 +126,25 @@ def test_a_stream_that_breaks_off_does_so_for_the_client_and_is_marked(
         assert reservoir.view(Scope(None), 0)[-1].tags == ("partial",)
 
 
+@pytest.mark.parametrize(
+    ("pieces", "is_whole"),
+    [
+        ([GREETING + b"\n\n", b"data: [DONE]\n\n"], True),
+        ([GREETING + b"\n\n"], False),
+        ([GREETING + b"\n\n", b'data: {"error": {}}\n\n', b"data: [DONE]\n\n"], False),
+    ],
+)
+def test_a_stream_that_ends_with_its_mark_is_whole(
+    served: Served, provider: Upstream, pieces: list[bytes], is_whole: bool
+) -> None:
+    provider.reply = Reply(pieces)
+    plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
+    assert stored(served) == ["user: why Redis?", "assistant: Grüße, 世界 😀"]
+    with Reservoir.open(served.store) as reservoir:
+        assert reservoir.view(Scope(None), 0)[-1].tags == (() if is_whole else ("partial",))
+    assert served.lines[-1].endswith(" stored" if is_whole else " cut")
+
+
 def test_the_upstream_connection_is_closed_when_the_client_disconnects(
     served: Served, provider: Upstream
 ) -> None:
@@ -210,7 +229,27 @@ def test_an_unreachable_upstream_is_an_error_of_the_protocol(
     provider.server_close()
     answer = plain_http.post(f"{served.root}{path}", json=CHAT)
     assert answer.status_code == 502
-    assert "cannot be reached" in shape(answer.json())
+    error = shape(answer.json())
+    assert f" at 127.0.0.1:{provider.server_port} cannot be reached (" in error
+    assert error.endswith(".url")
+
+
+def test_an_upstream_that_speaks_no_http_is_named_as_such(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def speak() -> None:
+            with listening.accept()[0] as client:
+                client.recv(1 << 16)
+                client.sendall(b"garbage\r\n\r\n")
+
+        speaker = threading.Thread(target=speak)
+        speaker.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        with serving(tmp_path / "a.db", {"openai": url}) as served:
+            answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
+        speaker.join()
+    assert answer.status_code == 502
+    assert "does not answer in HTTP" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("length", ["3", "9999"])

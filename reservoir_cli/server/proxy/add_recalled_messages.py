@@ -82,6 +82,7 @@ class Enricher:
         self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put_count = 0
+        self._unmasked = set[str]()  # the partitions whose blocks may hold secrets
         self._puts: deque[Callable[[Reservoir], None]] = deque()
         self._last_asked: Callable[[Reservoir], object] | None = None
         for thread in (self._ledger, self._ledger_writes):
@@ -109,6 +110,7 @@ class Enricher:
         """
         deadline = asyncio.get_running_loop().time() + PATIENCE
         masked = self._is_masked(partition)
+        self._delete_unmasked(partition, masked)
 
         def read(reservoir: Reservoir) -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
             now, ledger = datetime.now(UTC), reservoir.exchanges.ledger
@@ -202,6 +204,14 @@ class Enricher:
             self._ledger_writes.submit_in_pause(self._expire)
         return entry
 
+    def _delete_unmasked(self, partition: str, masked: bool) -> None:
+        """Delete the blocks of a partition that may hold secrets once they must be redacted."""
+        if not masked:
+            self._unmasked.add(partition)
+        elif partition in self._unmasked:
+            self._unmasked.discard(partition)
+            self._ledger_writes.submit_in_pause(self._expire)
+
     def _expire(self, reservoir: Reservoir) -> None:
         """Delete the old entries of all partitions, also of those that get no new ones."""
         ledger = reservoir.exchanges.ledger
@@ -245,10 +255,15 @@ class Enricher:
         """Return why nothing more may be added to a conversation, or ``None``."""
         if CONVERSATION_BUDGET - used < _MIN_BUDGET:
             return "enough was added"
-        window = request.model and self._state.config.context_window(request.model)
+        window = self._window(request)
         if window and request.characters / _CHARACTERS_PER_TOKEN + used >= _FULL * window:
             return "the window is full"
         return None
+
+    def _window(self, request: ParsedRequest) -> int | None:
+        """Return a request's context window, if known: its model's, or a smaller one it sets."""
+        known = self._state.config.context_window(request.model) if request.model else None
+        return min(filter(None, (known, request.window)), default=None)
 
     def _is_masked(self, partition: str) -> bool:
         return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value

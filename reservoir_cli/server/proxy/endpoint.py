@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -165,7 +166,9 @@ class Proxy:
         if failure and began:
             raise failure  # closes the connection, so that the client's answer is cut, too
         if failure:
-            problem = f"the upstream {upstream.name} cannot be reached ({failure})"
+            name, host = upstream.name, urlsplit(upstream.url).netloc.rpartition("@")[2]
+            setting = f"its URL is the setting upstreams.{name}.url"
+            problem = f"the upstream {name} at {host} {failure}; {setting}"
             await _failure(upstream.protocol, 502, problem)(scope, receive, send)
 
     async def _relay(

@@ -44,7 +44,10 @@ class Watcher(Protocol):
 
 
 class UpstreamError(Exception):
-    """A model cannot be reached, or its connection failed before the end of its answer."""
+    """A model cannot be reached, or its connection failed before the end of its answer.
+
+    The text of the error is the end of a sentence that begins with the model.
+    """
 
 
 def new_client() -> httpx2.AsyncClient:
@@ -71,11 +74,13 @@ async def open_answer(
         if not body and method in ("GET", "HEAD"):
             request.headers.pop("content-length", None)
         response = await client.send(request, stream=True)
+    except httpx2.RemoteProtocolError:
+        raise UpstreamError("does not answer in HTTP") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        raise UpstreamError(type(error).__name__) from None
+        raise UpstreamError(f"cannot be reached ({type(error).__name__})") from None
     try:
         if response.status_code not in _STATUSES:
-            raise UpstreamError(f"status {response.status_code}")
+            raise UpstreamError(f"answers with the status {response.status_code}")
         yield response
     finally:
         with anyio.CancelScope(shield=True):
@@ -100,7 +105,7 @@ async def relay(
             if watcher:
                 watcher.feed(chunk)
     except httpx2.HTTPError as error:
-        raise UpstreamError(type(error).__name__) from None
+        raise UpstreamError(f"ended its answer early ({type(error).__name__})") from None
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -15,6 +15,7 @@ from reservoir_cli.server.proxy.protocols import (
     OLLAMA_CHAT,
     OLLAMA_GENERATE,
     RESPONSES,
+    ollama_options,
 )
 from reservoir_cli.server.proxy.provider_histories import named_history, reference_of
 from reservoir_cli.server.proxy.question_identity import IdentityChain, Question
@@ -51,6 +52,7 @@ class ParsedRequest:
     :param characters: length of the body without encoded files.
     :param named: whether the client gave the id of the conversation.
     :param continues: the reference to a history at the provider that the request continues.
+    :param window: the context window in tokens, if the request sets it.
     """
 
     text: str
@@ -63,6 +65,7 @@ class ParsedRequest:
     characters: int = 0
     named: bool = False
     continues: str | None = None
+    window: int | None = None
 
 
 def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
@@ -103,6 +106,7 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
         len(text) - sum(map(len, _ENCODED.findall(text))),
         conversation is not None,
         continues,
+        window_of(values),
     )
 
 
@@ -137,6 +141,12 @@ def cache_key_of(values: Mapping[str, Any]) -> str | None:
     be of the same one: some programs use one key for all their conversations.
     """
     return _clean(values.get("prompt_cache_key"))
+
+
+def window_of(values: Mapping[str, Any]) -> int | None:
+    """Return the context window in tokens that a request to Ollama sets, if any."""
+    window = ollama_options(values).get("num_ctx")
+    return window if type(window) is int and window > 0 else None
 
 
 def _clean(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""The providers' protocols: their paths, with or without a scope, and the shape of their errors."""
+"""The providers' protocols: their paths, with or without a scope, options, and forms of errors."""
 
 import json
 import re
@@ -48,6 +48,15 @@ def error_body(protocol: str, problem: str) -> bytes:
         error = {"message": problem, "type": "upstream_error", "param": None, "code": None}
         body = {"error": error}
     return json.dumps(body).encode()
+
+
+def ollama_options(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a request to Ollama; none if they are malformed.
+
+    :param values: the members of the request.
+    """
+    options = values.get("options")
+    return options if isinstance(options, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reservoir_cli.server.proxy import request_messages
+from reservoir_cli.server.proxy.protocols import ollama_options
 
 #: System prompts of such requests.
 _SIDE = re.compile(
@@ -15,6 +16,8 @@ _SIDE = re.compile(
 _TASK = re.compile(r"\s*### Task:\s(?=(?s:.*)<chat_history>)")
 #: The first message of opencode's title requests.
 _TITLE = re.compile(r"\s*Generate a title for this conversation:\s*")
+#: The settings of the most tokens of an answer.
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 #: Characters of the system prompt that are searched.
 _SEARCHED = 1_000
 
@@ -28,9 +31,9 @@ def is_side_request(
     :param newest: its last question.
     :param has_answers: whether it contains answers: then its system prompt only mentions titles.
     """
-    for key in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
-        if isinstance(values.get(key), int) and 0 <= values[key] <= 1:  # -1 means no limit
-            return True
+    limits = [values.get(key) for key in _LIMITS] + [ollama_options(values).get("num_predict")]
+    if any(isinstance(limit, int) and 0 <= limit <= 1 for limit in limits):  # -1 means no limit
+        return True
     if values.get("raw") is True or values.get("suffix"):  # Ollama: an editor completes code
         return True
     if _TASK.match(newest) or _TITLE.fullmatch(first):

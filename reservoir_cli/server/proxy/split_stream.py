@@ -19,6 +19,7 @@ class Reader:
     """Parse an answer chunk by chunk.
 
     :param on_value: called with each JSON value.
+    :ivar is_done: whether the mark ``[DONE]`` was read, which ends a whole answer.
     """
 
     def __init__(self, content_type: str, encoding: str, on_value: Callable[[Any], None]) -> None:
@@ -28,6 +29,7 @@ class Reader:
         self._events = kind == "text/event-stream"
         self._lines = self._events or "ndjson" in kind or "jsonl" in kind
         self._data: list[bytes] = []
+        self.is_done = False
 
     def feed(self, chunk: bytes) -> None:
         """Parse the next chunk.
@@ -88,7 +90,8 @@ class Reader:
 
     def _read_value(self, data: bytes) -> bool:
         """Parse a JSON value; return whether it is one."""
-        if not data.strip() or data.strip() == b"[DONE]":
+        if data.strip() == b"[DONE]":
+            self.is_done = True
             return False
         try:
             value = json.loads(data)

@@ -68,6 +68,7 @@ class Listener:
             return []
         try:
             self._reader.end()
+            self._answer.complete |= self._reader.is_done  # some providers give no other reason
             exchange = self._exchange()
         except Exception:
             return ["not stored"]
