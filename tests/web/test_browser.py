@@ -8,6 +8,7 @@ from builders import FakeEmbedder
 from page_server import HOSTILE, PageServer, message
 
 from reservoir_cli.retrieval.recall_floor import floor_property
+from reservoir_cli.server.web.read_conversations import MESSAGES
 
 pytest.importorskip("selenium")
 from selenium.webdriver import Chrome, Keys
@@ -250,6 +251,35 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
     assert len(shown) == len(set(shown))
     hidden = "return document.querySelectorAll('[data-copy-from][hidden]').length"
     assert page.execute_script(hidden) == 0
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_a_permalink_shows_its_message(
+    page: Chrome, server: PageServer, memory, width: int, height: int
+) -> None:
+    messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(200)]
+    stored = memory.ingest(messages, partition="work", instance="chat", embed=False)
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 800}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    for at in (77, 130):
+        page.get("about:blank")
+        page.get(f"{server.origin}/ui/message?p=work&id={stored[at].id}")
+        header, top, bottom, rows = page.execute_async_script(
+            """
+            const done = arguments[0];
+            const edge = (selector) => document.querySelector(selector).getBoundingClientRect();
+            let still = 0, before = NaN;
+            requestAnimationFrame(function wait() {
+                still = scrollY === before ? still + 1 : 0;
+                before = scrollY;
+                if (still < 30) return requestAnimationFrame(wait);
+                done([edge(".top").bottom, edge(":target").top, edge(":target").bottom,
+                    document.querySelectorAll("article").length]);
+            });
+            """
+        )
+        assert header <= top < bottom <= height
+        assert rows == MESSAGES
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

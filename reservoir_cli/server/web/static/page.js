@@ -157,8 +157,8 @@ function loadMore(list) {
       if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const more = [...$("[data-more]", page).children];
+      for (const row of more) { row.classList.add("later"); enhance(row); }
       list.append(...more);
-      more.forEach(enhance);
       const fresh = $$("nav.pages", page).pop();
       pages.replaceWith(fresh);
       if ($("a[rel=next]", fresh)) seen.observe(fresh);
