@@ -46,6 +46,11 @@ def text(browser: WebDriver, selector: str) -> str:
     return str(browser.execute_script(f"return document.querySelector({selector!r}).textContent"))
 
 
+def resize(browser: Chrome, width: int, height: int = 900) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 800}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
 def press(browser: WebDriver, *keys: str) -> None:
     for key in keys:
         browser.switch_to.active_element.send_keys(key)
@@ -253,14 +258,22 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
     assert page.execute_script(hidden) == 0
 
 
+@pytest.mark.parametrize("width", [320, 390, 1440])
+def test_the_reason_of_a_row_is_never_cut(page: Chrome, server: PageServer, width: int) -> None:
+    resize(page, width)
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=60")
+    rows = "[...document.querySelectorAll('.why')]"
+    cut = f"return {rows}.map((row) => row.scrollWidth - row.clientWidth)"
+    assert set(page.execute_script(cut)) == {0}
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
 def test_a_permalink_shows_its_message(
     page: Chrome, server: PageServer, memory, width: int, height: int
 ) -> None:
     messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(200)]
     stored = memory.ingest(messages, partition="work", instance="chat", embed=False)
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 800}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    resize(page, width, height)
     for at in (77, 130):
         page.get("about:blank")
         page.get(f"{server.origin}/ui/message?p=work&id={stored[at].id}")
@@ -292,8 +305,7 @@ def test_every_view_fits_its_width(
     long = [message("user", line, 200, "long"), message("user", f"```\n{line}\n```", 201, "long")]
     memory.ingest(long, partition="work", instance="chat", embed=False)
     memory.ingest([message("user", "x", 202)], partition="p" * 70, instance="i" * 70, embed=False)
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 800}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    resize(page, width)
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
     for address in (*VIEWS, "/ui/conversation?p=work&i=chat&c=long&page=1"):
