@@ -225,6 +225,13 @@ def test_a_partition_without_messages_stays_selected(client) -> None:
         assert "<option selected>nowhere</option>" in client.get(address).text
 
 
+def test_a_command_that_cannot_leave_out_a_message_says_so(client) -> None:
+    query = {"q": QUESTION, "p": "work", "budget": "300"}
+    assert "has no option" not in client.get("/ui/window", params=query).text
+    html = client.get("/ui/window", params={**query, "without": "1"}).text
+    assert "This command does not leave out #1: it has no option for that." in html
+
+
 def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client) -> None:
     pattern = r'href="(/ui/window[^"]*)">{}'
     html = client.get("/ui/window?q=&p=work&budget=300").text
