@@ -229,6 +229,36 @@ def test_earlier_results_are_marked_while_the_server_does_not_answer(
     assert "The server does not answer." not in text(page, "#chosen")
 
 
+@pytest.mark.parametrize(
+    ("address", "field", "typed", "problem", "row"),
+    [
+        ("/ui/?q=redis", "since", "2026-0", "'2026-0' is not a time", ".row"),
+        ("/ui/window?q=redis&p=work", "model", "gp", "unknown model 'gp'", ".weigh"),
+        ("/ui/window?q=redis&p=work", "budget", "1.", "budget is not", ".weigh"),
+    ],
+)
+def test_a_half_typed_field_is_not_asked_and_a_wrong_one_keeps_the_results(
+    page: Chrome, server: PageServer, address: str, field: str, typed: str, problem: str, row: str
+) -> None:
+    requests = "performance.getEntriesByType('resource').map((one) => one.name)"
+    asked = f"return {requests}.filter((name) => name.includes('&part=1')).length"
+    page.get(server.origin + address)
+    page.execute_script(f"document.querySelector('[name={field}]').select()")
+    press(page, *typed)
+    time.sleep(1)
+    assert page.execute_script(asked) == 0
+    press(page, Keys.TAB)
+    until(page, lambda: page.execute_script(asked) == 1)
+    until(page, lambda: page.execute_script("return document.querySelector('.stale')"))
+    assert text(page, ".stale").startswith("That did not work: ")
+    assert problem in text(page, ".stale")
+    assert page.execute_script(f"return document.querySelector('{row}')")
+    assert page.current_url == server.origin + address
+    page.execute_script(f"document.querySelector('[name={field}]').select()")
+    press(page, Keys.DELETE, Keys.ENTER)
+    until(page, lambda: not page.execute_script("return document.querySelector('.stale')"))
+
+
 def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None:
     page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
     press(page, "j", Keys.ENTER)

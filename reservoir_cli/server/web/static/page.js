@@ -18,11 +18,13 @@ function live(form) {
     const address = `${form.getAttribute("action")}?${query}`;
     try {
       const answer = await fetch(`${address}&part=1`, { headers: { Accept: "text/html" } });
-      replace(target, await answer.text(), !answer.ok);
+      const html = await answer.text();
+      if (answer.status === 400) { warn(target, problemIn(html)); return; }
+      replace(target, html, !answer.ok);
       settle(form, target);
       history.replaceState(null, "", address);
     } catch {
-      warn(target);
+      warn(target, "The server does not answer.");
     } finally {
       busy = false;
       if (waiting) { waiting = false; ask(); }
@@ -35,9 +37,12 @@ function live(form) {
     timer = setTimeout(ask, typing ? Math.max(delay, 200) : delay);
   }
 
+  // A time, model or budget is complete when its field is left, or with Enter.
+  const waits = (event) => event.target.matches("input:not([type=range], [data-search])");
   // Letters that an input method is still composing are not a question yet.
-  form.addEventListener("input", (event) => { if (!event.isComposing) askSoon(event); });
-  form.addEventListener("compositionend", askSoon);
+  form.addEventListener("input", (event) => { if (!event.isComposing && !waits(event)) askSoon(event); });
+  form.addEventListener("compositionend", (event) => { if (!waits(event)) askSoon(event); });
+  form.addEventListener("change", (event) => { if (waits(event)) askSoon(event); });
   form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); ask(); });
   target.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-without]");
@@ -52,14 +57,23 @@ function live(form) {
   return ask;
 }
 
-// Say above results that they are old: the server is gone. The next response replaces them.
-function warn(target) {
-  if ($(":scope > .stale", target)) return;
+// Say above results why they are old. The next response replaces them.
+function warn(target, why) {
+  const said = $(":scope > .stale", target);
+  const text = $(".empty", target) ? why : `${why} These are earlier results.`;
+  if (said?.textContent === text) return;
+  said?.remove();
   const notice = document.createElement("p");
   notice.className = "notice stale";
   notice.setAttribute("role", "status");
-  notice.textContent = "The server does not answer. These are earlier results.";
+  notice.textContent = text;
   target.prepend(notice);
+}
+
+// Return the message of an error page as a sentence.
+function problemIn(html) {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  return `That did not work: ${$$(".card p", page).map((one) => one.textContent).join("; ")}.`;
 }
 
 // Show a response; details that were open stay open.
