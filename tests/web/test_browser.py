@@ -51,6 +51,13 @@ def resize(browser: Chrome, width: int, height: int = 900) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
+def cut_pixels(browser: WebDriver, selector: str) -> list[int]:
+    """Return by how much the content of each element is wider than the element."""
+    elements = f"[...document.querySelectorAll({selector!r})]"
+    script = f"return {elements}.map((one) => one.scrollWidth - one.clientWidth)"
+    return list(browser.execute_script(script))
+
+
 def press(browser: WebDriver, *keys: str) -> None:
     for key in keys:
         browser.switch_to.active_element.send_keys(key)
@@ -292,9 +299,14 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
 def test_the_reason_of_a_row_is_never_cut(page: Chrome, server: PageServer, width: int) -> None:
     resize(page, width)
     page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=60")
-    rows = "[...document.querySelectorAll('.why')]"
-    cut = f"return {rows}.map((row) => row.scrollWidth - row.clientWidth)"
-    assert set(page.execute_script(cut)) == {0}
+    assert set(cut_pixels(page, ".why")) == {0}
+
+
+def test_the_tables_of_use_fit_a_phone(page: Chrome, server: PageServer, memory) -> None:
+    memory.runs.record(memory.context("redis?", partition="work", budget=300))
+    resize(page, 390)
+    page.get(f"{server.origin}/ui/use")
+    assert cut_pixels(page, ".scroll") == [0, 0]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
