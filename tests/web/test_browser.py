@@ -181,6 +181,42 @@ def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServ
     until(page, lambda: text(page, ".legend") == before)
 
 
+def test_a_reset_resets_the_budget_which_an_empty_field_names(
+    page: WebDriver, server: PageServer
+) -> None:
+    placeholder = "return document.querySelector('[name=budget]').placeholder"
+    slider = "return document.querySelector('[data-budget]').value"
+    page.get(f"{server.origin}/ui/window?q=redis&p=work")
+    usual = page.execute_script(slider)
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    assert page.execute_script(slider) != usual
+    page.execute_script("document.querySelector('[data-reset]').click()")
+    until(page, lambda: text(page, ".line span") == "budget 4,000")
+    assert page.execute_script("return document.querySelector('[name=budget]').value") == ""
+    assert page.execute_script(placeholder) == "4,000"
+    assert page.execute_script(slider) == usual
+    page.execute_script("document.querySelector('[name=model]').focus()")
+    press(page, "gpt-4", Keys.ENTER)
+    until(page, lambda: page.execute_script(placeholder) != "4,000")
+    assert text(page, ".line span") == "budget " + page.execute_script(placeholder)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_question_and_recalled_messages_differ_in_the_bar(
+    page: Chrome, server: PageServer, scheme: str
+) -> None:
+    media = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    recalled, question = page.execute_script(
+        """
+        return [".key.recalled", ".key.current"].map((key) => getComputedStyle(
+            document.querySelector(key)).backgroundColor.match(/\\d+/g).map(Number));
+        """
+    )
+    assert sum(abs(a - b) for a, b in zip(recalled, question, strict=True)) > 100
+
+
 def test_a_floor_of_0_can_be_set_and_an_unmoved_slider_uses_the_default(
     page: WebDriver, server: PageServer, memory
 ) -> None:

@@ -119,7 +119,7 @@ function budget(form) {
   if (!slider) return;
   const least = 200, most = 128000, span = Math.log(most / least);
   const moveSlider = () => {
-    const value = Number(field.value.replaceAll(",", ""));
+    const value = Number((field.value || field.placeholder).replaceAll(",", ""));
     if (value > 0) slider.value = 1000 * Math.log(Math.max(least, value) / least) / span;
   };
   slider.hidden = false;
@@ -128,7 +128,7 @@ function budget(form) {
     const value = least * Math.exp(span * slider.value / 1000);
     field.value = Math.round(value / 100) * 100;
   });
-  field.addEventListener("input", moveSlider);
+  for (const event of ["input", "settle"]) field.addEventListener(event, moveSlider);
 }
 
 function sliders(form, ask) {
@@ -145,12 +145,16 @@ function sliders(form, ask) {
   reset.addEventListener("click", (event) => {
     event.preventDefault();
     for (const range of ranges) { range.value = range.dataset.was; show(range); }
+    form.elements.budget.value = "";
     ask();
   });
 }
 
-// Settings depend on the partition and the model: move the sliders that the user left alone.
+// Settings and the budget depend on the partition and the model: move the sliders that the user left alone.
 function settle(form, answer) {
+  const budget = form.elements.budget, available = $("[data-available]", answer);
+  if (budget && available && !budget.value) budget.placeholder = available.value;
+  budget?.dispatchEvent(new Event("settle"));
   for (const usual of $$("[data-usual]", answer)) {
     const range = form.elements[usual.dataset.usual], was = form.elements[`was-${usual.dataset.usual}`];
     if (Number(range.value) === Number(range.dataset.was)) range.value = usual.value;
