@@ -302,6 +302,27 @@ def test_a_half_typed_field_is_not_asked_and_a_wrong_one_keeps_the_results(
     until(page, lambda: not page.execute_script("return document.querySelector('.stale')"))
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_actions_of_a_message_are_evenly_spaced(
+    page: Chrome, server: PageServer, width: int
+) -> None:
+    resize(page, width)
+    page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=queue&page=1")
+    gaps = page.execute_script(
+        """
+        const words = [...document.querySelectorAll("article:first-child .tools :is(a, button)")];
+        const edges = words.map((word) => {
+            const range = document.createRange();
+            range.selectNodeContents(word.firstChild);
+            return range.getBoundingClientRect();
+        });
+        return edges.slice(1).map((edge, before) => edge.left - edges[before].right);
+        """
+    )
+    assert len(gaps) == 3
+    assert max(gaps) - min(gaps) < 1
+
+
 def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None:
     page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
     press(page, "j", Keys.ENTER)
