@@ -246,6 +246,16 @@ def test_the_back_button_shows_no_deleted_conversation(page: WebDriver, server: 
         until(page, lambda: "Where jobs should live" not in page.page_source)
 
 
+@pytest.mark.parametrize("what", ["i=chat&c=queue", "id=1"])
+def test_a_deletion_begins_at_the_safe_choice(
+    page: WebDriver, server: PageServer, what: str
+) -> None:
+    page.get(f"{server.origin}/ui/delete?p=work&{what}")
+    until(page, lambda: page.switch_to.active_element.text == "Keep it")
+    press(page, Keys.ENTER)
+    until(page, lambda: "/ui/conversation" in page.current_url)
+
+
 def test_a_typed_question_stays_when_the_session_has_ended(
     page: WebDriver, server: PageServer
 ) -> None:
