@@ -37,6 +37,15 @@ def test_no_view_is_shown_without_a_session(server: PageServer) -> None:
                 assert "queue" not in answer.text
 
 
+def test_keys_are_named_only_where_they_do_something(server: PageServer, client) -> None:
+    for address in ("/ui/", "/ui/conversation?p=work&i=chat&c=queue", "/ui/window"):
+        assert 'aria-label="Keys"' in client.get(address).text
+    for address in ("/ui/delete?p=work&id=3", "/ui/use", "/ui/?since=x"):
+        assert 'aria-label="Keys"' not in client.get(address).text
+    for path in ("/ui/", "/ui/enter?code=x"):
+        assert 'aria-label="Keys"' not in plain_http.get(server.origin + path).text
+
+
 def test_the_address_of_the_page_may_lack_its_slash(server: PageServer, client) -> None:
     assert client.get("/ui").url.path == "/ui/"
     answer = plain_http.get(f"{server.origin}/ui", follow_redirects=True)

@@ -8,6 +8,7 @@ from builders import FakeEmbedder
 from page_server import HOSTILE, PageServer, message
 
 from reservoir_cli.retrieval.recall_floor import floor_property
+from reservoir_cli.server.web.read_conversations import MESSAGES
 
 pytest.importorskip("selenium")
 from selenium.webdriver import Chrome, Keys
@@ -43,6 +44,18 @@ def until(browser: WebDriver, holds: Callable[[], object]) -> None:
 
 def text(browser: WebDriver, selector: str) -> str:
     return str(browser.execute_script(f"return document.querySelector({selector!r}).textContent"))
+
+
+def resize(browser: Chrome, width: int, height: int = 900) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 800}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def cut_pixels(browser: WebDriver, selector: str) -> list[int]:
+    """Return by how much the content of each element is wider than the element."""
+    elements = f"[...document.querySelectorAll({selector!r})]"
+    script = f"return {elements}.map((one) => one.scrollWidth - one.clientWidth)"
+    return list(browser.execute_script(script))
 
 
 def press(browser: WebDriver, *keys: str) -> None:
@@ -168,6 +181,42 @@ def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServ
     until(page, lambda: text(page, ".legend") == before)
 
 
+def test_a_reset_resets_the_budget_which_an_empty_field_names(
+    page: WebDriver, server: PageServer
+) -> None:
+    placeholder = "return document.querySelector('[name=budget]').placeholder"
+    slider = "return document.querySelector('[data-budget]').value"
+    page.get(f"{server.origin}/ui/window?q=redis&p=work")
+    usual = page.execute_script(slider)
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    assert page.execute_script(slider) != usual
+    page.execute_script("document.querySelector('[data-reset]').click()")
+    until(page, lambda: text(page, ".line span") == "budget 4,000")
+    assert page.execute_script("return document.querySelector('[name=budget]').value") == ""
+    assert page.execute_script(placeholder) == "4,000"
+    assert page.execute_script(slider) == usual
+    page.execute_script("document.querySelector('[name=model]').focus()")
+    press(page, "gpt-4", Keys.ENTER)
+    until(page, lambda: page.execute_script(placeholder) != "4,000")
+    assert text(page, ".line span") == "budget " + page.execute_script(placeholder)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_question_and_recalled_messages_differ_in_the_bar(
+    page: Chrome, server: PageServer, scheme: str
+) -> None:
+    media = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    recalled, question = page.execute_script(
+        """
+        return [".key.recalled", ".key.current"].map((key) => getComputedStyle(
+            document.querySelector(key)).backgroundColor.match(/\\d+/g).map(Number));
+        """
+    )
+    assert sum(abs(a - b) for a, b in zip(recalled, question, strict=True)) > 100
+
+
 def test_a_floor_of_0_can_be_set_and_an_unmoved_slider_uses_the_default(
     page: WebDriver, server: PageServer, memory
 ) -> None:
@@ -197,6 +246,16 @@ def test_the_back_button_shows_no_deleted_conversation(page: WebDriver, server: 
         until(page, lambda: "Where jobs should live" not in page.page_source)
 
 
+@pytest.mark.parametrize("what", ["i=chat&c=queue", "id=1"])
+def test_a_deletion_begins_at_the_safe_choice(
+    page: WebDriver, server: PageServer, what: str
+) -> None:
+    page.get(f"{server.origin}/ui/delete?p=work&{what}")
+    until(page, lambda: page.switch_to.active_element.text == "Keep it")
+    press(page, Keys.ENTER)
+    until(page, lambda: "/ui/conversation" in page.current_url)
+
+
 def test_a_typed_question_stays_when_the_session_has_ended(
     page: WebDriver, server: PageServer
 ) -> None:
@@ -221,6 +280,57 @@ def test_earlier_results_are_marked_while_the_server_does_not_answer(
     press(page, "!")
     until(page, lambda: "redis and jobs!" in text(page, "#command"))
     assert "The server does not answer." not in text(page, "#chosen")
+
+
+@pytest.mark.parametrize(
+    ("address", "field", "typed", "problem", "row"),
+    [
+        ("/ui/?q=redis", "since", "2026-0", "'2026-0' is not a time", ".row"),
+        ("/ui/window?q=redis&p=work", "model", "gp", "unknown model 'gp'", ".weigh"),
+        ("/ui/window?q=redis&p=work", "budget", "1.", "budget is not", ".weigh"),
+    ],
+)
+def test_a_half_typed_field_is_not_asked_and_a_wrong_one_keeps_the_results(
+    page: Chrome, server: PageServer, address: str, field: str, typed: str, problem: str, row: str
+) -> None:
+    requests = "performance.getEntriesByType('resource').map((one) => one.name)"
+    asked = f"return {requests}.filter((name) => name.includes('&part=1')).length"
+    page.get(server.origin + address)
+    page.execute_script(f"document.querySelector('[name={field}]').select()")
+    press(page, *typed)
+    time.sleep(1)
+    assert page.execute_script(asked) == 0
+    press(page, Keys.TAB)
+    until(page, lambda: page.execute_script(asked) == 1)
+    until(page, lambda: page.execute_script("return document.querySelector('.stale')"))
+    assert text(page, ".stale").startswith("That did not work: ")
+    assert problem in text(page, ".stale")
+    assert page.execute_script(f"return document.querySelector('{row}')")
+    assert page.current_url == server.origin + address
+    page.execute_script(f"document.querySelector('[name={field}]').select()")
+    press(page, Keys.DELETE, Keys.ENTER)
+    until(page, lambda: not page.execute_script("return document.querySelector('.stale')"))
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_actions_of_a_message_are_evenly_spaced(
+    page: Chrome, server: PageServer, width: int
+) -> None:
+    resize(page, width)
+    page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=queue&page=1")
+    gaps = page.execute_script(
+        """
+        const words = [...document.querySelectorAll("article:first-child .tools :is(a, button)")];
+        const edges = words.map((word) => {
+            const range = document.createRange();
+            range.selectNodeContents(word.firstChild);
+            return range.getBoundingClientRect();
+        });
+        return edges.slice(1).map((edge, before) => edge.left - edges[before].right);
+        """
+    )
+    assert len(gaps) == 3
+    assert max(gaps) - min(gaps) < 1
 
 
 def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None:
@@ -252,6 +362,48 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
     assert page.execute_script(hidden) == 0
 
 
+@pytest.mark.parametrize("width", [320, 390, 1440])
+def test_the_reason_of_a_row_is_never_cut(page: Chrome, server: PageServer, width: int) -> None:
+    resize(page, width)
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=60")
+    assert set(cut_pixels(page, ".why")) == {0}
+
+
+def test_the_tables_of_use_fit_a_phone(page: Chrome, server: PageServer, memory) -> None:
+    memory.runs.record(memory.context("redis?", partition="work", budget=300))
+    resize(page, 390)
+    page.get(f"{server.origin}/ui/use")
+    assert cut_pixels(page, ".scroll") == [0, 0]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_a_permalink_shows_its_message(
+    page: Chrome, server: PageServer, memory, width: int, height: int
+) -> None:
+    messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(200)]
+    stored = memory.ingest(messages, partition="work", instance="chat", embed=False)
+    resize(page, width, height)
+    for at in (77, 130):
+        page.get("about:blank")
+        page.get(f"{server.origin}/ui/message?p=work&id={stored[at].id}")
+        header, top, bottom, rows = page.execute_async_script(
+            """
+            const done = arguments[0];
+            const edge = (selector) => document.querySelector(selector).getBoundingClientRect();
+            let still = 0, before = NaN;
+            requestAnimationFrame(function wait() {
+                still = scrollY === before ? still + 1 : 0;
+                before = scrollY;
+                if (still < 30) return requestAnimationFrame(wait);
+                done([edge(".top").bottom, edge(":target").top, edge(":target").bottom,
+                    document.querySelectorAll("article").length]);
+            });
+            """
+        )
+        assert header <= top < bottom <= height
+        assert rows == MESSAGES
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_every_view_fits_its_width(
@@ -262,8 +414,7 @@ def test_every_view_fits_its_width(
     long = [message("user", line, 200, "long"), message("user", f"```\n{line}\n```", 201, "long")]
     memory.ingest(long, partition="work", instance="chat", embed=False)
     memory.ingest([message("user", "x", 202)], partition="p" * 70, instance="i" * 70, embed=False)
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 800}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    resize(page, width)
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
     for address in (*VIEWS, "/ui/conversation?p=work&i=chat&c=long&page=1"):

@@ -29,9 +29,11 @@ def test_markdown_and_code_are_rendered() -> None:
     assert "<li>a</li>" in html
 
 
-def test_the_list_has_every_conversation_newest_first(client) -> None:
+def test_the_list_has_every_conversation_newest_first(client, memory) -> None:
     html = client.get("/ui/").text
-    assert "2 conversations, the newest first" in html
+    assert memory.stats()["store"]["conversations"] == 1
+    assert "1 conversation and single messages, the newest first" in html
+    assert "1 conversation, the newest first" in client.get("/ui/?p=work").text
     assert html.index("Single messages of cli") < html.index("Where jobs should live")
     assert "work/chat · chatgpt · 5 messages" in html
 

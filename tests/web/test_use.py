@@ -1,5 +1,6 @@
 """The view of token usage and of the size of the store."""
 
+import re
 from datetime import UTC, datetime
 
 from reservoir_cli.messages import Scope
@@ -17,7 +18,8 @@ def test_the_view_has_the_figures_of_stats(memory, client) -> None:
     assert sum(row["truncated_runs"] for row in stats["by_day"]) == stats["truncated_runs"]
     use = summarize(memory)
     assert len(use.bars) == DAYS
-    assert [bar.height for bar in use.bars[-3:]] == [1.0, 0.0, 0.5]
+    assert [sum(part.size for part in bar.parts) for bar in use.bars[-3:]] == [1.0, 0.0, 0.5]
+    assert use.busiest == 2
     html = client.get("/ui/use").text
     assert "2026-02-03: 1 contexts" in html
     assert "<dt>contexts built</dt><dd>3</dd>" in html
@@ -35,6 +37,29 @@ def test_the_view_has_cached_tokens(memory, client) -> None:
     assert "<dt>proxied answers</dt><dd>2</dd>" in html
     assert "<small>of 2,147,487,647 tokens</small>" in html
     assert "No context was built yet" in html
+
+
+def test_the_chart_has_a_scale_and_separates_recalls_from_contexts(memory, client) -> None:
+    now = datetime(2026, 2, 3, 12, tzinfo=UTC)
+    window = memory.context("redis?", partition="work", budget=60, now=now)
+    memory.runs.record(window)
+    for _ in range(3):
+        memory.runs.record_recall(window.request, window)
+    use = summarize(memory)
+    parts = {part.name: part.size for part in use.bars[-1].parts}
+    assert parts == {"runs": 0.0, "short": 0.25, "recalls": 0.75}
+    html = client.get("/ui/use").text
+    assert "<span>4 a day</span>" in html
+    drawn = r'<rect class="(short|recalls)" x="590" y="([\d.]+)" width="9" height="([\d.]+)"'
+    heights = re.findall(drawn, html)
+    assert heights == [("short", "75.00", "25.00"), ("recalls", "0.00", "75.00")]
+
+
+def test_a_median_is_named_so(memory, client) -> None:
+    memory.runs.record(memory.context("redis?", partition="work", budget=300))
+    html = client.get("/ui/use").text
+    for name in ("tokens", "milliseconds", "budget used"):
+        assert f"<dt>{name}, median</dt>" in html
 
 
 def test_without_runs_no_chart_is_drawn() -> None:

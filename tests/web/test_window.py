@@ -215,6 +215,23 @@ def test_invalid_numbers_are_reported(client) -> None:
         assert answer.status_code == 400, query
 
 
+def test_a_budget_must_be_a_whole_number(client) -> None:
+    for budget in ("1.5", "0", "many"):
+        html = client.get(f"/ui/window?q=x&p=work&budget={budget}").text
+        assert "budget is not a whole number above 0" in html
+
+
+def test_the_field_of_the_budget_shows_the_one_that_applies_when_it_is_empty(client) -> None:
+    def placeholder(query: str) -> str:
+        html = client.get(f"/ui/window?p=work{query}").text
+        return re.findall(r'name="budget" [^>]*placeholder="([^"]*)"', html)[0]
+
+    assert placeholder("") == placeholder("&q=redis") == "4,000"
+    html = client.get("/ui/window?p=work&q=redis&model=gpt-4").text
+    [available] = re.findall(r"<span>budget ([\d,]+)</span>", html)
+    assert placeholder("&q=redis&model=gpt-4") == available != "4,000"
+
+
 def test_the_view_works_with_an_empty_store(client) -> None:
     assert client.get("/ui/window?q=x&p=nowhere").status_code == 200
     assert client.get("/ui/window?q=&p=work").status_code == 200
@@ -223,6 +240,13 @@ def test_the_view_works_with_an_empty_store(client) -> None:
 def test_a_partition_without_messages_stays_selected(client) -> None:
     for address in ("/ui/window?q=redis&p=nowhere", "/ui/?p=nowhere"):
         assert "<option selected>nowhere</option>" in client.get(address).text
+
+
+def test_a_command_that_cannot_leave_out_a_message_says_so(client) -> None:
+    query = {"q": QUESTION, "p": "work", "budget": "300"}
+    assert "has no option" not in client.get("/ui/window", params=query).text
+    html = client.get("/ui/window", params={**query, "without": "1"}).text
+    assert "This command does not leave out #1: it has no option for that." in html
 
 
 def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client) -> None:

@@ -177,6 +177,11 @@ async def ask(request: Request) -> Response:
         partitions=names_of_partitions(places, partition),
         formats=FORMATS,
         default_partition=partition,
+        default_budget=(
+            shown.window.budget.available
+            if shown and question.budget is None
+            else question_form.BUDGET
+        ),
     )
 
 

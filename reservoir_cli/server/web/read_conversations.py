@@ -123,11 +123,16 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of the list: conversations, or hits of a search."""
+    """A page of the list: conversations, or hits of a search.
+
+    :param total: how many rows all pages have.
+    :param conversations: how many of them are conversations; the others are single messages.
+    """
 
     items: Sequence[Item]
     hits: "Sequence[HitSnippet]"
     total: int
+    conversations: int
     pages: int
 
 
@@ -177,7 +182,7 @@ def _search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     hits = reservoir.search(
         query.text, limit=HITS, scope=query.scope, where=query.where, passages=True
     )
-    return Listing((), [_hit_snippet(hit) for hit in hits], len(hits), 1)
+    return Listing((), [_hit_snippet(hit) for hit in hits], len(hits), 0, 1)
 
 
 def _hit_snippet(hit: Hit) -> HitSnippet:
@@ -218,7 +223,9 @@ def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     items.sort(key=attrgetter("last"), reverse=True)
     pages = _count_pages(len(items), CONVERSATIONS)
     start = (min(query.page, pages) - 1) * CONVERSATIONS
-    return Listing(items[start : start + CONVERSATIONS], (), len(items), pages)
+    shown = items[start : start + CONVERSATIONS]
+    conversations = sum(item.conversation is not None for item in items)
+    return Listing(shown, (), len(items), conversations, pages)
 
 
 def _count_pages(count: int, size: int) -> int:

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
+from reservoir_cli.server.web.stacked_bar import Part, stack
 
 #: Days in the chart.
 DAYS = 60
@@ -15,8 +16,8 @@ DAYS = 60
 class Bar:
     """A day in the chart.
 
-    :param height: its contexts and recalls, as a fraction of the busiest day's.
-    :param short: the fraction of them that were truncated.
+    :param parts: its other contexts, those that were truncated, and its recalls, from the ground
+        up, as fractions of the busiest day's.
     :param cached: the fraction of its proxied request tokens that came from providers' caches.
     """
 
@@ -26,17 +27,20 @@ class Bar:
     recalls: int
     tokens: int
     utilisation: float | None
-    height: float
-    short: float
+    parts: Sequence[Part]
     cached: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The data of the view."""
+    """The data of the view.
+
+    :param busiest: contexts and recalls of the busiest day in the chart.
+    """
 
     stats: Mapping[str, Any]
     bars: Sequence[Bar]
+    busiest: int
     places: Sequence[PlaceSummary]
     engine: str
 
@@ -44,7 +48,9 @@ class Use:
 def summarize(reservoir: Reservoir) -> Use:
     """Return the store's usage over time and its contents."""
     stats = reservoir.stats()
-    return Use(stats, bars(stats["by_day"]), reservoir.partitions(), reservoir.location)
+    drawn = bars(stats["by_day"])
+    busiest = max((bar.runs + bar.recalls for bar in drawn), default=0)
+    return Use(stats, drawn, busiest, reservoir.partitions(), reservoir.location)
 
 
 def bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
@@ -63,15 +69,15 @@ def _count_asked(row: Mapping[str, Any]) -> int:
 
 
 def _bar(day: str, row: Mapping[str, Any], most: int) -> Bar:
-    asked, truncated = _count_asked(row), row.get("truncated_runs", 0)
+    runs, truncated, recalls = (row.get(key, 0) for key in ("runs", "truncated_runs", "recalls"))
+    parts = [("runs", runs - truncated), ("short", truncated), ("recalls", recalls)]
     return Bar(
         day,
-        row.get("runs", 0),
+        runs,
         truncated,
-        row.get("recalls", 0),
+        recalls,
         row.get("input_tokens", 0),
         row.get("utilisation"),
-        asked / most,
-        truncated / asked if asked else 0.0,
+        stack(parts, most, decimals=0),
         row.get("cached_share"),
     )

@@ -17,7 +17,7 @@ from reservoir_cli.server.web.query_parameters import (
 from reservoir_cli.settings.schema import Settings, Value
 
 #: The default budget in tokens, if no model is given either.
-_BUDGET = 4_000
+BUDGET = 4_000
 #: Options of ``reservoir context``, by setting.
 _COMMAND_OPTIONS = {"recall_floor": "--floor", "excerpts": "--excerpts"}
 
@@ -53,7 +53,7 @@ class Question:
             name_of(query, "p"),
             name_of(query, "i"),
             model,
-            _BUDGET if budget is None and model is None else budget,
+            BUDGET if budget is None and model is None else budget,
             form,
             _options(query),
             tuple(number for number in [number_of(query, "without")] if number),

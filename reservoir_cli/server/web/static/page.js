@@ -18,11 +18,13 @@ function live(form) {
     const address = `${form.getAttribute("action")}?${query}`;
     try {
       const answer = await fetch(`${address}&part=1`, { headers: { Accept: "text/html" } });
-      replace(target, await answer.text(), !answer.ok);
+      const html = await answer.text();
+      if (answer.status === 400) { warn(target, problemIn(html)); return; }
+      replace(target, html, !answer.ok);
       settle(form, target);
       history.replaceState(null, "", address);
     } catch {
-      warn(target);
+      warn(target, "The server does not answer.");
     } finally {
       busy = false;
       if (waiting) { waiting = false; ask(); }
@@ -35,9 +37,12 @@ function live(form) {
     timer = setTimeout(ask, typing ? Math.max(delay, 200) : delay);
   }
 
+  // A time, model or budget is complete when its field is left, or with Enter.
+  const waits = (event) => event.target.matches("input:not([type=range], [data-search])");
   // Letters that an input method is still composing are not a question yet.
-  form.addEventListener("input", (event) => { if (!event.isComposing) askSoon(event); });
-  form.addEventListener("compositionend", askSoon);
+  form.addEventListener("input", (event) => { if (!event.isComposing && !waits(event)) askSoon(event); });
+  form.addEventListener("compositionend", (event) => { if (!waits(event)) askSoon(event); });
+  form.addEventListener("change", (event) => { if (waits(event)) askSoon(event); });
   form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); ask(); });
   target.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-without]");
@@ -52,14 +57,23 @@ function live(form) {
   return ask;
 }
 
-// Say above results that they are old: the server is gone. The next response replaces them.
-function warn(target) {
-  if ($(":scope > .stale", target)) return;
+// Say above results why they are old. The next response replaces them.
+function warn(target, why) {
+  const said = $(":scope > .stale", target);
+  const text = $(".empty", target) ? why : `${why} These are earlier results.`;
+  if (said?.textContent === text) return;
+  said?.remove();
   const notice = document.createElement("p");
   notice.className = "notice stale";
   notice.setAttribute("role", "status");
-  notice.textContent = "The server does not answer. These are earlier results.";
+  notice.textContent = text;
   target.prepend(notice);
+}
+
+// Return the message of an error page as a sentence.
+function problemIn(html) {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  return `That did not work: ${$$(".card p", page).map((one) => one.textContent).join("; ")}.`;
 }
 
 // Show a response; details that were open stay open.
@@ -105,7 +119,7 @@ function budget(form) {
   if (!slider) return;
   const least = 200, most = 128000, span = Math.log(most / least);
   const moveSlider = () => {
-    const value = Number(field.value.replaceAll(",", ""));
+    const value = Number((field.value || field.placeholder).replaceAll(",", ""));
     if (value > 0) slider.value = 1000 * Math.log(Math.max(least, value) / least) / span;
   };
   slider.hidden = false;
@@ -114,7 +128,7 @@ function budget(form) {
     const value = least * Math.exp(span * slider.value / 1000);
     field.value = Math.round(value / 100) * 100;
   });
-  field.addEventListener("input", moveSlider);
+  for (const event of ["input", "settle"]) field.addEventListener(event, moveSlider);
 }
 
 function sliders(form, ask) {
@@ -131,12 +145,16 @@ function sliders(form, ask) {
   reset.addEventListener("click", (event) => {
     event.preventDefault();
     for (const range of ranges) { range.value = range.dataset.was; show(range); }
+    form.elements.budget.value = "";
     ask();
   });
 }
 
-// Settings depend on the partition and the model: move the sliders that the user left alone.
+// Settings and the budget depend on the partition and the model: move the sliders that the user left alone.
 function settle(form, answer) {
+  const budget = form.elements.budget, available = $("[data-available]", answer);
+  if (budget && available && !budget.value) budget.placeholder = available.value;
+  budget?.dispatchEvent(new Event("settle"));
   for (const usual of $$("[data-usual]", answer)) {
     const range = form.elements[usual.dataset.usual], was = form.elements[`was-${usual.dataset.usual}`];
     if (Number(range.value) === Number(range.dataset.was)) range.value = usual.value;
@@ -157,8 +175,8 @@ function loadMore(list) {
       if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const more = [...$("[data-more]", page).children];
+      for (const row of more) { row.classList.add("later"); enhance(row); }
       list.append(...more);
-      more.forEach(enhance);
       const fresh = $$("nav.pages", page).pop();
       pages.replaceWith(fresh);
       if ($("a[rel=next]", fresh)) seen.observe(fresh);
