@@ -1,7 +1,7 @@
 """``reservoir forget``: delete messages for good."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Annotated
@@ -98,12 +98,15 @@ def forget(
         elif dry_run:
             _print(reservoir, found, as_json)
         else:
-            if choice.ids or not yes:
-                _preview(reservoir, found)
+            preview = _preview(reservoir, found)
+            if not yes:
+                _print_lines(preview)
             if not yes and choice.scope:
                 note_later_imports(reservoir, scope)
             options.confirm(question, yes)
             reservoir.forget(found)
+            if yes and choice.ids:
+                _print_lines(preview)
             print_forgotten(len(found))
         if found:
             _note_others(reservoir, scope, choice)
@@ -212,12 +215,17 @@ def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
         console.note(f"matching and not forgotten: {others}")
 
 
-def _preview(reservoir: Reservoir, found: Sequence[Key]) -> None:
-    """Print the first messages that will be deleted."""
-    for message in reservoir.messages(found[:_PREVIEWED]):
-        console.aside(options.first_words(message))
+def _preview(reservoir: Reservoir, found: Sequence[Key]) -> list[str]:
+    """Return a line for each of the first messages that will be deleted."""
+    lines = [options.first_words(message) for message in reservoir.messages(found[:_PREVIEWED])]
     if len(found) > _PREVIEWED:
-        console.aside(f"and {options.counted(len(found) - _PREVIEWED, 'message')} more")
+        lines.append(f"and {options.counted(len(found) - _PREVIEWED, 'message')} more")
+    return lines
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        console.aside(line)
 
 
 def _print(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> None:
