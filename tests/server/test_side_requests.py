@@ -6,9 +6,9 @@ import httpx2
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, assistant, chat, completion, texts, user
 from proxied import Served
-from upstream import Upstream
+from upstream import Reply, Upstream
 
-from reservoir_cli.server.proxy.protocols import CHAT, OLLAMA_GENERATE
+from reservoir_cli.server.proxy.protocols import CHAT, OLLAMA_CHAT, OLLAMA_GENERATE
 
 pytestmark = pytest.mark.usefixtures("older")
 
@@ -23,7 +23,6 @@ def test_side_requests_are_passed_unchanged_and_not_stored(
         chat(HELLO, max_tokens=1),
         chat(user(f"### Task:\nGenerate a title.\n<chat_history>\n{QUESTION}\n</chat_history>")),
         chat(user("Generate a title for this conversation:\n"), HELLO),
-        chat(HELLO, options={"num_predict": 1}),
     ]
     for body in bodies:
         answer = client.post(served.root + CHAT, json=body)
@@ -36,11 +35,24 @@ def test_a_completion_of_code_in_an_editor_is_passed_unchanged_and_not_stored(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     provider.reply = completion("x + 1")
-    for more in ({"raw": True}, {"suffix": "print(f(2))"}, {"options": {"num_predict": 0}}):
+    for more in ({"raw": True}, {"suffix": "print(f(2))"}):
         body = {"prompt": "# the job queue of Redis\ndef f(x): return ", **more}
         client.post(served.root + OLLAMA_GENERATE, json=body)
         assert json.loads(provider.requests[-1].body) == body
     assert texts(served, 2) == []
+
+
+@pytest.mark.parametrize("limit", [1, 0, -1])
+@pytest.mark.parametrize("path", [OLLAMA_CHAT, OLLAMA_GENERATE])
+def test_a_request_to_ollama_for_one_token_is_not_stored(
+    served: Served, provider: Upstream, client: httpx2.Client, path: str, limit: int
+) -> None:
+    body = json.dumps({"message": assistant(), "done": True}).encode()
+    provider.reply = Reply([body], "application/json", framing="length")
+    request = chat(HELLO, prompt=QUESTION, options={"num_predict": limit})
+    client.post(served.root + path, json=request)
+    stored = [] if limit == 1 else [f"user: {QUESTION}", f"assistant: {ANSWER}"]
+    assert texts(served, 1) == stored
 
 
 @pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])

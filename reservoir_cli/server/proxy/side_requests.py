@@ -31,8 +31,10 @@ def is_side_request(
     :param newest: its last question.
     :param has_answers: whether it contains answers: then its system prompt only mentions titles.
     """
-    limits = [values.get(key) for key in _LIMITS] + [ollama_options(values).get("num_predict")]
+    limits = [values.get(key) for key in _LIMITS]
     if any(isinstance(limit, int) and 0 <= limit <= 1 for limit in limits):  # -1 means no limit
+        return True
+    if ollama_options(values).get("num_predict") == 1:  # 0 means no limit, too
         return True
     if values.get("raw") is True or values.get("suffix"):  # Ollama: an editor completes code
         return True
