@@ -230,23 +230,48 @@ def wait_for_ledger(served: Served, count: int) -> None:
         time.sleep(0.01)
 
 
-def test_blocks_with_secrets_are_deleted_once_secrets_must_be_masked(
+def set_redact(home: Path, mode: str) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "reservoir.toml").write_text(f'redact = "{mode}"', encoding="utf-8")
+
+
+def test_blocks_with_secrets_of_all_partitions_are_deleted_once_secrets_must_be_masked(
     served: Served, provider: Upstream, client: httpx2.Client, home: Path
 ) -> None:
     provider.reply = completion()
-    home.mkdir(exist_ok=True)
-    settings = home / "reservoir.toml"
-    settings.write_text('redact = "off"', encoding="utf-8")
+    set_redact(home, "off")
     with Reservoir.open(served.store) as reservoir:
         reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
     client.post(served.root + CHAT, json=chat(user("was the queue Redis?")))
     wait_for_ledger(served, 1)
-    settings.write_text('redact = "mask"', encoding="utf-8")
-    client.post(served.root + CHAT, json=chat(user("ok")))  # asks nothing, so it gets no block
+    set_redact(home, "mask")
+    client.post(f"{served.root}/other/desk{CHAT}", json=chat(user("ok")))
     deadline = time.monotonic() + 60
     while ledger_rows(served):
         assert time.monotonic() < deadline, "the block is not deleted"
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_asked_again", [False, True])
+def test_a_block_with_secrets_that_waits_is_not_used_once_secrets_must_be_masked(
+    store_path: Path,
+    provider: Upstream,
+    client: httpx2.Client,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_asked_again: bool,
+) -> None:
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    provider.reply = completion()
+    set_redact(home, "off")
+    with proxied.serving(store_path, {"openai": provider.url}) as served:
+        ask_three_times(served, client)
+        set_redact(home, "mask")
+        if is_asked_again:
+            answer = client.post(served.root + CHAT, json=chat(user("was the queue Redis, 0?")))
+            assert answer.headers["x-reservoir"].startswith("added;")
+    assert ledger_rows(served) == is_asked_again
 
 
 def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(

@@ -82,7 +82,7 @@ class Enricher:
         self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put_count = 0
-        self._unmasked = set[str]()  # the partitions whose blocks may hold secrets
+        self._settings = state.config  # those by which old entries were deleted last
         self._puts: deque[Callable[[Reservoir], None]] = deque()
         self._last_asked: Callable[[Reservoir], object] | None = None
         for thread in (self._ledger, self._ledger_writes):
@@ -109,8 +109,8 @@ class Enricher:
         This takes at most 0.3 seconds. On any failure less is added.
         """
         deadline = asyncio.get_running_loop().time() + PATIENCE
+        self._expire_after_changes()
         masked = self._is_masked(partition)
-        self._delete_unmasked(partition, masked)
 
         def read(reservoir: Reservoir) -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
             now, ledger = datetime.now(UTC), reservoir.exchanges.ledger
@@ -133,7 +133,7 @@ class Enricher:
         known = known | {
             key: pending.entry
             for key, pending in unwritten.get((partition, conversation), {}).items()
-            if pending.version == version
+            if pending.version == version and pending.entry.masked >= masked
         }
         entries = {
             question.at: entry
@@ -192,6 +192,8 @@ class Enricher:
         quoted = [message.id for message in recall.messages if message.id is not None]
 
         def put(reservoir: Reservoir) -> None:
+            if self._is_masked(partition) and not masked:
+                return  # since the question was asked, secrets must be redacted
             ledger, now = reservoir.exchanges.ledger, datetime.now(UTC)
             ledger.put(partition, conversation, entry, quoted, version=turn.version, now=now)
 
@@ -204,16 +206,15 @@ class Enricher:
             self._ledger_writes.submit_in_pause(self._expire)
         return entry
 
-    def _delete_unmasked(self, partition: str, masked: bool) -> None:
-        """Delete the blocks of a partition that may hold secrets once they must be redacted."""
-        if not masked:
-            self._unmasked.add(partition)
-        elif partition in self._unmasked:
-            self._unmasked.discard(partition)
+    def _expire_after_changes(self) -> None:
+        """Delete entries with secrets if the settings have changed: they may be redacted now."""
+        settings = self._state.config
+        if settings is not self._settings:
+            self._settings = settings
             self._ledger_writes.submit_in_pause(self._expire)
 
     def _expire(self, reservoir: Reservoir) -> None:
-        """Delete the old entries of all partitions, also of those that get no new ones."""
+        """Delete old entries, and those with secrets that must be redacted, in all partitions."""
         ledger = reservoir.exchanges.ledger
         for partition in ledger.partitions():
             ledger.expire(partition, masked=self._is_masked(partition), now=datetime.now(UTC))
