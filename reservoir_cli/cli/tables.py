@@ -20,7 +20,7 @@ SPARE = ("bytes", "source", "from", "first", "reserve", "recommended", "for cont
 #: Labels of the fields of a store's contents, if other than the field's name.
 HELD = {"pending": "not embedded yet", "synapses": "links between messages"}
 _MOMENT = re.compile(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00\Z")
-_MINUTE = re.compile(r"\A(\d{4}-\d\d-\d\d) \d\d:\d\d\Z")
+_MINUTE = re.compile(r"\A(\d{4}-\d\d-\d\d)T\d\d:\d\d[+-][\d:]+\Z")
 
 
 def fit(
@@ -35,7 +35,7 @@ def fit(
 ) -> "Table":
     """Lay out a table without a frame, within the width of a terminal if possible.
 
-    Times are shown in local time, to the minute or the day.
+    Times are shown in local time: to the minute with the offset, or only the day if room is short.
 
     :param room: the width of the terminal.
     :param plain: makes a cell's text safe to print.
@@ -77,8 +77,8 @@ def fit(
 
 
 def _local_minute(match: re.Match[str]) -> str:
-    """Format a time as local time, to the minute."""
-    return f"{to_local(datetime.fromisoformat(match[0])):%Y-%m-%d %H:%M}"
+    """Format a time as local time with its offset, to the minute."""
+    return to_local(datetime.fromisoformat(match[0])).isoformat(timespec="minutes")
 
 
 def _without(

@@ -136,6 +136,9 @@ def test_times_are_local_on_a_terminal(cli):
     zone = {"TZ": "CET-1", "NO_COLOR": "1"}
     assert "#1 2026-05-10T00:30:00+01:00 [" in cli.on_terminal("view", "--timestamps", env=zone).out
     assert " · 2026-05-10 · " in cli.on_terminal("search", "hello", env=zone).out
+    wide = {**zone, "COLUMNS": "120"}
+    for command in (["partitions"], ["forget", "--id", "1", "--dry-run"]):
+        assert " 2026-05-10T00:30+01:00 " in cli.on_terminal(*command, env=wide).out
     recalled = cli("context", "and then?", "--recent", "0", "--floor", "0", env=zone)
     assert "\n2026-05-10\n" in recalled.out
     assert "2026-05-09T23:30:00+00:00 [" in cli("view", "--timestamps", env=zone).out
