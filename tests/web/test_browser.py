@@ -181,6 +181,16 @@ def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServ
     until(page, lambda: text(page, ".legend") == before)
 
 
+def test_the_arrow_keys_move_the_slider_of_the_budget(page: WebDriver, server: PageServer) -> None:
+    slider = "document.querySelector('[data-budget]')"
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    before = page.execute_script(f"{slider}.focus(); return Number({slider}.value)")
+    page.execute_script("document.querySelector('.count').textContent = 'old'")
+    press(page, Keys.ARROW_RIGHT)
+    until(page, lambda: text(page, ".count") != "old")
+    assert page.execute_script(f"return Number({slider}.value)") == before + 1
+
+
 def test_a_reset_resets_the_budget_which_an_empty_field_names(
     page: WebDriver, server: PageServer
 ) -> None:

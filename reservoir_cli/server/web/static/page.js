@@ -128,7 +128,9 @@ function budget(form) {
     const value = least * Math.exp(span * slider.value / 1000);
     field.value = Math.round(value / 100) * 100;
   });
-  for (const event of ["input", "settle"]) field.addEventListener(event, moveSlider);
+  field.addEventListener("input", moveSlider);
+  // The field has a rounded value: moving the slider there would undo its small steps.
+  field.addEventListener("settle", () => { if (!field.value) moveSlider(); });
 }
 
 function sliders(form, ask) {
