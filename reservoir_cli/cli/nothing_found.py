@@ -29,7 +29,7 @@ _NAMED_FIELDS: dict[str, NamedField] = {
 def tell(
     scope: Scope,
     places: Sequence[tuple[str, str, int]],
-    in_partition: str = "",
+    in_partition: str | None = "",
     beyond: str = "",
     *,
     say: Callable[[str], object] = console.note,
@@ -49,13 +49,14 @@ def place(scope: Scope) -> str:
 def describe_elsewhere(
     scope: Scope,
     places: Sequence[tuple[str, str, int]],
-    in_partition: str = "",
+    in_partition: str | None = "",
     beyond: str = "",
 ) -> str:
     """Return a note on where messages are, if a scope has none; empty if it has some.
 
     :param places: partition, instance and number of messages.
-    :param in_partition: the option for the whole partition, if the command needs one.
+    :param in_partition: the option for the whole partition; empty if the command takes it without
+        ``-i``, and ``None`` if the note should not say how.
     :param beyond: the option for all partitions, if the command takes one instance.
     """
     if not places:
@@ -69,7 +70,7 @@ def describe_elsewhere(
 def describe_others(
     scope: Scope,
     places: Sequence[tuple[str, str, int]],
-    in_partition: str = "",
+    in_partition: str | None = "",
     beyond: str = "",
 ) -> str:
     """Return where messages outside of a scope are; empty if there are none.
@@ -86,7 +87,7 @@ def describe_others(
 
 
 def _name_places(
-    scope: Scope, places: Sequence[tuple[str, str, int]], in_partition: str, beyond: str
+    scope: Scope, places: Sequence[tuple[str, str, int]], in_partition: str | None, beyond: str
 ) -> str:
     """Name the most likely places of those outside of a scope, with their options."""
     own = [entry for entry in places if entry[0] == scope.partition]
@@ -112,12 +113,15 @@ def _name_places(
     return ", ".join([*named, *(() if similar else _count_rest(places, totals))])
 
 
-def _join_ways(nearest: str, option: str, whole: str, wider: str) -> str:
+def _join_ways(nearest: str, option: str, whole: str, wider: str | None) -> str:
     """Return the nearest place and the whole, each with its option.
 
     :param whole: empty if the nearest place has all messages.
-    :param wider: the option for the whole; empty if that is read without ``-i``.
+    :param wider: the option for the whole; empty if that is read without ``-i``, and ``None`` to
+        name no way.
     """
+    if whole and wider is None:
+        return f"{nearest} ({option}), {whole}"
     if whole:
         return f"{nearest} ({option}), {whole} ({wider or 'without -i'})"
     return f"{nearest} ({', or '.join(filter(None, (option, wider)))})"

@@ -205,6 +205,14 @@ def test_no_wider_deletion_is_suggested_for_a_whole_scope(spread, scope):
     assert remaining_texts(spread) == ALL
 
 
+def test_the_whole_partition_is_counted_but_not_suggested_for_a_whole_scope(spread):
+    spread.store({"content": "in a third", "instance": "third"})
+    assert spread("forget", "--scope", "--yes", "-i", "nosuch").err == (
+        "warning: nothing in default/nosuch; 2 messages in default/chatgpt (-i chatgpt), "
+        "5 in default\n"
+    )
+
+
 def test_json_reports_what_was_forgotten(spread):
     dry = spread("forget", "--match", "own", "--dry-run", "--json").document
     assert dry == {"schema_version": 1, "forgotten": 2, "ids": [1, 2], "dry_run": True}

@@ -131,9 +131,9 @@ class _Choice:
     def by_id(self) -> bool:
         return bool(self.ids) or self.trace_id is not None or self.conversation is not None
 
-    def wider(self) -> tuple[str, ...]:
+    def wider(self) -> tuple[str | None, str]:
         """Return the options for more than one instance; none for everything in a scope."""
-        return () if self.scope else _WIDER
+        return (None, "") if self.scope else _WIDER
 
     def check(self) -> None:
         is_set = [value not in ((), None, False) for value in asdict(self).values()]
