@@ -106,18 +106,22 @@ def complete_new_trace(
 ) -> str | None:
     """Return the trace id of a new message: the whole id for one that was copied from a terminal.
 
-    Any other beginning of an id is taken as it is, since a program may number its traces.
+    Only the beginning of a UUID, which the program makes itself, is completed. Any other text is
+    taken as it is, since the ids of scripts may begin with one another.
+
+    :raises UsageError: several UUIDs of the partition begin like this.
     """
     beginning = clean_text(typed or "")
     if len(beginning) < console.SHOWN_ID:
         return typed
     scope = Scope(reservoir.scope(partition).partition)
     ids = reservoir.lookup.ids_starting_with("trace_id", beginning, scope)
-    is_copied = len(ids) == 1 and (len(beginning) == console.SHOWN_ID or _is_random(ids[0]))
-    if not is_copied:
+    if beginning in ids:
         return typed
-    note_completed(reservoir, typed, ids[0], scope)
-    return ids[0]
+    uuids = [known for known in ids if _is_random(known)]
+    trace_id = _only(reservoir, scope, uuids, beginning, "--trace-id")
+    note_completed(reservoir, beginning, trace_id, scope)
+    return trace_id
 
 
 def note_completed(

@@ -445,8 +445,18 @@ def test_a_printed_trace_id_is_the_whole_one(cli):
     assert [row["trace_id"] for row in cli.rows()] == [whole] * 3
 
 
+def test_a_printed_trace_id_with_two_meanings_is_refused(cli):
+    traces = [f"40565047-{number}000-4000-8000-000000000000" for number in (1, 2)]
+    for trace in traces:
+        cli.say("question", "--trace-id", trace)
+    reply = ("ingest", "--no-embed", "--role", "assistant", "--trace-id")
+    assert "40565047 is not unique" in cli(*reply, "40565047", stdin="answer", code=2).err
+    cli(*reply, "40565047-2", stdin="answer")
+    assert [row["trace_id"] for row in cli.rows()] == [*traces, traces[1]]
+
+
 def test_a_numbered_trace_is_not_another_that_begins_like_it(cli):
-    for trace in ("session-10", "session-1", "s", "session-1"):
+    for trace in ("session-10", "session-1", "s", "session-1", "ticket-10", "ticket-1"):
         cli("ingest", "--no-embed", "--trace-id", trace, stdin=trace)
     assert [row["trace_id"] for row in cli.rows()] == [row["content"] for row in cli.rows()]
 
