@@ -27,8 +27,8 @@ ANY = "*"
 _OWN_SITES = ("same-origin", "none")
 #: Names of this machine itself.
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
-#: A name or an address, without a port.
-_HOST_NAME = re.compile(r"[^\s/@?#:]+|[0-9A-Fa-f:.]+")
+#: The name of a host, without a port.
+_HOST_NAME = re.compile(r"[^\s/@?#:\[\]\\]+")
 _FOREIGN_HOST = "this server does not accept that host name; see --allow-host"
 #: A request's target that is a whole URL: its host and its path.
 _ABSOLUTE = re.compile(rb"(?is)http://([^/]*)(/.*)?")
@@ -109,7 +109,7 @@ def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
     :raises UsageError: one of them is not a host name.
     """
     for name in allowed:
-        if not _HOST_NAME.fullmatch(name):
+        if not (_HOST_NAME.fullmatch(name) or _is_address(name)):
             raise UsageError(f"{name!r} is not a host name", hint="--allow-host my-machine.local")
     own = {*_LOOPBACK, bound.lower()}
     if _is_address(bound) and ipaddress.ip_address(bound).is_unspecified:

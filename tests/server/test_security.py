@@ -82,10 +82,17 @@ def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None
         assert not security.is_known_host(host, names)
 
 
-@pytest.mark.parametrize("name", ["http://x/", "x:3017", "user@x", "a b", ""])
+@pytest.mark.parametrize(
+    "name", ["http://x/", "x:3017", "10.0.0.1:3017", "[::1]", "user@x", "a b", ""]
+)
 def test_only_a_host_name_can_be_allowed(name: str) -> None:
     with pytest.raises(UsageError, match="is not a host name"):
         security.host_names("127.0.0.1", [name])
+
+
+@pytest.mark.parametrize("name", ["Memory.Example", "10.0.0.1", "fe80::1"])
+def test_a_name_and_an_address_can_be_allowed(name: str) -> None:
+    assert name.lower() in security.host_names("127.0.0.1", [name])
 
 
 def test_a_tls_proxy_with_an_allowed_name_may_stand_before_the_page() -> None:
