@@ -231,16 +231,20 @@ def test_an_unreachable_upstream_is_an_error_of_the_protocol(
     assert answer.status_code == 502
     error = shape(answer.json())
     assert f" at 127.0.0.1:{provider.server_port} cannot be reached (" in error
-    assert error.endswith(".url")
+    assert error.endswith(".url or --upstream")
 
 
-def test_an_upstream_that_speaks_no_http_is_named_as_such(tmp_path: Path) -> None:
+@pytest.mark.parametrize("data", [b"garbage\r\n\r\n", b""])
+def test_an_upstream_that_speaks_no_http_is_named_as_such(tmp_path: Path, data: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def speak() -> None:
             with listening.accept()[0] as client:
                 client.recv(1 << 16)
-                client.sendall(b"garbage\r\n\r\n")
+                client.sendall(data)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(1 << 16):
+                    pass  # unread bytes would reset the connection
 
         speaker = threading.Thread(target=speak)
         speaker.start()
@@ -249,7 +253,7 @@ def test_an_upstream_that_speaks_no_http_is_named_as_such(tmp_path: Path) -> Non
             answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
         speaker.join()
     assert answer.status_code == 502
-    assert "does not answer in HTTP" in answer.json()["error"]["message"]
+    assert "sent no valid HTTP answer" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("length", ["3", "9999"])

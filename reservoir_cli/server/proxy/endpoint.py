@@ -167,7 +167,7 @@ class Proxy:
             raise failure  # closes the connection, so that the client's answer is cut, too
         if failure:
             name, host = upstream.name, urlsplit(upstream.url).netloc.rpartition("@")[2]
-            setting = f"its URL is the setting upstreams.{name}.url"
+            setting = f"its URL is from upstreams.{name}.url or --upstream"
             problem = f"the upstream {name} at {host} {failure}; {setting}"
             await _failure(upstream.protocol, 502, problem)(scope, receive, send)
 

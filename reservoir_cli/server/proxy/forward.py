@@ -75,7 +75,7 @@ async def open_answer(
             request.headers.pop("content-length", None)
         response = await client.send(request, stream=True)
     except httpx2.RemoteProtocolError:
-        raise UpstreamError("does not answer in HTTP") from None
+        raise UpstreamError("sent no valid HTTP answer") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
         raise UpstreamError(f"cannot be reached ({type(error).__name__})") from None
     try:
