@@ -1,6 +1,7 @@
 """Options shared by several commands, and helpers that read and check what the user types."""
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence, Sized
 from pathlib import Path
@@ -249,6 +250,12 @@ def first_words(message: StoredMessage) -> str:
     """Return a one-line preview of a message: its number, role and first words."""
     line = f"#{message.id} {console.message_line(message, False, True)}"
     return line if len(line) <= _SHOWN else f"{cut(line, _SHOWN - 1)}…"
+
+
+def quote(verb: str, *names: str) -> str:
+    """Return a verb and names as one types them in a shell, with ``--`` if a name needs it."""
+    separator = ["--"] if any(name.startswith("-") for name in names) else []
+    return shlex.join([verb, *separator, *names])
 
 
 def can_ask() -> bool:

@@ -244,6 +244,17 @@ def test_a_deleted_partition_is_forgotten(spread):
     assert places(spread) == {("work", "work"): 1}
 
 
+def test_a_partition_whose_name_begins_with_a_hyphen_can_be_moved_and_deleted(cli):
+    cli.store({"content": "a", "partition": "-p"}, {"content": "b", "partition": "--x"})
+    refused = cli("partitions", "merge", "--yes", "--", "-p", "q", code=1).err
+    assert "hint: reservoir partitions rename -- -p q\n" in refused
+    refused = cli("partitions", "rename", "--", "-p", "--yes", code=2).err
+    assert "the new name --yes begins with a hyphen\nhint: reservoir partitions [" in refused
+    cli("partitions", "rename", "--yes", "--", "-p", "q")
+    cli("partitions", "--yes", "--", "delete", "--x")
+    assert set(places(cli)) == {("q", "default")}
+
+
 def test_folders_and_sources_of_a_deleted_partition_are_named(spread):
     file = spread.home / "reservoir.toml"
     file.write_text(

@@ -257,7 +257,7 @@ def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:
     if instances and (scope.instance is None or instances == {scope.instance}):
         has_others = any(partition != scope.partition for partition, _, _ in places)
         verb = "merge" if has_others else "rename"
-        command = shlex.join(["reservoir", "partitions", verb, str(scope.partition), "RIGHT"])
+        command = f"reservoir partitions {options.quote(verb, str(scope.partition), 'RIGHT')}"
         note = f"{note}; to move them to the partition RIGHT instead: {command}"
     console.note(note)
 

@@ -80,7 +80,7 @@ def _parse_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
         known = _OTHER_VERBS.get(verb) or next(iter(similar_names(verb, list(_VERBS))), None)
         hint = _command(known, *names) if known else _USAGE
         raise UsageError(f"no such command 'partitions {verb}'", hint=hint)
-    if len(names) == _VERBS[verb] and not any(name.startswith("-") for name in names):
+    if len(names) == _VERBS[verb]:
         return (verb, *names)
     parts = [part for name in names if not name.startswith("-") for part in name.split("=")]
     fits = len(parts) == _VERBS[verb] != len(names) - sum(name.startswith("-") for name in names)
@@ -89,17 +89,19 @@ def _parse_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
     raise UsageError(f"{verb} takes {takes}", hint=hint)
 
 
-def _command(*words: str) -> str:
+def _command(verb: str, *names: str) -> str:
     """Return the command with these arguments, quoted for the shell."""
-    return shlex.join(["reservoir", "partitions", *words])
+    return f"reservoir partitions {options.quote(verb, *names)}"
 
 
 def _rename(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
+    if new.startswith("-"):  # probably an option in the wrong place
+        raise UsageError(f"the new name {new} begins with a hyphen", hint=_USAGE)
     known = _describe_partitions(reservoir, old, new)
     if new in known:
         raise ReservoirError(
             f"there is a partition {new}",
-            hint=f"reservoir partitions merge {shlex.join([old, new])}",
+            hint=_command("merge", old, new),
         )
     if reservoir.config.partitions.get(new):  # otherwise the settings move along
         _note_lost_settings(reservoir.config, old, new)
@@ -112,7 +114,7 @@ def _merge(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
     if new not in known:
         raise ReservoirError(
             f"there is no partition {new}",
-            hint=f"reservoir partitions rename {shlex.join([old, new])}",
+            hint=_command("rename", old, new),
         )
     _note_lost_settings(reservoir.config, old, new)
     options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
