@@ -29,6 +29,12 @@ def test_markdown_and_code_are_rendered() -> None:
     assert "<li>a</li>" in html
 
 
+def test_a_list_of_single_messages_counts_no_conversations(client, memory) -> None:
+    memory.ingest([message("user", "alone", 1)], partition="loose", instance="cli", embed=False)
+    count = client.get("/ui/?p=loose").text.partition('role="status">')[2].partition("</p>")[0]
+    assert count.strip() == "Single messages"
+
+
 def test_the_list_has_every_conversation_newest_first(client, memory) -> None:
     html = client.get("/ui/").text
     assert memory.stats()["store"]["conversations"] == 1

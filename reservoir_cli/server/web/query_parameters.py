@@ -31,7 +31,7 @@ def number_of(query: Query, name: str, default: int | None = None) -> int | None
         return default
     is_short = typed.isascii() and typed.isdigit() and len(typed) <= len(str(_MAX_NUMBER))
     if not is_short or not 1 <= int(typed) <= _MAX_NUMBER:
-        raise UsageError(f"{name} is not a whole number above 0")
+        raise UsageError(f"{name} is not a whole number from 1 to {_MAX_NUMBER:,}")
     return int(typed)
 
 
