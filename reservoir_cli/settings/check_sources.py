@@ -41,7 +41,7 @@ def check_source(config: Config, name: str, tools: Sequence[str]) -> None:
     if not table.get("path"):
         raise UsageError(
             f"[sources.{name}] in {config.path} has no path",
-            hint=f"reservoir config set sources.{name}.path=FOLDER",
+            hint=f"reservoir config set {_quote(name)}.path=FOLDER",
         )
     paths.expand_user(str(table["path"]))
 
@@ -55,9 +55,14 @@ def find_missing(config: Config, names: Container[str]) -> Iterator[MissingSourc
         if name in names:
             path = paths.expand_user(str(table["path"]))
             if not os.path.exists(path):
-                key = shlex.quote(f"sources.{name}")
+                key = _quote(name)
                 yield MissingSource(
                     name,
                     f"the source {name} does not exist: {path}",
                     f"reservoir config set {key}.path=FOLDER, or reservoir config unset {key}",
                 )
+
+
+def _quote(name: str) -> str:
+    """Return the key of a source as one types it in a shell."""
+    return shlex.quote(f"sources.{name}")

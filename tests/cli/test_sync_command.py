@@ -163,6 +163,14 @@ def test_wrong_sources_are_named(cli, settings, complaint):
     assert complaint in cli("sync", "--no-embed", code=2).err
 
 
+def test_the_command_for_a_source_without_a_path_is_quoted(cli):
+    cli.home.mkdir(parents=True, exist_ok=True)
+    settings = '[sources."$(touch x)"]\ntool = "codex"\n'
+    (cli.home / "reservoir.toml").write_text(settings, encoding="utf-8")
+    hint = "reservoir config set 'sources.$(touch x)'.path=FOLDER\n"
+    assert hint in cli("sync", "--no-embed", code=2).err
+
+
 def test_a_wrong_source_does_not_keep_the_others_from_being_read(machine):
     folder = machine.env["HOME"] + "/.codex/sessions"
     machine("config", "set", "sources.foo.path=/nosuch", f"sources.codex.path={folder}")
