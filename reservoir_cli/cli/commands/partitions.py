@@ -1,6 +1,7 @@
 """``reservoir partitions``: list, rename, merge and delete partitions."""
 
 import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -56,7 +57,7 @@ def partitions(
     """
     flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
     typed = [(flag, *names) for flag, names in flags.items() if names is not None]
-    verb, *names = _parse_action([*typed, *([tuple(words)] if words else [])])
+    verb, *names = _parse_action(typed, tuple(words or ()))
     with open_store.open_reservoir(ctx) as reservoir:
         if verb == "rename":
             _rename(reservoir, names[0], names[1], yes)
@@ -68,11 +69,13 @@ def partitions(
             _list(reservoir, as_json)
 
 
-def _parse_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
+def _parse_action(by_options: Sequence[tuple[str, ...]], words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the requested action: a verb and its names.
 
+    :param by_options: actions given by options, whose values may be other options by mistake.
     :raises UsageError: there are several, or it is malformed; the hint is the exact command.
     """
+    actions = [*by_options, *([words] if words else [])]
     if len(actions) > 1:
         raise UsageError("choose one of rename, merge and delete", hint="do one after the other")
     verb, *names = actions[0] if actions else ("list",)
@@ -80,10 +83,11 @@ def _parse_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
         known = _OTHER_VERBS.get(verb) or next(iter(similar_names(verb, list(_VERBS))), None)
         hint = _command(known, *names) if known else _USAGE
         raise UsageError(f"no such command 'partitions {verb}'", hint=hint)
-    if len(names) == _VERBS[verb]:
+    plain = names if words else [name for name in names if not name.startswith("-")]
+    if len(plain) == len(names) == _VERBS[verb]:
         return (verb, *names)
-    parts = [part for name in names if not name.startswith("-") for part in name.split("=")]
-    fits = len(parts) == _VERBS[verb] != len(names) - sum(name.startswith("-") for name in names)
+    parts = [part for name in plain for part in name.split("=")]
+    fits = len(parts) == _VERBS[verb] != len(plain)
     hint = _command(verb, *parts) if fits else _USAGE
     takes = options.counted(_VERBS[verb], "name") if _VERBS[verb] else "no name"
     raise UsageError(f"{verb} takes {takes}", hint=hint)
