@@ -19,11 +19,11 @@ from reservoir_cli.errors import (
 )
 from reservoir_cli.maintenance.database import Database
 from reservoir_cli.maintenance.doctor import Check
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.settings.models import Model
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.ingest import Ingestor

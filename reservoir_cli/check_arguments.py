@@ -9,8 +9,8 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from reservoir_cli.errors import wrong_type
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Message, Scope, check_text, check_time
-from reservoir_cli.storage.filter_conditions import Filter
 
 _Class = TypeVar("_Class", bound=type)
 #: Raises ``UsageError`` if a value, whose name it receives first, is not of a kind.

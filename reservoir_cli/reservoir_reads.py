@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.maintenance.store_access import open_for_use
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, title_of
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.lookup import Lookup
@@ -16,7 +17,6 @@ from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import RECALL_BUDGET, Value
 from reservoir_cli.storage.conversations import ConversationSummary
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.transactions import PATIENCE

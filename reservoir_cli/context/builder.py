@@ -17,11 +17,11 @@ from reservoir_cli.context.selection import Rules
 from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.summaries import select_with_summaries
 from reservoir_cli.embedding import Embedder
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import QuestionVector
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
 

@@ -12,12 +12,12 @@ from reservoir_cli.context.excerpts import FIRST_SHARE
 from reservoir_cli.context.gather_candidates import Inputs, Ranking
 from reservoir_cli.context.pins import are_pins_kept
 from reservoir_cli.context.selection import Rules
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
 #: When filling, messages are read until they could fill the budget this many times, and have at

@@ -14,10 +14,10 @@ from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.embedding import Embedder
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import clean_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
 #: A longer prompt, such as a pasted log, is searched for by its beginning and its end.

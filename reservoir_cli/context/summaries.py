@@ -10,10 +10,10 @@ from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.embedding import Embedder
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope, from_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.util.clock import local_day

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage
 from reservoir_cli.retrieval.recall_floor import (
     FLOORS,
@@ -20,7 +21,6 @@ from reservoir_cli.retrieval.recall_floor import (
 )
 from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.progress import Progress
 

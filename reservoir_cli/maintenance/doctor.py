@@ -26,6 +26,7 @@ from reservoir_cli.errors import (
 )
 from reservoir_cli.maintenance.check_settings import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
@@ -34,7 +35,6 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.check_sources import check_source, find_missing
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.setting_keys import dotted_key
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Repaired, Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error

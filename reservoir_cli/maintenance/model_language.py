@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from reservoir_cli.embedding.find_weights import is_default
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.languages import guess_language
 

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Role, Scope, StoredMessage
 from reservoir_cli.storage.candidates import Talk
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
 #: The weights of the last user turn and the last reply, relative to the question.

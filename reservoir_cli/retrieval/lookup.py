@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.message_filter import Filter, IdField
 from reservoir_cli.messages import Key, Scope, StoredMessage, ThreadName
 from reservoir_cli.redaction import MASKED_ID, redact_id, without_secrets
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.compact_keys import Keys
-from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.holdings import NamedField
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.clock import FAR_AHEAD

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
 MODES = ("hybrid", "keyword", "semantic")

@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.conversations import moment_of
-from reservoir_cli.storage.filter_conditions import Filter, conditions, where_scope
+from reservoir_cli.storage.filter_conditions import conditions, where_scope
 from reservoir_cli.storage.portable_sql import Connection
 
 #: What a filter can name, other than places and ids.

@@ -11,17 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reservoir_cli.messages import (
-    Key,
-    Message,
-    Scope,
-    StoredMessage,
-    ThreadName,
-    to_epoch_ms,
-)
+from reservoir_cli.message_filter import EVERYTHING, Filter
+from reservoir_cli.messages import Key, Message, Scope, StoredMessage, ThreadName, to_epoch_ms
 from reservoir_cli.storage import (
     context_runs,
     conversations,
+    find_by_filter,
     holdings,
     links,
     proxy_ledger,
@@ -32,7 +27,6 @@ from reservoir_cli.storage import (
 )
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.embeddings import Embeddings
-from reservoir_cli.storage.filter_conditions import EVERYTHING, Filter
 from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
 from reservoir_cli.util.progress import Progress, counted, no_progress
@@ -329,13 +323,13 @@ class Store(Writes):
 
     # The functions have the signatures and docstrings. Inside this class, the name `conversations`
     # is the module's until the last line.
-    last = reads_with(reads.last)
+    last = reads_with(find_by_filter.last)
     by_id = reads_with(reads.by_id)
     by_key = reads_with(reads.by_key)
     with_partners = reads_with(reads.with_partners)
     linked = reads_with(links.find_linked)
-    find = reads_with(reads.find)
-    threads = reads_with(reads.threads)
+    find = reads_with(find_by_filter.find)
+    threads = reads_with(find_by_filter.threads)
     ids = reads_with(reads.all_ids)
     starting_with = reads_with(reads.starting_with)
     edited = reads_with(tombstones.find_edited)

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Message, Scope, clean_text
-from reservoir_cli.storage import properties, reads
+from reservoir_cli.storage import find_by_filter, properties
 from reservoir_cli.storage.portable_sql import Connection, batches
 
 #: The columns of ``messages`` in a new row.
@@ -60,7 +60,7 @@ def find_twins(
     :returns: the ids of the twins by those of the messages.
     """
     twins: dict[int, int] = {}
-    for batch in batches(reads.find(connection, Scope(*old)).ids):
+    for batch in batches(find_by_filter.find(connection, Scope(*old)).ids):
         listed, bound = connection.in_list("id", batch)
         rows = connection.execute(
             f"""

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.exchange import PARTIAL, Exchange

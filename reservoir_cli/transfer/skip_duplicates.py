@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from reservoir_cli.context.render import frame
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.storage.content_identity import parts_of, plain, session_of
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.importers import Record

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     conversations,
+    find_by_filter,
     links,
     proxy_ledger,
-    reads,
     sources,
     summaries,
     tag_and_pin_rows,
@@ -95,7 +95,7 @@ def _free_ids(connection: Connection, table: str, ids: Sequence[int], partition:
 
 
 def _move(connection: Connection, old: _Place, new: _Place) -> int:
-    ids = reads.find(connection, Scope(*old)).ids
+    ids = find_by_filter.find(connection, Scope(*old)).ids
     renamed = dict(zip(ids, _free_ids(connection, "messages", ids, new[0]), strict=True))
     for batch in batches(ids):
         new_ids = {message_id: renamed[message_id] for message_id in batch}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import holdings, links, reads
+from reservoir_cli.storage import find_by_filter, holdings, links, reads
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import keyword_search
 from reservoir_cli.storage.postgres.connection import Connection
@@ -49,7 +49,7 @@ def rebuild(
     for table in ("words", "synapses"):
         connection.execute(f"DELETE FROM {table}")
     for partition, instance, _ in holdings.places(connection):
-        ids = reads.find(connection, Scope(partition, instance)).ids
+        ids = find_by_filter.find(connection, Scope(partition, instance)).ids
         for batch in batches(ids, _AT_ONCE):
             _index(connection, stemmer, (partition, instance), batch)
     if model_id:

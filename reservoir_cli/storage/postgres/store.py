@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.storage import properties, tag_and_pin_rows
 from reservoir_cli.storage.candidates import Candidates, Query
 from reservoir_cli.storage.compact_keys import by_partition
-from reservoir_cli.storage.filter_conditions import EVERYTHING, Filter
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import (
     candidates,

@@ -7,6 +7,7 @@ import pytest
 from builders import NOW
 
 from reservoir_cli.embedding import Embedder
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
@@ -14,7 +15,6 @@ from reservoir_cli.retrieval.search import search
 from reservoir_cli.retrieval.search_hits import SearchCriteria
 from reservoir_cli.settings import config
 from reservoir_cli.storage.candidates import Candidates
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
 P = Scope("p")

@@ -11,9 +11,9 @@ from builders import EVERYWHERE, FakeEmbedder
 
 from reservoir_cli import Reservoir
 from reservoir_cli.maintenance import backup, doctor
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message
 from reservoir_cli.storage import copy_store
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.transfer import exporters
 from reservoir_cli.transfer.reports import ExportReport

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from builders import NOW
 
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage import reads
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.store import Store
 

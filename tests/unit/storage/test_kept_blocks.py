@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from builders import NOW, FakeEmbedder, embed, indexer
 
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.retrieval.ranking import Scored, score
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.sqlite import vector_scan
 from reservoir_cli.storage.store import Store

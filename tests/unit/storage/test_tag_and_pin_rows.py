@@ -10,8 +10,8 @@ from builders import NOW, Adding
 from postgres_server import PostgresServer
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Message, Scope
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin
 from reservoir_cli.storage.proxy_ledger import Ledger, LedgerEntry

@@ -12,10 +12,10 @@ from builders import NOW, FakeEmbedder
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreLockedError, UsageError
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.copy_store import copy
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.summaries import Summaries
 from reservoir_cli.transfer.summarize import LONGEST, CannotRunError, Outcome

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from validators import problems
 
+from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer import exporters
 from reservoir_cli.transfer.importers import File, Record, importers

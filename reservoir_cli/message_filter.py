@@ -1,0 +1,55 @@
+"""The filter of messages: which ones to view, search, recall, export or forget."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from reservoir_cli.messages import check_text, check_time
+
+#: The conditions that are texts.
+_TEXTS = "role trace_id conversation_id text source project tag session".split()
+#: The text ids that may be abbreviated to a prefix.
+IdField = Literal["trace_id", "conversation_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Conditions on the messages of a scope; ``None`` matches every message.
+
+    :param text: a literal text in their content or tool calls; case is ignored.
+    :param session: the id of their conversation, or its beginning up to a slash: sub-agents
+        append a slash and an id of their own.
+    :param source: the tool they came from.
+    :param project: the folder that their conversation was about.
+    :param tag: a tag that a person gave them.
+    :param pinned: only pinned messages.
+    :param secrets: only messages in which secrets were found.
+    :param documents: whether to include the documents of an ingested folder.
+    :raises UsageError: a text is something else, or a time has no zone.
+    """
+
+    role: str | None = None
+    trace_id: str | None = None
+    conversation_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str | None = None
+    source: str | None = None
+    project: str | None = None
+    tag: str | None = None
+    pinned: bool = False
+    secrets: bool = False
+    documents: bool = True
+    session: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _TEXTS:
+            if (value := getattr(self, name)) is not None:
+                check_text(name, value)
+        for name in ("since", "until"):
+            if (value := getattr(self, name)) is not None:
+                check_time(name, value)
+
+
+#: The filter that every message matches.
+EVERYTHING = Filter()

@@ -1,0 +1,96 @@
+"""Find the messages of a scope that match a filter."""
+
+import json
+from array import array
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from reservoir_cli.message_filter import EVERYTHING, Filter
+from reservoir_cli.messages import Scope, StoredMessage, ThreadName, call_from_dict, call_text
+from reservoir_cli.storage import tag_and_pin_rows
+from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.storage.filter_conditions import conditions
+from reservoir_cli.storage.portable_sql import NO_LIMIT, Connection, decoding
+from reservoir_cli.storage.reads import COLUMNS, to_message
+from reservoir_cli.util.unicode_text import fold
+
+
+def last(
+    connection: Connection, scope: Scope, count: int, where: Filter = EVERYTHING
+) -> list[StoredMessage]:
+    """Return the newest messages of a scope, oldest first; all when ``count`` is 0."""
+    order = "ORDER BY m.created_at DESC, m.id DESC"
+    rows = list(_stream(connection, COLUMNS, scope, where, order, count or None))
+    return tag_and_pin_rows.attach(connection, [to_message(row) for row in reversed(rows)])
+
+
+def find(connection: Connection, scope: Scope, where: Filter = EVERYTHING) -> Keys:
+    """Return the keys of messages in order of time."""
+    # The sign keeps SQLite from using the index on times instead of the one on conversations.
+    sign = "+" if where.session or where.conversation_id else ""
+    order = f"ORDER BY {sign}m.created_at, m.id"
+    if where.text or scope.partition is None:
+        return Keys(_stream(connection, "m.partition, m.id", scope, where, order))
+    condition, bound = conditions(connection, scope, where)
+    # Few messages have a pin or a tag: look them up by id instead of scanning the scope.
+    hint = connection.index_hint(None) if where.pinned or where.tag else ""
+    ids = connection.numbers(
+        "t.id", f"FROM (SELECT m.id FROM messages m {hint} WHERE {condition} {order}) t", bound
+    )
+    return Keys((scope.partition, message_id) for message_id in ids)
+
+
+def threads(
+    connection: Connection, scope: Scope, where: Filter = EVERYTHING
+) -> "dict[ThreadName, array[int]]":
+    """Return the ids of messages by their thread, threads and messages in order of time."""
+    by_thread: dict[ThreadName, array[int]] = {}
+    columns = "m.id, m.partition, m.instance, m.conversation_id"
+    for message_id, *name in _stream(
+        connection, columns, scope, where, "ORDER BY m.created_at, m.id"
+    ):
+        by_thread.setdefault(tuple(name), array("q")).append(message_id)
+    return by_thread
+
+
+def _stream(
+    connection: Connection,
+    columns: str,
+    scope: Scope,
+    where: Filter,
+    order: str,
+    count: int | None = None,
+) -> Iterator[Any]:
+    """Yield the rows of messages that match a filter, including its text."""
+    condition, bound = conditions(connection, scope, where)
+    hint = ""
+    # Without a hint SQLite would scan the whole scope to avoid sorting.
+    if scope.partition is not None and where.trace_id is not None:
+        hint = connection.index_hint("messages_by_trace")
+    elif scope.partition is not None and where.conversation_id is not None:
+        hint = connection.index_hint("messages_by_conversation")
+    if not where.text:
+        sql = f"SELECT {columns} FROM messages m {hint} WHERE {condition} {order} LIMIT ?"
+        yield from connection.stream(sql, [*bound, count or NO_LIMIT])
+        return
+    sql = f"SELECT m.content, m.tool_calls, {columns} FROM messages m {hint} WHERE {condition}"
+    text = fold(where.text)
+    rows = (
+        row[2:]
+        for row in connection.stream(f"{sql} {order}", bound)
+        if _contains_text(row[0], row[1], text)
+    )
+    yield from islice(rows, count)
+
+
+def _contains_text(content: str, tool_calls: str | None, text: str) -> bool:
+    """Return whether a message contains a text, ignoring case alike for both databases.
+
+    :param text: the case-folded text.
+    """
+    with decoding("texts of messages"):
+        if text in fold(content):
+            return True
+        calls = json.loads(tool_calls) if tool_calls else []
+        return any(text in fold(call_text(call_from_dict(call))) for call in calls)
