@@ -1,19 +1,18 @@
 """Find messages by keys, ids and filters, without ranking."""
 
-from bisect import bisect
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.message_filter import Filter, IdField
 from reservoir_cli.messages import Key, Scope, StoredMessage, ThreadName
 from reservoir_cli.redaction import MASKED_ID, redact_id, without_secrets
+from reservoir_cli.retrieval.expired_messages import find_expired
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.holdings import NamedField
 from reservoir_cli.storage.store import Store
-from reservoir_cli.util.clock import FAR_AHEAD
 
 _EVERYTHING, _ALL = Scope(None), Filter()
 
@@ -44,38 +43,8 @@ class Lookup:
     def expired(
         self, config: Config, scope: Scope = _EVERYTHING, now: datetime | None = None
     ) -> Keys | None:
-        """Return the messages that are older than the ``retention_days`` of their partition.
-
-        A message dated far in the future is as old as the one stored before it, since its own time
-        does not tell its age.
-
-        :param now: the current time.
-        :returns: ``None`` if no partition of the scope has that setting.
-        """
-        now = now or datetime.now(UTC)
-        expiring = list(self._expiring(config, scope, now))
-        if not expiring:
-            return None
-        keys, ahead = Keys(), now + FAR_AHEAD
-        for place, until in expiring:
-            keys.extend(self._store.find(place, Filter(until=until)))
-        for place, _ in expiring:
-            since = ahead + timedelta(milliseconds=1)
-            if later := self._store.find(place, Filter(since=since)):
-                others = sorted(self._store.find(place, Filter(until=ahead)))
-                keys.extend(_stored_after(later, others, set(keys)))
-        return keys
-
-    def _expiring(
-        self, config: Config, scope: Scope, now: datetime
-    ) -> Iterator[tuple[Scope, datetime]]:
-        """Yield the scopes in which messages expire, with the time before which they have."""
-        for partition, instance, _ in self._store.places():
-            if scope.partition not in (None, partition) or scope.instance not in (None, instance):
-                continue
-            days = config.settings(partition).retention_days
-            if days is not None:
-                yield Scope(partition, instance), now - timedelta(days=days)
+        """See :func:`find_expired`."""
+        return find_expired(self._store, config, scope, now)
 
     def ids_starting_with(self, field: IdField, beginning: str, scope: Scope) -> list[str]:
         """Return the trace or conversation ids of a scope that begin with a text.
@@ -131,18 +100,3 @@ class Lookup:
         for (partition, instance, _), ids in self.threads(_EVERYTHING, where).items():
             counts[partition, instance] += len(ids)
         return [(*place, count) for place, count in counts.items()]
-
-
-def _stored_after(
-    later: Sequence[Key], others: Sequence[Key], expired: Collection[Key]
-) -> Iterator[Key]:
-    """Yield the keys whose preceding message is expired.
-
-    For a key stored before all others, the first of them counts instead.
-
-    :param others: ascending.
-    """
-    for key in later:
-        previous = max(bisect(others, key) - 1, 0)
-        if others and others[previous] in expired:
-            yield key

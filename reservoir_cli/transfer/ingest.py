@@ -7,7 +7,7 @@ reported and embedded.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from reservoir_cli.errors import ReservoirError, TextRemainsError
@@ -140,8 +140,3 @@ class Ingestor:
                 self.notify(f"tokens are counted approximately: {error.message}")
                 self._counters[name] = ApproximateCounter()
         return self._counters[name]
-
-    def retention(self, partition: str) -> timedelta | None:
-        """Return how long messages of a partition are kept; ``None`` means for ever."""
-        days = self.config.settings(partition).retention_days
-        return None if days is None else timedelta(days=days)

@@ -18,6 +18,7 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.redaction import Mode, redact_conversation, redact_id
 from reservoir_cli.retrieval.embed_messages import Model
+from reservoir_cli.retrieval.expired_messages import retention
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.importers import Record, Skipped, Vectors
@@ -198,7 +199,7 @@ class FileImport:
     def _is_expired(self, scope: Scope, message: Message) -> bool:
         partition = str(scope.partition)
         if partition not in self._retention:
-            self._retention[partition] = self._ingestor.retention(partition)
+            self._retention[partition] = retention(self._ingestor.config, partition)
         age, moment = self._retention[partition], message.created_at or self._now
         return age is not None and moment <= self._now - age
 

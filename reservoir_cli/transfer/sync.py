@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.retrieval.expired_messages import retention
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.sources import LEFT_OUT, MARKED, SourceFile, Sources
 from reservoir_cli.transfer import importers
@@ -136,7 +137,7 @@ class _SourceSync:
         self._version = int(getattr(self.importer, "version", 1))
         self._machine = platform.node()
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
-        self._settings = _hash_settings(source, ingestor.retention(source.partition))
+        self._settings = _hash_settings(source, retention(ingestor.config, source.partition))
         self._leaves_out = False
         self.report = SourceReport(source)
         self._marked: set[str] | None = None
@@ -320,9 +321,9 @@ class _SourceSync:
         return True
 
 
-def _hash_settings(source: Source, retention: timedelta | None) -> str:
+def _hash_settings(source: Source, age: timedelta | None) -> str:
     """Return a hash of the settings that leave out messages of a source."""
-    text = json.dumps([sorted(source.exclude), str(retention)])
+    text = json.dumps([sorted(source.exclude), str(age)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
