@@ -1,7 +1,6 @@
 """The command line's entry point: global options, error handling and exit codes."""
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable
@@ -26,10 +25,6 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import check_location
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
-from reservoir_cli.util.unicode_text import similar_names
-
-#: Names after ``RESERVOIR_`` that are not settings.
-_OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
 
 app = typer.Typer(
     name="reservoir",
@@ -134,27 +129,6 @@ def globals_(
     ctx.obj = Globals(file, db, offline)
     if ctx.invoked_subcommand is None:
         console.write(ctx.get_help() + "\n", styled=True)
-    elif not ctx.resilient_parsing:
-        _check_environment(config_file)
-
-
-def _check_environment(config_file: Path | None) -> None:
-    """Warn about ``RESERVOIR_…`` variables that have no effect."""
-    named = os.environ.get("RESERVOIR_CONFIG")
-    if named and config_file is None and not os.path.exists(os.path.expanduser(named)):
-        console.warn(
-            f"RESERVOIR_CONFIG names {named}, which does not exist: using default settings"
-        )
-    variables = [name[10:] for name in os.environ if name.startswith("RESERVOIR_")]
-    others = [name for name in variables if not _OWN_VARIABLE.fullmatch(name)]
-    if others:
-        from reservoir_cli.settings.schema import ALIASES, SETTINGS
-
-        known = [key.upper() for key in (*SETTINGS, *ALIASES)]
-        for name in sorted(set(others) - set(known)):
-            near = similar_names(name, known)
-            suggestion = f"; did you mean RESERVOIR_{near[0]}?" if near else ""
-            console.warn(f"RESERVOIR_{name} is not a setting{suggestion}")
 
 
 def main(*, always_succeed: bool = False) -> None:

@@ -14,7 +14,7 @@ from reservoir_cli.maintenance.check_settings import check_changes
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.settings import config, edit_settings_file
-from reservoir_cli.settings.check_sources import check_source
+from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.schema import from_alias, setting_of
 from reservoir_cli.settings.setting_keys import split_assignment, split_key, split_written_key
 from reservoir_cli.settings.setting_values import parse_value

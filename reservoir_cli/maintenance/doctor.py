@@ -32,7 +32,7 @@ from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.check_sources import check_source, find_missing
+from reservoir_cli.settings.check_history_sources import check_source, find_missing
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.open_store import open_store

@@ -4,7 +4,6 @@ For each key, the first source that has a value wins: flag, environment (``RESER
 partition, model, file, profile, default.
 """
 
-import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import Literal
 from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.settings import mcp, paths, projects, proxy
 from reservoir_cli.settings import read_settings_file as settings_file
+from reservoir_cli.settings.environment import read_environment
 from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
@@ -23,7 +23,6 @@ from reservoir_cli.settings.schema import (
     PROFILES,
     SETTINGS,
     SMALL_WINDOW,
-    VARIABLES,
     Settings,
     Value,
     resolve_aliases,
@@ -31,7 +30,7 @@ from reservoir_cli.settings.schema import (
     to_alias,
 )
 from reservoir_cli.settings.setting_keys import GROUPS, dotted_key, known_key, split_written_key
-from reservoir_cli.settings.setting_values import check_value, parse_value
+from reservoir_cli.settings.setting_values import check_value
 from reservoir_cli.util.unicode_text import plain_number
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
@@ -186,24 +185,10 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
     """
     file = path or paths.config_file()
     contents = settings_file.read(file, required=path is not None)
-    environment, warnings = _from_environment()
+    environment, warnings = read_environment(path)
     tables = {name: getattr(contents, name) for name in settings_file.Contents.__slots__}
     tables["warnings"] = (*(f"{file}: {warning}" for warning in contents.warnings), *warnings)
     return Config(path=file, environment=environment, flags=_check_flags(flags or {}), **tables)
-
-
-def _from_environment() -> tuple[dict[str, Value], tuple[str, ...]]:
-    """Read settings from environment variables, with warnings about ignored ones."""
-    written = {
-        name: parse_value(name, os.environ[variable], variable)
-        for name, variable in VARIABLES.items()
-        if variable in os.environ
-    }
-    values, ignored = resolve_aliases(written)
-    return values, tuple(
-        f"{VARIABLES[loser]} is ignored: {VARIABLES[winner]} is set, too"
-        for loser, winner in ignored
-    )
 
 
 def _check_flags(flags: Mapping[str, Value]) -> dict[str, Value]:

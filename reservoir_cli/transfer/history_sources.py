@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.check_sources import check_source
+from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.setting_keys import suggest_names
 from reservoir_cli.transfer import importers

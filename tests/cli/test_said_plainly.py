@@ -186,6 +186,10 @@ def test_variables_without_effect_are_warned_about(cli):
     absent = str(cli.home / "absent.toml")
     result = cli("view", env={"RESERVOIR_CONFIG": absent})
     assert f"warning: RESERVOIR_CONFIG names {absent}, which does not exist" in result.err
+    for command in (("config", "set", "recent_context_size=3"), ("config", "unset", "recent_context_size")):
+        assert "does not exist" not in cli(*command, env={"RESERVOIR_CONFIG": absent}).err
+    result = cli("doctor", env={"RESERVOIR_PARTITON": "x"})
+    assert "RESERVOIR_PARTITON is not a setting; did you mean RESERVOIR_PARTITION?" in result.out
 
 
 def test_a_settings_file_in_an_unknown_home_is_a_one_line_error(cli):

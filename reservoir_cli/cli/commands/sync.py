@@ -13,7 +13,7 @@ from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
-from reservoir_cli.settings.check_sources import find_missing
+from reservoir_cli.settings.check_history_sources import find_missing
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.history_sources import (
     Source,
