@@ -282,6 +282,6 @@ def _load_real_model(home: Path) -> Embedder:
         patch.setenv("RESERVOIR_MODEL_CACHE", str(home / "cache" / "models"))
         patch.setenv("HF_HUB_OFFLINE", "1")
         warnings.simplefilter("ignore")  # the libraries warn while they load
-        from reservoir_cli.embedding.load import load_embedder  # sets variables for children
+        from reservoir_cli.embedding.load_model import load_embedder  # sets variables for children
 
         return load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.embedding.load import load_embedder
+from reservoir_cli.embedding.load_model import load_embedder
 
 Floats = NDArray[np.float32]
 

@@ -50,7 +50,7 @@ def texts_of(kind: str) -> list[str]:
 
 def passages_of(texts: list[str]) -> list[str]:
     """Return the passages of the texts, which both engines embed."""
-    from reservoir_cli.embedding.load import load_embedder
+    from reservoir_cli.embedding.load_model import load_embedder
 
     embedder = load_embedder(MODEL, offline=True, progress=lambda *_: None)
     return [text[start:end] for text in texts for start, end in embedder.passages(text)]
@@ -61,7 +61,7 @@ def time_reference(passages: list[str], vectors: Path) -> dict[str, Any]:
     import numpy as np
     from sentence_transformers import SentenceTransformer
 
-    from reservoir_cli.embedding.find_weights import locate
+    from reservoir_cli.embedding.find_model import locate
 
     folder = locate(MODEL, offline=True, progress=lambda *_: None).folder
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
@@ -82,7 +82,7 @@ def time_engine(passages: list[str], vectors: Path) -> dict[str, Any]:
     """Time ``encode_documents``, and save the vectors."""
     import numpy as np
 
-    from reservoir_cli.embedding.load import load_embedder
+    from reservoir_cli.embedding.load_model import load_embedder
 
     embedder = load_embedder(MODEL, offline=True, progress=lambda *_: None)
     embedder.encode_documents(passages[:64])

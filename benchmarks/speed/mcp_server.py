@@ -24,7 +24,7 @@ from typing import Any
 import synthetic
 from processes import RESERVOIR, machine
 
-from reservoir_cli.embedding.load import load_embedder
+from reservoir_cli.embedding.load_model import load_embedder
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
 from reservoir_cli.tokens import load_counter
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.embedding.load import load_embedder
+from reservoir_cli.embedding.load_model import load_embedder
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
 from reservoir_cli.storage.open_store import open_store

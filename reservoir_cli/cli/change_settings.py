@@ -8,9 +8,9 @@ import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.global_options import globals_of
-from reservoir_cli.embedding.find_weights import absolute, locate
+from reservoir_cli.embedding.find_model import absolute, locate
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
-from reservoir_cli.maintenance.check_settings import check_changes
+from reservoir_cli.maintenance.check_counters_and_models import check_changes
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.settings import config, edit_settings_file

@@ -44,14 +44,14 @@ def sync_sources(ctx: typer.Context) -> list[str]:
 def stored(kind: str) -> Completer:
     """Return a completer for names in the store.
 
-    :param kind: a key of :data:`reservoir_cli.cli.stored_names.KINDS`.
+    :param kind: a key of :data:`reservoir_cli.cli.completion_from_store.KINDS`.
     """
 
     def complete(ctx: typer.Context) -> list[str]:
-        from reservoir_cli.cli import stored_names
+        from reservoir_cli.cli import completion_from_store
 
         place = _root_option(ctx, "db"), _root_option(ctx, "config_file")
-        return stored_names.read(kind, ctx.params, *place)
+        return completion_from_store.read(kind, ctx.params, *place)
 
     return complete
 

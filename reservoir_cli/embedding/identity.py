@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from reservoir_cli.embedding import split_passages
-from reservoir_cli.embedding.find_weights import sha256
+from reservoir_cli.embedding.find_model import sha256
 from reservoir_cli.embedding.prompts import CONFIG, Prompts
 
 _PATTERNS = (

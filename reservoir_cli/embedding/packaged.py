@@ -13,7 +13,7 @@ from typing import Any
 
 from reservoir_cli.embedding import compiled_models
 from reservoir_cli.embedding.embedder import Engine
-from reservoir_cli.embedding.find_weights import is_default, sha256
+from reservoir_cli.embedding.find_model import is_default, sha256
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.util.installation import install_command

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reservoir_cli.embedding import compiled_models
 from reservoir_cli.embedding.compiler import compile_into
-from reservoir_cli.embedding.find_weights import DEFAULT_MODEL, check_weights, locate, sha256
+from reservoir_cli.embedding.find_model import DEFAULT_MODEL, check_weights, locate, sha256
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 

@@ -17,14 +17,14 @@ from time import perf_counter
 from typing import TypeVar
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.embedding.load import compiled_is_damaged, load_embedder
+from reservoir_cli.embedding.load_model import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import (
     ModelUnavailableError,
     ReservoirError,
     StoreCorruptError,
     UsageError,
 )
-from reservoir_cli.maintenance.check_settings import unusable
+from reservoir_cli.maintenance.check_counters_and_models import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope

@@ -103,7 +103,7 @@ class Indexer:
         :raises ModelUnavailableError: no model is available.
         """
         if self._embedder is None:
-            from reservoir_cli.embedding.load import load_embedder  # imports all engines
+            from reservoir_cli.embedding.load_model import load_embedder  # imports all engines
 
             loaded = load_embedder(
                 self.config.settings().embedding_model,

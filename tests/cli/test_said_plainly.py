@@ -156,7 +156,7 @@ def test_a_compiled_model_is_not_removed_when_memory_or_files_run_out(
 @pytest.mark.skipif(not shutil.which("faketime"), reason="faketime is not installed")
 def test_a_clock_far_in_the_future_is_not_an_error(cli, compiled_models):
     script = (
-        "import time; from reservoir_cli.embedding.load import load_embedder\n"
+        "import time; from reservoir_cli.embedding.load_model import load_embedder\n"
         "from reservoir_cli.util.clock import unix_time; assert unix_time() > 9e9\n"
         "name = 'sentence-transformers/all-MiniLM-L6-v2'\n"
         "loaded = load_embedder(name, offline=True, progress=lambda *_: None)\n"
@@ -186,7 +186,10 @@ def test_variables_without_effect_are_warned_about(cli):
     absent = str(cli.home / "absent.toml")
     result = cli("view", env={"RESERVOIR_CONFIG": absent})
     assert f"warning: RESERVOIR_CONFIG names {absent}, which does not exist" in result.err
-    for command in (("config", "set", "recent_context_size=3"), ("config", "unset", "recent_context_size")):
+    for command in (
+        ("config", "set", "recent_context_size=3"),
+        ("config", "unset", "recent_context_size"),
+    ):
         assert "does not exist" not in cli(*command, env={"RESERVOIR_CONFIG": absent}).err
     result = cli("doctor", env={"RESERVOIR_PARTITON": "x"})
     assert "RESERVOIR_PARTITON is not a setting; did you mean RESERVOIR_PARTITION?" in result.out

@@ -21,7 +21,7 @@ QUESTION = "Why did we drop Redis?"
 OTHER_MODEL = "BAAI/bge-small-en-v1.5"
 _EMBED = """
 import json, sys
-from reservoir_cli.embedding.load import load_embedder
+from reservoir_cli.embedding.load_model import load_embedder
 from reservoir_cli.embedding.compiler import SAMPLES
 name = "sentence-transformers/all-MiniLM-L6-v2"
 loaded = load_embedder(name, offline=True, progress=lambda *_: None)

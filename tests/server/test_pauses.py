@@ -18,6 +18,7 @@ from proxied import Served
 from upstream import Upstream
 
 from reservoir_cli.context.run_statistics import Runs
+from reservoir_cli.embedding import load_model
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
@@ -388,7 +389,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[FakeEmbedder]:
         models.append(FakeEmbedder())
         return models[-1]
 
-    monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", load)
+    monkeypatch.setattr(load_model, "load_embedder", load)
     return models
 
 

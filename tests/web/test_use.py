@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.server.web.usage_chart import DAYS, bars, summarize
+from reservoir_cli.server.web.usage import DAYS, bars, summarize
 
 
 def test_the_view_has_the_figures_of_stats(memory, client) -> None:

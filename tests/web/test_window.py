@@ -119,7 +119,9 @@ def test_a_question_is_embedded_once(monkeypatch, store_path) -> None:
             Counting.encoded += 1
             return super().encode_query(text)
 
-    monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", lambda *_, **__: Counting())
+    monkeypatch.setattr(
+        "reservoir_cli.embedding.load_model.load_embedder", lambda *_, **__: Counting()
+    )
     with Reservoir.open(store_path) as reservoir:
         embedder = reservoir.indexer.embedder()
     for _ in range(3):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.embedding import find_weights
+from reservoir_cli.embedding import find_model
 from reservoir_cli.retrieval.embed_messages import EmbeddingState
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
@@ -32,7 +32,7 @@ def embed(
     until the new ones are complete. Run the command again to resume after an interruption.
     """
     with open_store.open_reservoir(ctx, create=model is not None, change=True) as reservoir:
-        before, name = reservoir.config, find_weights.absolute(model) if model else None
+        before, name = reservoir.config, find_model.absolute(model) if model else None
         if name:
             reservoir.use(before.with_flags({"embedding_model": name}))
         with explain_interrupt(console.warn, _INTERRUPTED):

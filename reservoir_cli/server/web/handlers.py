@@ -14,10 +14,10 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.web import access, read_conversations, usage_chart, window
+from reservoir_cli.server.web import access, read_conversations, usage, window
 from reservoir_cli.server.web import window_form as question_form
-from reservoir_cli.server.web.query_parameters import name_of, number_of
-from reservoir_cli.server.web.read_conversations import ROLES, ConversationFilter
+from reservoir_cli.server.web.check_parameters import name_of, number_of
+from reservoir_cli.server.web.conversation_filter import ROLES, ConversationFilter
 from reservoir_cli.server.web.rendering import link, link_to_message, render
 from reservoir_cli.settings.config import Config
 
@@ -199,7 +199,7 @@ def default_partition(places: list[tuple[str, str, int]], config: Config) -> str
 
 async def use(request: Request) -> Response:
     """Show usage over time and the contents of the store."""
-    return render(request, "usage.html", use=await read(request, usage_chart.summarize))
+    return render(request, "usage.html", use=await read(request, usage.summarize))
 
 
 def routes() -> Sequence[BaseRoute]:

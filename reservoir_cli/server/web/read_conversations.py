@@ -15,79 +15,14 @@ from reservoir_cli.messages import (
     Scope,
     StoredMessage,
     call_text,
-    parse_role,
     plain_text,
 )
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
+from reservoir_cli.server.web.conversation_filter import ConversationFilter
 from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html, to_plain_html
-from reservoir_cli.server.web.query_parameters import Query, name_of, number_of, text_of
-from reservoir_cli.server.web.rendering import now, visible
-from reservoir_cli.util.parse_time_options import parse_time
-
-#: The roles that the list can be filtered by.
-ROLES = tuple(role.value for role in Role)
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationFilter:
-    """The filter of a list; an empty text does not filter."""
-
-    partition: str | None
-    instance: str | None
-    role: str
-    since: str
-    until: str
-    text: str
-    page: int
-
-    @classmethod
-    def of(cls, query: Query) -> "ConversationFilter":
-        """Read the query parameters of a list.
-
-        :raises UsageError: a parameter is invalid.
-        """
-        role = text_of(query, "role")
-        return cls(
-            partition := name_of(query, "p"),
-            name_of(query, "i") if partition else None,
-            parse_role(role).value if role else "",
-            text_of(query, "since"),
-            text_of(query, "until"),
-            text_of(query, "q"),
-            number_of(query, "page", 1) or 1,
-        )
-
-    @property
-    def scope(self) -> Scope:
-        """The partition and instance."""
-        return Scope(self.partition, self.instance)
-
-    @property
-    def where(self) -> Filter:
-        """The filter by role and time.
-
-        :raises UsageError: ``since`` or ``until`` is not a time.
-        """
-        return Filter(
-            role=self.role or None,
-            since=parse_time(self.since, now()) if self.since else None,
-            until=parse_time(self.until, now()) if self.until else None,
-        )
-
-    def parameters(self, **changed: object) -> dict[str, object]:
-        """Return the query parameters of this list, with some changed."""
-        return {
-            "p": self.partition,
-            "i": self.instance,
-            "role": self.role,
-            "since": self.since,
-            "until": self.until,
-            "q": self.text,
-            **changed,
-        }
-
+from reservoir_cli.server.web.rendering import visible
 
 #: Conversations, hits and messages per page.
 CONVERSATIONS, HITS, MESSAGES = 50, 50, 50

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.context.request import FORMATS
 from reservoir_cli.errors import UsageError
-from reservoir_cli.server.web.query_parameters import (
+from reservoir_cli.server.web.check_parameters import (
     Query,
     fraction_of,
     name_of,

@@ -10,7 +10,9 @@ from reservoir_cli.settings import config
 
 @pytest.fixture
 def memory(store, monkeypatch):
-    monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", lambda *_, **__: Compass())
+    monkeypatch.setattr(
+        "reservoir_cli.embedding.load_model.load_embedder", lambda *_, **__: Compass()
+    )
     return Memory(store)
 
 

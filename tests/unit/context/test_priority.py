@@ -246,7 +246,9 @@ SAID = st.lists(
 def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     monkeypatch, messages, budget, form, order, instance
 ):
-    monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", lambda *_, **__: Compass())
+    monkeypatch.setattr(
+        "reservoir_cli.embedding.load_model.load_embedder", lambda *_, **__: Compass()
+    )
     store = open_store(":memory-of-a-moment", create=False)
     memory = Memory(store)
     for index, (role, words, message_instance, partition, cosine, trace) in enumerate(messages):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder, onnx
-from reservoir_cli.embedding.find_weights import DEFAULT_MODEL, locate
-from reservoir_cli.embedding.load import load_embedder
+from reservoir_cli.embedding.find_model import DEFAULT_MODEL, locate
+from reservoir_cli.embedding.load_model import load_embedder
 from reservoir_cli.embedding.onnx import BATCH_PIECES, CompiledEmbedder, batches
 from reservoir_cli.embedding.split_passages import PIECES
 from reservoir_cli.embedding.torch import ReferenceEmbedder

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from reservoir_cli.embedding import Embedder, compiled_models, packaged, write_package
-from reservoir_cli.embedding.find_weights import DEFAULT_MODEL
-from reservoir_cli.embedding.load import compiled_is_damaged, load_embedder
+from reservoir_cli.embedding.find_model import DEFAULT_MODEL
+from reservoir_cli.embedding.load_model import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import ModelUnavailableError
 
 TEXTS = ["Why did we drop Redis?", "The cat sleeps on the sofa.", "queue " * 150]

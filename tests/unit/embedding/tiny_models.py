@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.embedding import Embedder, compiler
-from reservoir_cli.embedding.load import load_embedder
+from reservoir_cli.embedding.load_model import load_embedder
 
 TinyModel = Callable[..., Path]
 

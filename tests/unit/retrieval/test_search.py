@@ -15,7 +15,9 @@ from reservoir_cli.tokens import load_counter
 
 @pytest.fixture
 def reservoir(store, monkeypatch):
-    monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", lambda *_, **__: Compass())
+    monkeypatch.setattr(
+        "reservoir_cli.embedding.load_model.load_embedder", lambda *_, **__: Compass()
+    )
     store.activate_model("compass", "compass")
     return Reservoir(store, config.load(None, {"partition": "p"}))
 

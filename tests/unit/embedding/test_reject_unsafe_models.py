@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.embedding.load import load_embedder
-from reservoir_cli.embedding.safety import require_plain
+from reservoir_cli.embedding.load_model import load_embedder
+from reservoir_cli.embedding.reject_unsafe_models import require_plain
 from reservoir_cli.errors import ModelUnavailableError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the libraries

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from tiny_models import Exports, TinyModel, load_quietly, modules
 
-from reservoir_cli.embedding import compiler, load
-from reservoir_cli.embedding.find_weights import ModelSource
-from reservoir_cli.embedding.load import load_embedder
+from reservoir_cli.embedding import compiler, load_model
+from reservoir_cli.embedding.find_model import ModelSource
+from reservoir_cli.embedding.load_model import load_embedder
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the libraries
@@ -102,7 +102,7 @@ def test_torch_is_not_loaded_once_a_model_is_compiled(
 ) -> None:
     script = (
         "import sys\n"
-        "from reservoir_cli.embedding.load import load_embedder\n"
+        "from reservoir_cli.embedding.load_model import load_embedder\n"
         "e = load_embedder(sys.argv[1], offline=True, progress=print)\n"
         "e.encode_documents(['a', 'b c']), e.encode_query('d'), e.passages('e' * 9000)\n"
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'huggingface_hub', 'onnx'}\n"
@@ -150,7 +150,7 @@ _COMPILE_IN_THREE = """
 import multiprocessing, os, shutil, sys
 import sentence_transformers
 from reservoir_cli.embedding import compiler
-from reservoir_cli.embedding.load import load_embedder
+from reservoir_cli.embedding.load_model import load_embedder
 
 model, models, exported = sys.argv[1:]
 both = multiprocessing.get_context("fork").Barrier(2, timeout=120)
@@ -222,7 +222,7 @@ def garble(path: Path) -> None:
 def test_an_invalid_file_is_removed(compiled_model: Path, tiny_model: TinyModel, name: str) -> None:
     garble(compiled_model / name)
     source = ModelSource(tiny_model(), "folder")
-    assert load._open_compiled("tiny", source, compiled_model, lambda *_: None) is None
+    assert load_model._open_compiled("tiny", source, compiled_model, lambda *_: None) is None
     assert list(compiled_model.parent.iterdir()) == []
 
 

