@@ -81,7 +81,7 @@ SUMMARIES = {
     "serve": "Run a proxy that adds memory to any model: clients use the base URL it prints.",
 }
 
-MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "marks")
+MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "tag_and_pin")
 
 
 class Commands(MutableMapping[str, Any]):

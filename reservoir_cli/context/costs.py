@@ -10,7 +10,7 @@ from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.render import recalled as quoted
+from reservoir_cli.context.render import quote_recalled
 from reservoir_cli.context.render.formats import count_frame, count_framed, count_turns
 from reservoir_cli.context.request import PROVIDERS, ContextRequest
 from reservoir_cli.messages import StoredMessage, plain_text
@@ -25,14 +25,16 @@ _SEAMS = 6
 def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """Return upper bounds of a message's tokens as a recalled line and as a turn."""
     count = cache(meter.counter.count)
-    quote = quoted.cache_quotes(numbered=request.recall_only)
+    quote = quote_recalled.cache_quotes(numbered=request.recall_only)
 
     def count_text(message: StoredMessage, text: str) -> int:
         """Return a message's tokens, counting again if it is not printed as it was stored."""
         return message.tokens if text == plain_text(message) else count(text)
 
     def recalled_tokens(candidate: Candidate) -> int:
-        line = quoted.quote_line(candidate.message, candidate.spans, numbered=request.recall_only)
+        line = quote_recalled.quote_line(
+            candidate.message, candidate.spans, numbered=request.recall_only
+        )
         label, text = line.split(": ", 1)
         # Numbers of as many digits count alike, so a few labels are counted for all messages.
         label = label.replace(str(candidate.message.id), "8" * len(str(candidate.message.id)))
@@ -41,7 +43,7 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
 
     def history_tokens(candidate: Candidate) -> int:
         message = candidate.message
-        tokens = count_text(message, quoted.defuse(plain_text(message)))
+        tokens = count_text(message, quote_recalled.defuse(plain_text(message)))
         return meter.scale(tokens + count(_turn_frame(message)) + PER_MESSAGE)
 
     def excess(candidate: Candidate) -> int:
@@ -55,13 +57,13 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
         history=_cache_cost(history_tokens),
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(
-            f"{quoted.RECALLED_TITLE}\n{quoted.RECALLED_NOTE}\n{request.recall_note}\n---\n",
+            f"{quote_recalled.RECALLED_TITLE}\n{quote_recalled.RECALLED_NOTE}\n{request.recall_note}\n---\n",
             messages=1,
         ),
         printed=lambda recalled, run, limit: count_printed(
             request, recalled, run, budget, meter, quote, limit
         ),
-        left_out=cache(lambda answer: meter.count(f"{quoted.left_out_line(answer)}\n")),
+        left_out=cache(lambda answer: meter.count(f"{quote_recalled.left_out_line(answer)}\n")),
         excess=_cache_cost(excess),
         # In a recall, trials take a tenth of the time and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
@@ -70,7 +72,7 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
 
 def _optional_lines(candidate: Candidate) -> str:
     """Return the lines that are printed above a recalled message only if they are needed."""
-    return f"{quoted.GAP}\n{quoted.title_line(candidate)}"
+    return f"{quote_recalled.GAP}\n{quote_recalled.title_line(candidate)}"
 
 
 def _turn_frame(message: StoredMessage) -> str:
@@ -98,7 +100,7 @@ def count_printed(
     history: Sequence[Candidate],
     budget: TokenBudget,
     meter: Meter,
-    quote: quoted.Quote | None = None,
+    quote: quote_recalled.Quote | None = None,
     limit: float = math.inf,
 ) -> int:
     """Count the tokens of recalled messages and history as they are printed.

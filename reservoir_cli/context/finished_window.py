@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection, Tier
-from reservoir_cli.context.render.recalled import Quote, cache_quotes, defuse, recalled_turn
+from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes, defuse, recalled_turn
 from reservoir_cli.context.request import PROVIDERS, ContextRequest, Piece
 from reservoir_cli.messages import Role, ToolCall
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.cli.commands.marks import Number, check_order, find
+from reservoir_cli.cli.commands.tag_and_pin import Number, check_order, find
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import StoredMessage
 from reservoir_cli.redaction import Mode

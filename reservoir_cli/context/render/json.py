@@ -15,7 +15,7 @@ from reservoir_cli.context.finished_window import (
     fixed_turns,
     summaries_turn,
 )
-from reservoir_cli.context.render.recalled import printed_text
+from reservoir_cli.context.render.quote_recalled import printed_text
 from reservoir_cli.tokens.counter import PER_MESSAGE
 
 #: How many filler messages are explained: those that are not candidates by themselves.

@@ -17,7 +17,7 @@ from reservoir_cli.messages import Role, Scope, StoredMessage, ThreadName, ToolC
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.store import Store
-from reservoir_cli.transfer.exporters import rows
+from reservoir_cli.transfer.exporters import reservoir_rows as rows
 from reservoir_cli.transfer.exporters.build_turns import (
     Thread,
     build_turns,

@@ -36,7 +36,7 @@ _MOST_DAMAGED = 100
 _SUFFIXES = (*_JSON, COMPRESSED, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
 #: Module and class of each format, the most specific first; loaded when a file is read.
 _CLASSES = {
-    "reservoir": ("native", "Native"),
+    "reservoir": ("reservoir_rows", "Native"),
     "gemini-cli": ("gemini_cli", "GeminiCli"),
     "opencode": ("opencode", "OpenCode"),
     "copilot-chat": ("copilot_chat", "CopilotChat"),
@@ -56,8 +56,8 @@ _CLASSES = {
     "sharegpt": ("sharegpt", "ShareGPT"),
     "anthropic": ("anthropic", "Anthropic"),
     "openai": ("openai", "OpenAI"),
-    "markdown": ("plain", "Markdown"),
-    "text": ("plain", "Plain"),
+    "markdown": ("text_and_markdown", "Markdown"),
+    "text": ("text_and_markdown", "Plain"),
 }
 FORMATS = tuple(_CLASSES)
 #: Formats of databases; a database has the format if it contains all tables of one of its sets.

@@ -24,7 +24,7 @@ from reservoir_cli.context.finished_window import (
 )
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render.formats import count_turns, render
-from reservoir_cli.context.render.recalled import quote_line
+from reservoir_cli.context.render.quote_recalled import quote_line
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.messages import Role, StoredMessage, plain_text

@@ -22,7 +22,7 @@ from windows import (
 from reservoir_cli import ToolCall
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.frame import unwrap
-from reservoir_cli.context.render.recalled import defuse
+from reservoir_cli.context.render.quote_recalled import defuse
 from reservoir_cli.context.request import FORMATS, Piece
 from reservoir_cli.messages import StoredMessage
 

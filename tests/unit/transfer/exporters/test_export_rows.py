@@ -23,9 +23,9 @@ from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import exporters
-from reservoir_cli.transfer.exporters import rows
+from reservoir_cli.transfer.exporters import reservoir_rows as rows
 from reservoir_cli.transfer.importers import File
-from reservoir_cli.transfer.importers.native import Native
+from reservoir_cli.transfer.importers.reservoir_rows import Native
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
 from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
 

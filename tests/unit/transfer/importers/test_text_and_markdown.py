@@ -8,7 +8,7 @@ from reading import entries_by_file, file_of, read
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.transfer.importers import Record, Skipped, choose, importers, read_text
-from reservoir_cli.transfer.importers.plain import Plain, find_date
+from reservoir_cli.transfer.importers.text_and_markdown import Plain, find_date
 from reservoir_cli.util.read_files import decode
 
 

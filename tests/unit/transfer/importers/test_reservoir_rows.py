@@ -11,7 +11,7 @@ from reading import read as read_as
 
 from reservoir_cli.messages import Message, Role, StoredMessage, ToolCall
 from reservoir_cli.transfer.importers import Record, Skipped, choose
-from reservoir_cli.transfer.importers.native import Native
+from reservoir_cli.transfer.importers.reservoir_rows import Native
 
 ROW: dict[str, Any] = {
     "id": 7,
