@@ -13,8 +13,8 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.storage import links, properties, reads, writes
 from reservoir_cli.storage.compact_keys import Keys, by_partition
-from reservoir_cli.storage.filter_conditions import where_scope
 from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.scope_conditions import where_scope
 from reservoir_cli.storage.transactions import Transactions, reading, writing
 
 _Passages = Mapping[Key, Sequence[Passage]]

@@ -3,17 +3,41 @@
 import json
 from array import array
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from reservoir_cli.message_filter import EVERYTHING, Filter
-from reservoir_cli.messages import Scope, StoredMessage, ThreadName, call_from_dict, call_text
+from reservoir_cli.messages import (
+    DOCUMENT_SOURCES,
+    Scope,
+    StoredMessage,
+    ThreadName,
+    call_from_dict,
+    call_text,
+    to_epoch_ms,
+)
 from reservoir_cli.storage import tag_and_pin_rows
 from reservoir_cli.storage.compact_keys import Keys
-from reservoir_cli.storage.filter_conditions import conditions
-from reservoir_cli.storage.portable_sql import NO_LIMIT, Connection, decoding
+from reservoir_cli.storage.portable_sql import (
+    NO_LIMIT,
+    Condition,
+    Connection,
+    decoding,
+    placeholders,
+)
 from reservoir_cli.storage.reads import COLUMNS, to_message
+from reservoir_cli.storage.scope_conditions import where_scope
 from reservoir_cli.util.unicode_text import fold
+
+_ABOUT_PROJECT = """EXISTS (
+    SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
+    AND c.id = m.conversation_id AND c.project = ?
+)"""
+_IN_SESSION = (
+    # The range from the session's id to all ids below it, for the index; "0" follows "/".
+    "(m.conversation_id >= ? AND m.conversation_id < ? "
+    "AND (m.conversation_id = ? OR m.conversation_id > ?))"
+)
 
 
 def last(
@@ -52,6 +76,36 @@ def threads(
     ):
         by_thread.setdefault(tuple(name), array("q")).append(message_id)
     return by_thread
+
+
+def conditions(connection: Connection, scope: Scope, where: Filter) -> Condition:
+    """Return the condition on ``messages m`` for a scope and a filter, except the filter's text."""
+    terms = [where_scope(scope)]
+    for condition, value in (
+        ("m.role = ?", where.role),
+        ("m.trace_id = ?", where.trace_id),
+        ("m.conversation_id = ?", where.conversation_id),
+        ("m.source = ?", where.source),
+        (_ABOUT_PROJECT, where.project),
+        ("m.created_at >= ?", to_epoch_ms(where.since) if where.since else None),
+        ("m.created_at <= ?", to_epoch_ms(where.until) if where.until else None),
+    ):
+        if value is not None:
+            terms.append((condition, [value]))
+    if where.session is not None:
+        bounds = [where.session, f"{where.session}0", where.session, f"{where.session}/"]
+        terms.append((_IN_SESSION, bounds))
+    if where.tag is not None:
+        terms.append(tag_and_pin_rows.where_tagged(connection, scope.partition, where.tag))
+    if where.pinned:
+        terms.append(tag_and_pin_rows.where_pinned(connection, scope.partition))
+    if where.secrets:
+        terms.append(("m.secrets IS NOT NULL", []))
+    if not where.documents:
+        excluded = f"m.source NOT IN ({placeholders(DOCUMENT_SOURCES)})"
+        terms.append((excluded, list(DOCUMENT_SOURCES)))
+    texts, values = zip(*terms, strict=True)
+    return " AND ".join(texts), list(chain(*values))
 
 
 def _stream(

@@ -6,8 +6,9 @@ from typing import Literal, NamedTuple
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.conversations import moment_of
-from reservoir_cli.storage.filter_conditions import conditions, where_scope
+from reservoir_cli.storage.find_by_filter import conditions
 from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.scope_conditions import where_scope
 
 #: What a filter can name, other than places and ids.
 NamedField = Literal["source", "project", "tag"]

@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.filter_conditions import where_scope, where_thread
 from reservoir_cli.storage.portable_sql import Connection, batches, decoding
+from reservoir_cli.storage.scope_conditions import where_scope, where_thread
 
 if TYPE_CHECKING:
     import numpy as np

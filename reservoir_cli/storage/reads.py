@@ -20,8 +20,8 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage import tag_and_pin_rows
 from reservoir_cli.storage.compact_keys import by_partition
-from reservoir_cli.storage.filter_conditions import where_scope, where_thread
 from reservoir_cli.storage.portable_sql import NO_LIMIT, UNDECODABLE, Connection
+from reservoir_cli.storage.scope_conditions import where_scope, where_thread
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "

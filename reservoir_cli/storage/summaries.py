@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.filter_conditions import where_scope
 from reservoir_cli.storage.portable_sql import Connection, decoding
+from reservoir_cli.storage.scope_conditions import where_scope
 from reservoir_cli.storage.transactions import Transactions
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import filter_conditions, properties
+from reservoir_cli.storage import properties, scope_conditions
 from reservoir_cli.storage.candidates import Candidates, Query, add_cosines, add_postings
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
@@ -33,7 +33,7 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Candidates
     import numpy as np
 
     scope = query.scope
-    where, values = filter_conditions.where_scope(scope)
+    where, values = scope_conditions.where_scope(scope)
     bound = [query.own, list(DOCUMENT_SOURCES), *values]
     columns = sort(connection.arrays(_COLUMNS, f"FROM messages m WHERE {where}", bound))
     ids = columns["ids"]

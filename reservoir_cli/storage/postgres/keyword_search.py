@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
-from reservoir_cli.storage import correct_misspelt_words, filter_conditions, fulltext
+from reservoir_cli.storage import correct_misspelt_words, fulltext, scope_conditions
 from reservoir_cli.storage.candidates import Candidates, Correction, Posting
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
@@ -148,7 +148,7 @@ def _counts(
 
 
 def _where(scope: Scope, tsquery: str) -> tuple[str, list[str]]:
-    condition, values = filter_conditions.where_scope(Scope(scope.partition), "w")
+    condition, values = scope_conditions.where_scope(Scope(scope.partition), "w")
     return f"{condition} AND w.stems @@ ?::tsquery", [*values, query(tsquery, scope)]
 
 
@@ -240,7 +240,7 @@ def search(
     :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
-    condition, values = filter_conditions.where_scope(scope)
+    condition, values = scope_conditions.where_scope(scope)
     scoped = connection.arrays(
         {"ids": ("t.id", "i8"), "terms": ("t.terms", "i4")},
         f"FROM (SELECT m.id, m.terms FROM messages m WHERE {condition} ORDER BY m.id) t",

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import filter_conditions, properties
+from reservoir_cli.storage import properties, scope_conditions
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres.connection import Connection, FloatArray
 
@@ -33,7 +33,7 @@ def cosines(
     """
     import numpy as np
 
-    where, values = filter_conditions.where_scope(scope, "e")
+    where, values = scope_conditions.where_scope(scope, "e")
     names = [f"cosine{index}" for index in range(len(queries))]
     products = ", ".join(f"(-(e.vector <#> ?::vector))::real AS {name}" for name in names)
     columns = connection.arrays(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import filter_conditions
+from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.candidates import Candidates, Query, add_cosines, add_postings
 from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks
@@ -96,7 +96,7 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     """
     import numpy as np
 
-    where, values = filter_conditions.where_scope(scope)
+    where, values = scope_conditions.where_scope(scope)
     *joined, partitions, instances, conversations = connection.execute(
         f"""
         SELECT group_concat(m.id), group_concat(m.created_at), group_concat(m.tokens),

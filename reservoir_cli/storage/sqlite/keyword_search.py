@@ -14,7 +14,7 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text, searchable_text
-from reservoir_cli.storage import filter_conditions, fulltext, properties
+from reservoir_cli.storage import fulltext, properties, scope_conditions
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.portable_sql import decoding
 from reservoir_cli.storage.sqlite import postings
@@ -133,7 +133,7 @@ def rank(
 
 def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict[int, int]:
     """Return the number of words of each message of a scope, by its id."""
-    where, values = filter_conditions.where_scope(scope)
+    where, values = scope_conditions.where_scope(scope)
     lengths: dict[int, int] = dict(
         connection.execute(
             "SELECT m.id, m.terms FROM pending p CROSS JOIN messages m ON m.id = p.message_id "

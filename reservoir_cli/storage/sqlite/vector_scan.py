@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import filter_conditions
+from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.candidates import Query
 from reservoir_cli.storage.portable_sql import batches, decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks
@@ -235,7 +235,7 @@ def _read(
 def _select(
     connection: Connection, scope: Scope, model_id: str, columns: Sequence[str]
 ) -> sqlite3.Cursor:
-    where, values = filter_conditions.where_scope(scope)
+    where, values = scope_conditions.where_scope(scope)
     return connection.execute(
         f"SELECT {', '.join(('m.id', 'm.instance', 'm.n', *columns))} FROM vector_chunks m "
         f"WHERE m.model_id = ? AND {where}",
