@@ -29,6 +29,7 @@ from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
+from reservoir_cli.retrieval.embed_messages import describe_other_model
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.check_sources import check_source, find_missing
@@ -275,13 +276,7 @@ def _model_checks(
     embedder = yield from _embedder(config, progress, repair=repair)
     active = store.active_model() if store else None
     if embedder and active and active[0] != embedder.model_id:
-        assignment = shlex.quote(f"embedding_model={active[1]}")
-        yield Check(
-            "vectors",
-            Status.FAULT,
-            f"the embeddings of the store are from another model ({active[1]})",
-            f"reservoir embed --rebuild, or reservoir config set {assignment}",
-        )
+        yield Check("vectors", Status.FAULT, *describe_other_model(embedder, active[1]))
     elif store is not None:
         if embedder:
             yield _floor(store, embedder, config)
