@@ -1,12 +1,10 @@
 """Check settings, store, model and speed, and repair the store."""
 
 import os
-import re
 import shlex
 import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -26,6 +24,7 @@ from reservoir_cli.errors import (
 )
 from reservoir_cli.maintenance.check_settings import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
+from reservoir_cli.maintenance.shared_folders import describe_shared_folder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
@@ -45,13 +44,6 @@ from reservoir_cli.util.progress import Progress, counted
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
-#: The mounts visible to a process on Linux; other platforms have no such file.
-MOUNTS = Path("/proc/self/mounts")
-#: Types of file systems whose files are on another machine.
-_REMOTE = frozenset(
-    "nfs nfs4 cifs smb3 smbfs afs ceph glusterfs lustre davfs ncpfs fuse.sshfs fuse.glusterfs"
-    " fuse.ceph fuse.rclone fuse.s3fs".split()
-)
 
 
 class Status(StrEnum):
@@ -190,10 +182,8 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         + (", read only" if store.read_only else ""),
     )
     yield Check("database", Status.OK, store.engine())
-    if store.files() and (kind := network_file_system(store.files()[0])):
-        detail = f"the store is on a network file system ({kind})"
-        fix = "use it from one machine only; for several, use a PostgreSQL server"
-        yield Check("file_system", Status.NOTE, detail, fix)
+    if store.files() and (shared := describe_shared_folder(store.files()[0])):
+        yield Check("file_system", Status.NOTE, *shared)
     if mark := store.get_property(UNFINISHED_COPY):
         yield _fault("copy", unfinished_copy_error(mark, store.location))
     for problem in store.problems():
@@ -384,17 +374,3 @@ def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
         f"a question among {counted(len(found.ids), 'message')}: {', '.join(medians)} "
         f"(Python {version})",
     )
-
-
-def network_file_system(path: Path) -> str | None:
-    """Return the type of the network file system that holds a path; ``None`` if it is local."""
-    kind = None
-    with suppress(OSError):
-        path, nearest = path.resolve(), 0
-        for line in MOUNTS.read_text("utf-8", "surrogateescape").splitlines():
-            _, escaped, mount_kind, *_ = line.split(" ")
-            mounted = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), escaped))
-            # A later mount hides an earlier one at the same path.
-            if path.is_relative_to(mounted) and len(mounted.parts) >= nearest:
-                kind, nearest = mount_kind, len(mounted.parts)
-    return kind if kind in _REMOTE else None
