@@ -194,6 +194,9 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         names = ", ".join(path.name for path in exposed)
         detail = f"other users can read {names}"
         yield Check("privacy", Status.NOTE, detail, "reservoir doctor --repair")
+    if store.files() and _is_open(folder := store.files()[0].absolute().parent):
+        detail = f"other users can enter the folder of the store, {folder}"
+        yield Check("folder", Status.NOTE, detail, "move the store to a folder of your own")
     if counts["pending"]:
         detail = f"{counted(counts['pending'], 'message')} not embedded yet"
         yield Check("vectors", Status.NOTE, detail, "reservoir embed")
@@ -258,6 +261,12 @@ def _files(store: Store) -> Iterator[Path]:
 
 def _is_exposed(path: Path) -> bool:
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
+
+
+def _is_open(folder: Path) -> bool:
+    """Return whether other users can enter a folder, and all those above it."""
+    above = (folder, *folder.parents)
+    return os.name == "posix" and all(path.stat().st_mode & 0o001 for path in above)
 
 
 def _model_checks(
