@@ -1,12 +1,10 @@
 """Check settings, store, model and speed, and repair the store."""
 
 import os
-import re
 import shlex
 import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -26,10 +24,12 @@ from reservoir_cli.errors import (
 )
 from reservoir_cli.maintenance.check_counters_and_models import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
+from reservoir_cli.maintenance.shared_folders import describe_shared_folder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
+from reservoir_cli.retrieval.embed_messages import describe_other_model
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.check_history_sources import check_source, find_missing
@@ -44,13 +44,6 @@ from reservoir_cli.util.progress import Progress, counted
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
-#: The mounts visible to a process on Linux; other platforms have no such file.
-MOUNTS = Path("/proc/self/mounts")
-#: Types of file systems whose files are on another machine.
-_REMOTE = frozenset(
-    "nfs nfs4 cifs smb3 smbfs afs ceph glusterfs lustre davfs ncpfs fuse.sshfs fuse.glusterfs"
-    " fuse.ceph fuse.rclone fuse.s3fs".split()
-)
 
 
 class Status(StrEnum):
@@ -189,10 +182,8 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         + (", read only" if store.read_only else ""),
     )
     yield Check("database", Status.OK, store.engine())
-    if store.files() and (kind := network_file_system(store.files()[0])):
-        detail = f"the store is on a network file system ({kind})"
-        fix = "use it from one machine only; for several, use a PostgreSQL server"
-        yield Check("file_system", Status.NOTE, detail, fix)
+    if store.files() and (shared := describe_shared_folder(store.files()[0])):
+        yield Check("file_system", Status.NOTE, *shared)
     if mark := store.get_property(UNFINISHED_COPY):
         yield _fault("copy", unfinished_copy_error(mark, store.location))
     for problem in store.problems():
@@ -203,6 +194,9 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         names = ", ".join(path.name for path in exposed)
         detail = f"other users can read {names}"
         yield Check("privacy", Status.NOTE, detail, "reservoir doctor --repair")
+    if store.files() and _is_open(folder := store.files()[0].absolute().parent):
+        detail = f"other users can enter the folder of the store, {folder}"
+        yield Check("folder", Status.NOTE, detail, "move the store to a folder of your own")
     if counts["pending"]:
         detail = f"{counted(counts['pending'], 'message')} not embedded yet"
         yield Check("vectors", Status.NOTE, detail, "reservoir embed")
@@ -269,19 +263,19 @@ def _is_exposed(path: Path) -> bool:
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
+def _is_open(folder: Path) -> bool:
+    """Return whether other users can enter a folder, and all those above it."""
+    above = (folder, *folder.parents)
+    return os.name == "posix" and all(path.stat().st_mode & 0o001 for path in above)
+
+
 def _model_checks(
     config: Config, store: Store | None, progress: Progress, *, repair: bool
 ) -> Iterator[Check]:
     embedder = yield from _embedder(config, progress, repair=repair)
     active = store.active_model() if store else None
     if embedder and active and active[0] != embedder.model_id:
-        assignment = shlex.quote(f"embedding_model={active[1]}")
-        yield Check(
-            "vectors",
-            Status.FAULT,
-            f"the embeddings of the store are from another model ({active[1]})",
-            f"reservoir embed --rebuild, or reservoir config set {assignment}",
-        )
+        yield Check("vectors", Status.FAULT, *describe_other_model(embedder, active[1]))
     elif store is not None:
         if embedder:
             yield _floor(store, embedder, config)
@@ -389,17 +383,3 @@ def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
         f"a question among {counted(len(found.ids), 'message')}: {', '.join(medians)} "
         f"(Python {version})",
     )
-
-
-def network_file_system(path: Path) -> str | None:
-    """Return the type of the network file system that holds a path; ``None`` if it is local."""
-    kind = None
-    with suppress(OSError):
-        path, nearest = path.resolve(), 0
-        for line in MOUNTS.read_text("utf-8", "surrogateescape").splitlines():
-            _, escaped, mount_kind, *_ = line.split(" ")
-            mounted = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), escaped))
-            # A later mount hides an earlier one at the same path.
-            if path.is_relative_to(mounted) and len(mounted.parts) >= nearest:
-                kind, nearest = mount_kind, len(mounted.parts)
-    return kind if kind in _REMOTE else None

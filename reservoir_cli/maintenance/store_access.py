@@ -1,9 +1,14 @@
-"""Open a store for use: refuse an unfinished copy, and fix permissions of its files."""
+"""Open a store for use: refuse an unfinished copy, and fix permissions of its files.
 
+A new store in a folder that other machines can write to is reported.
+"""
+
+import os
 from collections.abc import Callable
 from contextlib import suppress
 
 from reservoir_cli.errors import StoreError
+from reservoir_cli.maintenance.shared_folders import describe_shared_folder
 from reservoir_cli.settings import paths
 from reservoir_cli.storage import unfinished_copy
 from reservoir_cli.storage.open_store import open_store
@@ -23,7 +28,10 @@ def open_for_use(
     :param patience: seconds to wait for another writer.
     :raises StoreError: it cannot be opened, or is an unfinished copy and ``create`` is set.
     """
+    is_new = create and not os.path.exists(os.path.expanduser(location))
     store = open_store(location, create=create, patience=patience)
+    if is_new and store.files() and (shared := describe_shared_folder(store.files()[0])):
+        notify(": ".join(shared))
     mark = None
     with suppress(StoreError):  # later reads report damage
         mark = store.get_property(unfinished_copy.UNFINISHED_COPY)

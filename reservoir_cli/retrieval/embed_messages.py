@@ -283,7 +283,7 @@ class Indexer:
         try:
             embedder = self.embedder()
             if active is not None and active[0] != embedder.model_id:
-                raise ModelUnavailableError(*_describe_other_model(embedder, active[1]))
+                raise ModelUnavailableError(*describe_other_model(embedder, active[1]))
         except ModelUnavailableError as error:
             if required:
                 raise
@@ -374,7 +374,7 @@ class Indexer:
     def _require_same_model(self) -> None:
         active = self._store.active_model()
         if active is not None and active[0] != self.embedder().model_id:
-            raise ReservoirError(*_describe_other_model(self.embedder(), active[1]))
+            raise ReservoirError(*describe_other_model(self.embedder(), active[1]))
 
     def _clear_former_model(self) -> None:
         """Remove the former model's embeddings, in batches so that others need not wait."""
@@ -426,8 +426,16 @@ def embed_messages(messages: list[StoredMessage], embedder: Embedder) -> dict[Ke
     return passages
 
 
-def _describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
-    """Return the message and hint for a store whose embeddings are from another model."""
+def describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
+    """Return the message and hint for a store whose embeddings are from another model.
+
+    :param active: the name of that model; the same name if its files have changed since.
+    """
+    if active == embedder.name:
+        return (
+            f"the embeddings of this store are from another version of {active}",
+            "reservoir embed --rebuild",
+        )
     assignment = shlex.quote(f"embedding_model={active}")
     return (
         f"the embeddings of this store are from a model other than {embedder.name}",

@@ -44,7 +44,7 @@ from reservoir_cli.transfer.store_records import (
     ImportOptions,
 )
 from reservoir_cli.util.interrupts import explain_interrupt
-from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
+from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress, report_megabytes
 from reservoir_cli.util.read_files import NotTextError, open_regular
 
@@ -112,7 +112,6 @@ def sync(
     :param now: the current time.
     """
     lock = paths.sync_lock(ingestor.store.location)
-    make_private_dir(lock.parent)
     with exclusive_lock(lock, wait=False) as acquired:
         if not acquired:
             return SyncReport(busy=True)

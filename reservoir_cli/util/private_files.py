@@ -24,6 +24,8 @@ _LOCK_PAUSE = 0.05
 _WAITS_FOR_READERS, _REPLACE_TIMEOUT = os.name == "nt", 2.0
 #: The file that is locked instead of its folder on Windows, which cannot open folders.
 _FOLDER_LOCK = ".reservoir.lock"
+#: The ending of files that are only locked; a folder's name is never created as a file.
+_LOCK_SUFFIX = ".lock"
 #: The temporary files and folders of this process.
 _in_use: set[Path] = set()
 
@@ -162,8 +164,8 @@ def _sync(path: Path, flags: int) -> None:
 def exclusive_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
     """Hold a lock that one process can hold at a time; it is released if the process dies.
 
-    :param path: a folder, or an empty file used for this only. Never the store: closing it would
-        release SQLite's own locks.
+    :param path: a folder, or a file with the ending ``.lock``, which is created with its folder if
+        it is missing. Never the store: closing it would release SQLite's own locks.
     :param wait: block until the lock is free; otherwise yield ``False`` if it is taken.
     """
     descriptor, acquired = None, True
@@ -171,7 +173,10 @@ def exclusive_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
         path /= _FOLDER_LOCK
     # Continue without a lock if the file cannot be opened, or if the file system has no locks.
     with suppress(OSError):
-        flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+        flags = os.O_RDONLY
+        if path.suffix == _LOCK_SUFFIX and not path.is_dir():
+            make_private_dir(path.parent)
+            flags = os.O_RDWR | os.O_CREAT
         descriptor = os.open(path, flags, 0o600)
         acquired = _lock(descriptor, wait=wait)
     try:

@@ -1,7 +1,10 @@
 """``reservoir doctor`` reports faults with their fixes."""
 
+import os
 import sqlite3
+import tempfile
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +128,18 @@ def test_readable_files_are_noted_and_repair_makes_them_private(cli):
     assert "now readable only by you" in cli("doctor", "--repair").out
     assert "privacy" not in checks(cli("doctor", "--json"))
     assert cli.db.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_a_folder_that_others_can_enter_is_noted_and_left_as_it_is(cli):
+    # The folders of tests are closed to others; everybody can enter this one's parents.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        doctor = "--db", f"{folder}/store.db", "doctor", "--json"
+        cli("--db", f"{folder}/store.db", "ingest", "--no-embed", stdin="private")
+        assert "folder" not in checks(cli(*doctor))
+        Path(folder).chmod(0o755)
+        assert checks(cli(*doctor))["folder"][0] == "note"
+        assert Path(folder).stat().st_mode & 0o777 == 0o755
 
 
 def links(store) -> list[tuple]:

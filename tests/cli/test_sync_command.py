@@ -57,6 +57,12 @@ def turn(machine, number):
     say(machine, number + 1, kind="assistant", id=f"m{number}", stop_reason="end_turn")
 
 
+def test_a_sync_needs_no_folder_for_its_lock(machine, tmp_path):
+    machine.home.mkdir()
+    (machine.home / "cache").symlink_to(tmp_path / "missing" / "folder")
+    assert "claude-code: imported" in machine("sync", "claude-code", "--no-embed").err
+
+
 def test_without_a_terminal_sources_and_a_summary_are_printed(machine):
     first = machine("sync", "--no-embed")
     assert first.out == ""

@@ -13,7 +13,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Key, StoredMessage
 from reservoir_cli.settings import paths
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
+from reservoir_cli.util.private_files import exclusive_lock
 
 
 @pytest.fixture
@@ -88,7 +88,6 @@ def test_messages_that_another_process_embeds_are_left_to_it(
 ) -> None:
     path = tmp_path / "store.db"
     with Reservoir.open(path, embedder=fake_embedder) as reservoir:
-        make_private_dir(paths.cache_dir())
         with exclusive_lock(paths.embedding_lock(str(path))):
             reservoir.ingest([Message("user", "one")])
             assert reservoir.store.count_unembedded(Scope(None)) == 1

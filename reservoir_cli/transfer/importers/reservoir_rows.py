@@ -211,20 +211,22 @@ def _time(value: Any) -> datetime | None:
 
     Our own numbers are milliseconds; smaller numbers, written by hand, are seconds.
 
-    :raises ValueError: the value is not a time, or is before 1970.
+    :raises ValueError: the value is not a time from 1970 to 9999.
     """
     if value is None:
         return None
     earliest = _EARLIEST
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        moment, earliest = any_moment(value) or from_epoch_ms(int(value)), from_epoch_ms(0)
-    else:
-        try:
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            moment, earliest = any_moment(value) or from_epoch_ms(int(value)), from_epoch_ms(0)
+        else:
             moment = datetime.fromisoformat(value)
-        except (TypeError, ValueError):
-            raise ValueError("created_at is not a time") from None
-        # Convert to UTC here: the last day of the year 9999 may overflow in another zone.
-        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+            # Convert to UTC here: the last day of the year 9999 may overflow in another zone.
+            moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        raise ValueError("created_at is not a time from 1970 to 9999") from None
+    except (TypeError, ValueError):
+        raise ValueError("created_at is not a time") from None
     if moment < earliest:
         raise ValueError("created_at is before 1970")
     return moment

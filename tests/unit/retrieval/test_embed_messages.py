@@ -153,6 +153,17 @@ def test_vectors_of_different_models_are_never_mixed(
     assert store.active_model() == ("fake-8", "fake")
 
 
+def test_a_model_that_has_changed_is_embedded_again(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    add(Message("user", "a"))
+    embed(store, fake_embedder)
+    add(Message("user", "b"))
+    with pytest.raises(ReservoirError, match="from another version of fake") as caught:
+        embed(store, type(fake_embedder)("fake", "fake-4", 4))
+    assert caught.value.hint == "reservoir embed --rebuild"
+
+
 def test_a_locked_store_stops_embedding_immediately_without_losses(
     store: Store, add: Adding, fake_embedder: Any
 ) -> None:

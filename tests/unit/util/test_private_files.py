@@ -120,16 +120,22 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("system")
 def test_a_lock_has_one_holder_at_a_time_and_is_released(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
+    path = tmp_path / "new" / "a.lock"
     with exclusive_lock(path, wait=False) as first, exclusive_lock(path, wait=False) as second:
         assert (first, second) == (True, False)
     with exclusive_lock(path, wait=False) as third:
         assert third
 
 
+def test_locking_a_missing_folder_creates_nothing(tmp_path: Path) -> None:
+    with exclusive_lock(tmp_path / "missing") as acquired:
+        assert acquired
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.usefixtures("system")
 def test_a_waiter_gets_a_lock_when_it_is_released(tmp_path: Path) -> None:
-    path, order = tmp_path / "lock", []
+    path, order = tmp_path / "a.lock", []
 
     def wait() -> None:
         with exclusive_lock(path):

@@ -214,6 +214,12 @@ def test_a_bad_row_is_skipped_with_its_position_and_the_others_are_read(value: A
     assert after == before
 
 
+@pytest.mark.parametrize("time", [10**18, 10**40, -(10**40), "9999-12-31T23:00-12:00"])
+def test_the_reason_names_a_time_that_is_too_far_away(time: Any) -> None:
+    reason = "created_at is not a time from 1970 to 9999"
+    assert read({**ROW, "created_at": time}) == [Skipped("the document", reason)]
+
+
 def test_a_bad_row_of_a_document_is_reported_by_its_position() -> None:
     [_, bad] = read_as(json.dumps({"messages": [ROW, {**ROW, "role": "x"}]}), Native())
     assert bad == Skipped("the document, message 2", "unknown role")

@@ -2,11 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.maintenance import doctor
-from reservoir_cli.maintenance.doctor import MOUNTS, Check, Status, examine, network_file_system
+from reservoir_cli.maintenance import shared_folders
+from reservoir_cli.maintenance.doctor import Check, Status, examine
+from reservoir_cli.maintenance.shared_folders import MOUNTS, network_file_system, sync_service
 from reservoir_cli.reservoir import Reservoir
 
-pytestmark = pytest.mark.skipif(not MOUNTS.exists(), reason="only Linux has this table")
+linux = pytest.mark.skipif(not MOUNTS.exists(), reason="only Linux has this table")
 TABLE = r"""overlay / overlay rw,relatime 0 0
 server:/home /home nfs4 rw,vers=4.2 0 0
 /dev/sda1 /home/me/local ext4 rw 0 0
@@ -17,6 +18,7 @@ me@host: /mnt/ssh fuse.sshfs rw 0 0
 """
 
 
+@linux
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
@@ -35,21 +37,23 @@ def test_the_nearest_mount_determines_if_a_path_is_remote(
 ) -> None:
     table = tmp_path / "mounts"
     table.write_text(TABLE, encoding="utf-8")
-    monkeypatch.setattr(doctor, "MOUNTS", table)
+    monkeypatch.setattr(shared_folders, "MOUNTS", table)
     assert network_file_system(Path(path)) == kind
 
 
 def test_a_platform_without_mount_information_has_no_network_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "MOUNTS", tmp_path / "none")
+    monkeypatch.setattr(shared_folders, "MOUNTS", tmp_path / "none")
     assert network_file_system(tmp_path) is None
 
 
+@linux
 def test_the_table_of_this_machine_is_read() -> None:
     assert network_file_system(Path("/proc/self")) is None
 
 
+@linux
 def test_doctor_notes_a_store_on_a_network_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,8 +68,40 @@ def test_doctor_notes_a_store_on_a_network_file_system(
     assert notes() == []
     table = tmp_path / "mounts"
     table.write_text(f"server:/x {tmp_path} nfs4 rw 0 0\n", encoding="utf-8")
-    monkeypatch.setattr(doctor, "MOUNTS", table)
+    monkeypatch.setattr(shared_folders, "MOUNTS", table)
     [note] = notes()
     assert note.status is Status.NOTE
     assert note.detail == "the store is on a network file system (nfs4)"
     assert "one machine only" in str(note.fix)
+
+
+@pytest.mark.parametrize(
+    ("path", "service"),
+    [
+        ("home/me/Dropbox/notes/r.db", "Dropbox"),
+        ("home/me/Dropbox (Personal)/r.db", "Dropbox"),
+        ("me/Acme Dropbox/r.db", "Dropbox"),
+        ("me/Library/CloudStorage/GoogleDrive-me@example.org/My Drive/r.db", "Google Drive"),
+        ("me/Library/Mobile Documents/com~apple~CloudDocs/r.db", "iCloud"),
+        ("me/iCloudDrive/r.db", "iCloud"),
+        ("me/OneDrive/r.db", "OneDrive"),
+        ("me/OneDrive - Acme Ltd/Documents/r.db", "OneDrive"),
+        ("me/code/dropbox/r.db", None),
+        ("me/DropboxClone/r.db", None),
+        ("me/Dropbox", None),
+    ],
+)
+def test_a_synced_folder_is_recognised_by_its_name(
+    tmp_path: Path, path: str, service: str | None
+) -> None:
+    assert sync_service(tmp_path / path) == service
+
+
+def test_a_new_store_in_a_synced_folder_is_reported_once(tmp_path: Path) -> None:
+    (tmp_path / "Dropbox").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "Dropbox")
+    notices: list[str] = []
+    for name in ("Dropbox/a.db", "Dropbox/a.db", "link/b.db", "c.db"):
+        Reservoir.open(tmp_path / name, notify=notices.append).close()
+    assert len(notices) == 2
+    assert all("a folder that Dropbox syncs" in notice for notice in notices)
