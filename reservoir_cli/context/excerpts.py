@@ -51,7 +51,7 @@ class Fence(NamedTuple):
 
     :param body: the start of its first line.
     :param tail: the start of its closing line; the end of the text if the block is not closed.
-    :param end: the end of the block.
+    :param end: the end of the block, before any white space that follows it.
     :param sign: the fence that closes it.
     """
 
@@ -162,7 +162,7 @@ def find_fences(text: str) -> list[Fence]:
                 opening = match
         elif sign.startswith(opening[1]) and not info.strip():
             body = min(opening.end() + 1, match.start())
-            fences.append(Fence(opening.start(), body, match.start(), match.end(), opening[1]))
+            fences.append(Fence(opening.start(), body, match.start(), match.end(1), opening[1]))
             opening = None
     if opening is not None:
         body = min(opening.end() + 1, len(text))

@@ -150,6 +150,14 @@ def test_a_cut_code_block_is_closed_and_reopened(open_reservoir, budget):
         assert_printed_from(text, row)
 
 
+@pytest.mark.parametrize("blank", ["", "\r", "  "])
+def test_a_whole_code_block_is_closed_once(blank):
+    lines = [paragraph("amber"), "", "```", "delta = 1", "```", "", paragraph("cedar")]
+    text = "".join(f"{line}{blank}\n" for line in lines)
+    (span,) = excerpts.merge_spans(text, [(0, text.rindex("```") + 3)])
+    assert excerpts.write_excerpt(text, [span], 100).count("```") == 2
+
+
 @pytest.mark.parametrize(
     ("settings", "budget"),
     [
