@@ -292,6 +292,16 @@ def test_passages_by_words_cover_a_text_without_breaks():
     assert "".join(text[start:end] for start, end in spans) == text
 
 
+@pytest.mark.parametrize(("between", "words"), [(" ", 1), ("\n", 4), ("\r\n", 4)])
+def test_passages_by_words_split_no_word_and_no_line(between, words):
+    lines = [" ".join([f"word{number}"] * words) for number in range(1_000)]
+    text = between.join(lines)
+    spans = rank_passages.cut(text, excerpts.Outline(text).breaks)
+    passages = [text[start:end].strip() for start, end in spans]
+    assert between.join(passages) == text
+    assert {line for passage in passages for line in passage.split(between)} == set(lines)
+
+
 PASSAGES = ["The slot was renamed.", "We deleted the slot, Müller says.", "It is late."]
 
 
