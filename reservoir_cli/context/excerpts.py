@@ -31,6 +31,9 @@ _REACH = 400
 _SHORT_GAP = 24
 #: Approximate tokens that frame an excerpt, and the fewest tokens of text worth an excerpt.
 _FRAME_TOKENS, _FEWEST_TOKENS = 36, 30
+#: The shares of the room that the beginning of a part may take, tried in turn: code and other
+#: scripts may have twice the tokens of a text's average.
+_SHARES = (1.0, 0.75, 0.5)
 #: The lowest density of tokens assumed for a part of a text, relative to the whole text.
 _DENSITY = 0.6
 #: Compiled on first use: few contexts hold an excerpt.
@@ -118,6 +121,16 @@ class Outline:
             if fence.holds(end):
                 end = self._line_end(fence, end)
         return _strip(self.text, start, max(start, end))
+
+    def last_end(self, start: int, offset: int) -> int:
+        """Return the last good place up to an offset to end an excerpt.
+
+        In a fenced block that is the end of a line; so it is if nothing else leaves enough.
+        """
+        line = self.text.rfind("\n", start, offset) + 1
+        in_fence = any(fence.holds(offset) and fence.body < line for fence in self.fences)
+        last = self.breaks[bisect_right(self.breaks, offset) - 1]
+        return line if in_fence or last - start < CRUMB else last
 
     def _start(self, offset: int, end: int) -> int:
         index = bisect_right(self.breaks, offset)
@@ -242,12 +255,12 @@ class Excerpter:
         """
         outline = self._outline(candidate.message)
         start, end = outline.widen(part, whole_fences=False)
-        for share in (1.0, 0.75):
+        for share in _SHARES:
             tokens = share * (room - _FRAME_TOKENS)
             if tokens < _FEWEST_TOKENS:
                 return
             stop = start + int(tokens * len(outline.text) / candidate.message.tokens)
-            stop = outline.breaks[bisect_right(outline.breaks, min(stop, end)) - 1]
+            stop = outline.last_end(start, min(stop, end))
             if stop - start >= CRUMB:
                 spans = merge_spans(outline.text, [outline.end_at_line((start, stop))])
                 yield from _with_spans(candidate, outline, spans)

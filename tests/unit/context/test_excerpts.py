@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from hashlib import sha256
 
 import hypothesis
 import pytest
@@ -148,6 +149,22 @@ def test_a_cut_code_block_is_closed_and_reopened(open_reservoir, budget):
     for row in stored_rows(window):
         assert_closed(row["content"])
         assert_printed_from(text, row)
+
+
+@pytest.mark.parametrize("budget", range(160, 600, 40))
+@pytest.mark.parametrize("language", ["hexadecimal", "Chinese"])
+def test_the_beginning_of_a_dense_passage_is_printed_with_any_room(
+    open_reservoir, language, budget
+):
+    code = "\n".join(sha256(bytes([number])).hexdigest() for number in range(60))
+    dense = f"```\n{code}\n```" if language == "hexadecimal" else "水火木金。" * 180
+    text = f"delta1 delta2\n{dense}\n\n{paragraph('amber', 300)}"
+    with open_reservoir() as reservoir:
+        add_messages(reservoir, Message("assistant", text))
+        (row,) = stored_rows(ask(reservoir, budget=budget))
+    assert row["content"].startswith("delta1 delta2")
+    assert_closed(row["content"])
+    assert_printed_from(text, row)
 
 
 @pytest.mark.parametrize("blank", ["", "\r", "  "])
