@@ -31,6 +31,9 @@ _REACH = 400
 _SHORT_GAP = 24
 #: Approximate tokens that frame an excerpt, and the fewest tokens of text worth an excerpt.
 _FRAME_TOKENS, _FEWEST_TOKENS = 36, 30
+#: The shares of the room that the beginning of a part may take, tried in turn: code and other
+#: scripts may have twice the tokens of a text's average.
+_SHARES = (1.0, 0.75, 0.5)
 #: The lowest density of tokens assumed for a part of a text, relative to the whole text.
 _DENSITY = 0.6
 #: Compiled on first use: few contexts hold an excerpt.
@@ -51,7 +54,7 @@ class Fence(NamedTuple):
 
     :param body: the start of its first line.
     :param tail: the start of its closing line; the end of the text if the block is not closed.
-    :param end: the end of the block.
+    :param end: the end of the block, before any white space that follows it.
     :param sign: the fence that closes it.
     """
 
@@ -119,6 +122,16 @@ class Outline:
                 end = self._line_end(fence, end)
         return _strip(self.text, start, max(start, end))
 
+    def last_end(self, start: int, offset: int) -> int:
+        """Return the last good place up to an offset to end an excerpt.
+
+        In a fenced block that is the end of a line; so it is if nothing else leaves enough.
+        """
+        line = self.text.rfind("\n", start, offset) + 1
+        in_fence = any(fence.holds(offset) and fence.body < line for fence in self.fences)
+        last = self.breaks[bisect_right(self.breaks, offset) - 1]
+        return line if in_fence or last - start < CRUMB else last
+
     def _start(self, offset: int, end: int) -> int:
         index = bisect_right(self.breaks, offset)
         before, after = self.breaks[index - 1], self.breaks[min(index, len(self.breaks) - 1)]
@@ -162,7 +175,7 @@ def find_fences(text: str) -> list[Fence]:
                 opening = match
         elif sign.startswith(opening[1]) and not info.strip():
             body = min(opening.end() + 1, match.start())
-            fences.append(Fence(opening.start(), body, match.start(), match.end(), opening[1]))
+            fences.append(Fence(opening.start(), body, match.start(), match.end(1), opening[1]))
             opening = None
     if opening is not None:
         body = min(opening.end() + 1, len(text))
@@ -242,12 +255,12 @@ class Excerpter:
         """
         outline = self._outline(candidate.message)
         start, end = outline.widen(part, whole_fences=False)
-        for share in (1.0, 0.75):
+        for share in _SHARES:
             tokens = share * (room - _FRAME_TOKENS)
             if tokens < _FEWEST_TOKENS:
                 return
             stop = start + int(tokens * len(outline.text) / candidate.message.tokens)
-            stop = outline.breaks[bisect_right(outline.breaks, min(stop, end)) - 1]
+            stop = outline.last_end(start, min(stop, end))
             if stop - start >= CRUMB:
                 spans = merge_spans(outline.text, [outline.end_at_line((start, stop))])
                 yield from _with_spans(candidate, outline, spans)

@@ -47,7 +47,8 @@ def read_rows(
     stored = store.with_partners(ids, ranking.scope)
     _, is_candidate = candidates.places(np.array([row.id for row in stored], np.int64))
     stored = [row for row, matches in zip(stored, is_candidate, strict=True) if matches]
-    parts, cosines = read_passages(stored, longest_whole(inputs.settings), store, vector)
+    excerpt_over = None if ranking.silent else longest_whole(inputs.settings)
+    parts, cosines = read_passages(stored, excerpt_over, store, vector)
     titles = read_titles(stored, ranking.scope, store, inputs.redactor)
     return PoolRows(stored, titles, parts, cosines)
 

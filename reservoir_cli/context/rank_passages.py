@@ -45,7 +45,7 @@ def compute_cosines(
 
 
 def cut(text: str, breaks: Iterable[int]) -> list[Span]:
-    """Cut a text at some of its breaks, or anywhere if it has none, into similar lengths.
+    """Cut a text at some of its breaks, or else between lines or words, into similar lengths.
 
     :param breaks: offsets from 0 to the end of the text.
     """
@@ -53,8 +53,16 @@ def cut(text: str, breaks: Iterable[int]) -> list[Span]:
     for previous, offset in pairwise(breaks):
         if offset - cuts[-1] > _MOST_CHARACTERS and previous > cuts[-1]:
             cuts.append(previous)
-        cuts += range(cuts[-1] + _MOST_CHARACTERS, offset - _MOST_CHARACTERS, _MOST_CHARACTERS)
+        while offset - cuts[-1] > 2 * _MOST_CHARACTERS:
+            cuts.append(_last_word_start(text, cuts[-1] + CRUMB, cuts[-1] + _MOST_CHARACTERS))
     return join_crumbs(list(zip(cuts, [*cuts[1:], len(text)], strict=True)))
+
+
+def _last_word_start(text: str, low: int, high: int) -> int:
+    """Return the last start of a line in a range, else of a word, else the range's end."""
+    inside = text[low:high]
+    match = re.match(r"(?s).*[\n\r]", inside) or re.match(r"(?s).*\s", inside)
+    return low + match.end() if match else high
 
 
 def join_crumbs(spans: Sequence[Span]) -> list[Span]:

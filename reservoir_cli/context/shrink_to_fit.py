@@ -8,13 +8,14 @@ from typing import Any
 
 from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
-from reservoir_cli.context.candidate import Candidate, Selection
+from reservoir_cli.context.candidate import Candidate, Dropped, Selection
 from reservoir_cli.context.costs import build_costs, count_printed
+from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, by_time, ids
 from reservoir_cli.context.message_groups import group_tool_calls
 from reservoir_cli.context.render.formats import render
 from reservoir_cli.context.request import PROVIDERS, ContextRequest
-from reservoir_cli.context.selection import Rules, cut_after_last_question, select
+from reservoir_cli.context.selection import NO_ROOM, Rules, cut_after_last_question, select
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
@@ -92,11 +93,24 @@ class Chooser:
         )
         if self.request.format in PROVIDERS and not self.request.query.strip():
             selection = cut_after_last_question(selection)
-        if not self.silent:
-            return selection
-        # Keep what was wanted all the same, such as a recent reply without its question.
-        wanted = (candidate for candidate in selection.recalled if not candidate.filler)
-        return selection._replace(recalled=tuple(wanted))
+        return self._without_recalled(selection) if self.silent else selection
+
+    def _without_recalled(self, selection: Selection) -> Selection:
+        """Leave out recalled messages, except recent ones that form whole exchanges.
+
+        History cannot hold all of these, such as a reply whose question was never stored.
+        """
+        exchanges = Exchanges.of([candidate.message for candidate in self.pool])
+        printed = ids(selection.recalled)
+        recalled: list[Candidate] = []
+        halves: list[Candidate] = []
+        for candidate in selection.recalled:
+            question = exchanges.exchange_of[candidate.message.id]
+            whole = {question, exchanges.answer_of.get(question, question)} <= printed
+            if not candidate.filler:
+                (recalled if whole else halves).append(candidate)
+        dropped = (*selection.dropped, *(Dropped(half, NO_ROOM) for half in halves))
+        return selection._replace(recalled=tuple(recalled), dropped=dropped)
 
     def _select_by_requests(
         self, counter: AnthropicCounter

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from reservoir_cli.messages import (
+    DOCUMENT_SOURCES,
     LAST_MS,
     Message,
     Scope,
@@ -21,7 +22,7 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.storage import fulltext
-from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.portable_sql import Connection, placeholders
 from reservoir_cli.storage.reads import to_message
 from reservoir_cli.storage.writes import find_present, join_kinds, source_of
 from reservoir_cli.tokens import TokenCounter, counter_id
@@ -138,21 +139,22 @@ def _asked_at(connection: Connection, scope: Scope, trace_id: str) -> int | None
 def _open_question(connection: Connection, scope: Scope, now_ms: int) -> str | None:
     """Return the trace of the newest unanswered user message, among the last thousand.
 
-    Messages with a time far in the future are the last resort.
+    Documents ask nothing. Messages with a time far in the future are the last resort.
     """
+    no_documents = f"q.source NOT IN ({placeholders(DOCUMENT_SOURCES)})"
     for until in (now_ms + FAR_AHEAD // timedelta(milliseconds=1), LATEST):
         row = connection.execute(
-            """
+            f"""
             SELECT q.trace_id FROM (
-                SELECT trace_id, created_at, id FROM messages
+                SELECT trace_id, created_at, id, source FROM messages
                 WHERE partition = ? AND instance = ? AND role = 'user' AND created_at <= ?
                 ORDER BY created_at DESC, id DESC LIMIT 1000
-            ) q WHERE NOT EXISTS (
+            ) q WHERE {no_documents} AND NOT EXISTS (
                 SELECT 1 FROM messages r WHERE r.partition = ?
                 AND r.trace_id = q.trace_id AND r.role = 'assistant'
             ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
             """,
-            [scope.partition, scope.instance, until, scope.partition],
+            [scope.partition, scope.instance, until, *DOCUMENT_SOURCES, scope.partition],
         ).fetchone()
         if row:
             return str(row[0])

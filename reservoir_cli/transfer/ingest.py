@@ -71,7 +71,9 @@ class Ingestor:
         now = datetime.now(UTC)
         cleaned = [remove_contexts(message) for message in messages]
         if contexts := sum(result.contexts for result in cleaned):
-            self.notify(f"contexts taken out, their questions kept: {contexts:,}")
+            left = any(result.contexts and result.message for result in cleaned)
+            rest = "their questions kept" if left else "nothing else to store"
+            self.notify(f"contexts taken out, {rest}: {contexts:,}")
         remaining = [result.message for result in cleaned if result.message]
         added = self.add(scope, remaining, now, pair=pair)
         report = ImportReport(modes={self.redactor.mode(str(scope.partition))})

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from hashlib import sha256
 
 import hypothesis
 import pytest
@@ -150,6 +151,30 @@ def test_a_cut_code_block_is_closed_and_reopened(open_reservoir, budget):
         assert_printed_from(text, row)
 
 
+@pytest.mark.parametrize("budget", range(160, 600, 40))
+@pytest.mark.parametrize("language", ["hexadecimal", "Chinese"])
+def test_the_beginning_of_a_dense_passage_is_printed_with_any_room(
+    open_reservoir, language, budget
+):
+    code = "\n".join(sha256(bytes([number])).hexdigest() for number in range(60))
+    dense = f"```\n{code}\n```" if language == "hexadecimal" else "水火木金。" * 180
+    text = f"delta1 delta2\n{dense}\n\n{paragraph('amber', 300)}"
+    with open_reservoir() as reservoir:
+        add_messages(reservoir, Message("assistant", text))
+        (row,) = stored_rows(ask(reservoir, budget=budget))
+    assert row["content"].startswith("delta1 delta2")
+    assert_closed(row["content"])
+    assert_printed_from(text, row)
+
+
+@pytest.mark.parametrize("blank", ["", "\r", "  "])
+def test_a_whole_code_block_is_closed_once(blank):
+    lines = [paragraph("amber"), "", "```", "delta = 1", "```", "", paragraph("cedar")]
+    text = "".join(f"{line}{blank}\n" for line in lines)
+    (span,) = excerpts.merge_spans(text, [(0, text.rindex("```") + 3)])
+    assert excerpts.write_excerpt(text, [span], 100).count("```") == 2
+
+
 @pytest.mark.parametrize(
     ("settings", "budget"),
     [
@@ -282,6 +307,16 @@ def test_passages_by_words_cover_a_text_without_breaks():
     spans = rank_passages.cut(text, excerpts.Outline(text).breaks)
     assert rank_passages.Nearness("deltas").rank(text, spans, ())[0][1] == len(text)
     assert "".join(text[start:end] for start, end in spans) == text
+
+
+@pytest.mark.parametrize(("between", "words"), [(" ", 1), ("\n", 4), ("\r\n", 4)])
+def test_passages_by_words_split_no_word_and_no_line(between, words):
+    lines = [" ".join([f"word{number}"] * words) for number in range(1_000)]
+    text = between.join(lines)
+    spans = rank_passages.cut(text, excerpts.Outline(text).breaks)
+    passages = [text[start:end].strip() for start, end in spans]
+    assert between.join(passages) == text
+    assert {line for passage in passages for line in passage.split(between)} == set(lines)
 
 
 PASSAGES = ["The slot was renamed.", "We deleted the slot, Müller says.", "It is late."]

@@ -159,6 +159,26 @@ def test_an_unrelated_question_recalls_nothing(memory, message_ids):
     assert document["relevance"] == window.relevance
 
 
+@pytest.mark.parametrize("budget", [60, 90, 250, 800])
+def test_an_unrelated_question_recalls_no_part_of_recent_exchanges(memory, budget):
+    stored = set()
+    for trace, repeated in zip("abcd", (40, 80, 40, 80), strict=True):
+        stored.add(memory.say("and this bed", GARDEN, trace=trace))
+        text = "mulch and compost. " * repeated
+        stored.add(memory.say(text, GARDEN, "assistant", trace=trace))
+    window = memory.ask("capital", recall_floor=0.36, follow=False, budget=budget)
+    assert window.nothing_found
+    assert not window.selection.recalled
+    left_out = {drop.candidate.message.id for drop in window.selection.dropped}
+    assert left_out | {row.id for row in window.messages if row.id} == stored
+
+
+def test_a_reply_without_a_question_is_kept_for_an_unrelated_question(memory):
+    memory.say("mulch", GARDEN, "assistant")
+    window = memory.ask("capital of Mongolia", recall_floor=0.36, follow=False)
+    assert [row.message.content for row in window.selection.recalled] == ["mulch"]
+
+
 def test_a_matching_word_or_embedding_passes_the_floor(memory, message_ids):
     assert not memory.ask("pruned roses", recall_floor=0.36, follow=False).nothing_found
     memory.say("near", QUESTION, days=3)

@@ -158,6 +158,15 @@ def test_a_reply_takes_the_trace_of_the_newest_open_question(add: Adding) -> Non
     assert traces[2] not in (first.trace_id, second.trace_id)
 
 
+@pytest.mark.parametrize("source", ["markdown", "text"])
+def test_a_reply_does_not_answer_a_document(add: Adding, source: str) -> None:
+    question = _trace(add(Message("user", "question")))
+    document = _trace(add(Message("user", "notes", source=source, source_id="1")))
+    traces = [_trace(add(Message("assistant", "reply"), pair=True)) for _ in range(2)]
+    assert traces[0] == question
+    assert traces[1] != document
+
+
 PAIRED_ALONE = [
     ("without pair", Message("assistant", "reply"), {}),
     ("with a trace of its own", Message("assistant", "reply", trace_id="own"), {"pair": True}),

@@ -104,6 +104,12 @@ def test_a_single_message_is_stored_without_its_context(reservoir, notes, label)
     assert "contexts taken out, their questions kept: 1" in notes
 
 
+def test_a_context_without_a_question_leaves_nothing_to_store(reservoir, notes) -> None:
+    reservoir.ingest([Message("user", wrap("user: old words"))], embed=False)
+    assert contents(reservoir) == []
+    assert notes == ["contexts taken out, nothing else to store: 1"]
+
+
 @pytest.mark.parametrize(
     "change",
     [
