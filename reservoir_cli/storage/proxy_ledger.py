@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.storage.portable_sql import Connection
-from reservoir_cli.storage.transactions import Transactions
+from reservoir_cli.storage.transactions import Table, reading, reads_with, writing
 
 #: How long a row is kept.
 LIFETIME = timedelta(days=30)
@@ -49,16 +49,18 @@ class LedgerEntry(NamedTuple):
     masked: bool = True
 
 
-class Ledger:
+def read_version(connection: Connection, partition: str) -> int:
+    """Return a number that changes whenever a message's text in a partition changes."""
+    row = connection.execute(
+        "SELECT tokens FROM ledger WHERE partition = ? AND conversation = ''", [partition]
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+class Ledger(Table):
     """Read and write the ledger of a store."""
 
-    def __init__(self, store: Transactions) -> None:
-        self._store = store
-
-    @property
-    def _connection(self) -> Connection:
-        return self._store._connection  # another one after the last was lost
-
+    @reading
     def get(
         self, partition: str, conversation: str, *, masked: bool, now: datetime
     ) -> dict[tuple[int, str], LedgerEntry]:
@@ -66,20 +68,17 @@ class Ledger:
 
         :param masked: whether to leave out entries in which secrets are not redacted.
         """
-        with self._store.snapshot():
-            rows = self._connection.execute(
-                "SELECT ordinal, question, block, tokens, masked FROM ledger "
-                "WHERE partition = ? AND conversation = ? AND at >= ? AND masked >= ?",
-                [partition, conversation, to_epoch_ms(now - LIFETIME), int(masked)],
-            ).fetchall()
+        rows = self._connection.execute(
+            "SELECT ordinal, question, block, tokens, masked FROM ledger "
+            "WHERE partition = ? AND conversation = ? AND at >= ? AND masked >= ?",
+            [partition, conversation, to_epoch_ms(now - LIFETIME), int(masked)],
+        ).fetchall()
         entries = [LedgerEntry(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
         return {(entry.ordinal, entry.question): entry for entry in entries}
 
-    def version(self, partition: str) -> int:
-        """Return a number that changes whenever a message's text in a partition changes."""
-        with self._store.snapshot():
-            return read_version(self._connection, partition)
+    version = reads_with(read_version)
 
+    @writing
     def put(
         self,
         partition: str,
@@ -98,20 +97,14 @@ class Ledger:
         """
         key = [conversation, entry.ordinal, entry.question]
         values = [entry.block, entry.tokens, int(entry.masked), to_epoch_ms(now)]
-
-        def write() -> bool:
-            self._connection.lock([partition])
-            changed = read_version(self._connection, partition) != version
-            if changed or not self._exist(partition, quoted):
-                return False
-            self._connection.execute(_PUT, [partition, *key, *values])
-            self._connection.executemany(
-                _PUT_QUOTED,
-                [[partition, message_id, *key] for message_id in quoted],
-            )
-            return True
-
-        return self._store._run_write(write)
+        self._connection.lock([partition])
+        changed = read_version(self._connection, partition) != version
+        if changed or not self._exist(partition, quoted):
+            return False
+        self._connection.execute(_PUT, [partition, *key, *values])
+        rows = [[partition, message_id, *key] for message_id in quoted]
+        self._connection.executemany(_PUT_QUOTED, rows)
+        return True
 
     def _exist(self, partition: str, ids: Sequence[int]) -> bool:
         """Return whether messages are still in the partition, which may have been moved."""
@@ -123,32 +116,21 @@ class Ledger:
         )
         return bool(rows.fetchone()[0] == len(set(ids)))
 
+    @reading
     def partitions(self) -> list[str]:
         """Return the partitions that have entries."""
-        with self._store.snapshot():
-            rows = self._connection.execute("SELECT DISTINCT partition FROM ledger").fetchall()
+        rows = self._connection.execute("SELECT DISTINCT partition FROM ledger").fetchall()
         return [str(row[0]) for row in rows]
 
+    @writing
     def expire(self, partition: str, *, masked: bool, now: datetime) -> None:
         """Delete entries that are too old, or contain secrets although they must be redacted."""
-
-        def write() -> None:
-            self._connection.lock([partition])
-            self._connection.execute(
-                "DELETE FROM ledger WHERE partition = ? AND (at < ? OR masked < ?)",
-                [partition, to_epoch_ms(now - LIFETIME), int(masked)],
-            )
-            drop_quoted(self._connection, partition)
-
-        self._store._run_write(write)
-
-
-def read_version(connection: Connection, partition: str) -> int:
-    """Return a number that changes whenever a message's text in a partition changes."""
-    row = connection.execute(
-        "SELECT tokens FROM ledger WHERE partition = ? AND conversation = ''", [partition]
-    ).fetchone()
-    return int(row[0]) if row else 0
+        self._connection.lock([partition])
+        self._connection.execute(
+            "DELETE FROM ledger WHERE partition = ? AND (at < ? OR masked < ?)",
+            [partition, to_epoch_ms(now - LIFETIME), int(masked)],
+        )
+        drop_quoted(self._connection, partition)
 
 
 def _change_version(connection: Connection, partition: str) -> None:

@@ -1,13 +1,13 @@
 """Records of how far the files of other tools were read, so that imports read only what is new."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass
 
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage import holdings, reads, writes
 from reservoir_cli.storage.portable_sql import Condition, Connection
-from reservoir_cli.storage.transactions import Transactions
+from reservoir_cli.storage.transactions import Table, reading, writing
 
 #: The key in a state for the conversations that must not be stored.
 MARKED = "do_not_index"
@@ -64,126 +64,119 @@ class SourceFile:
     settled: int = 1
 
 
-class Sources:
+class Sources(Table):
     """Read and write the sources of a store."""
 
-    def __init__(self, store: Transactions) -> None:
-        self._store = store
-
-    @property
-    def _connection(self) -> Connection:
-        return self._store._connection  # another one after the last was lost
-
+    @reading
     def file_states(
         self, partition: str, machine: str, tool: str
     ) -> dict[str, tuple[int, int, int, int]]:
         """Return (size, mtime_ns, settled, version) of the files of a tool, by their path."""
-        with self._store.snapshot():
-            rows = self._connection.execute(
-                "SELECT path, size, mtime_ns, settled, version FROM sources "
-                "WHERE partition = ? AND machine = ? AND tool = ?",
-                [partition, machine, tool],
-            ).fetchall()
+        rows = self._connection.execute(
+            "SELECT path, size, mtime_ns, settled, version FROM sources "
+            "WHERE partition = ? AND machine = ? AND tool = ?",
+            [partition, machine, tool],
+        ).fetchall()
         return {path: tuple(state) for path, *state in rows}
 
+    @reading
     def get(self, partition: str, machine: str, path: str) -> SourceFile | None:
         """Return the record of a file, if there is one."""
-        with self._store.snapshot():
-            row = self._connection.execute(
-                f"SELECT {COLUMNS} FROM sources WHERE partition = ? AND machine = ? AND path = ?",
-                [partition, machine, path],
-            ).fetchone()
+        row = self._connection.execute(
+            f"SELECT {COLUMNS} FROM sources WHERE partition = ? AND machine = ? AND path = ?",
+            [partition, machine, path],
+        ).fetchone()
         return None if row is None else SourceFile(*row)
 
+    @writing
     def put(self, file: SourceFile) -> None:
         """Store the record of a file."""
-        with self._store.write():
-            self._connection.execute(PUT, astuple(file))
+        self._connection.execute(PUT, astuple(file))
 
-    def drop(self, partition: str, machine: str, paths: Iterable[str]) -> None:
+    @writing
+    def drop(self, partition: str, machine: str, paths: Collection[str]) -> None:
         """Delete the records of files."""
-        with self._store.write():
-            self._connection.executemany(
-                "DELETE FROM sources WHERE partition = ? AND machine = ? AND path = ?",
-                [(partition, machine, path) for path in paths],
-            )
+        self._connection.executemany(
+            "DELETE FROM sources WHERE partition = ? AND machine = ? AND path = ?",
+            [(partition, machine, path) for path in paths],
+        )
 
+    @reading
     def find_stored(
         self, scope: Scope, source: str, ids: Sequence[str]
     ) -> dict[str, StoredMessage]:
         """Return the messages of a partition and instance with these source ids, by source id."""
         listed, bound = self._connection.in_list("source_id", ids)
-        with self._store.snapshot():
-            rows = self._connection.execute(
-                "SELECT source_id, id FROM messages "
-                f"WHERE partition = ? AND instance = ? AND source = ? AND {listed}",
-                [scope.partition, scope.instance, source, *bound],
-            ).fetchall()
-            messages = {
-                message.id: message
-                for message in reads.by_id(self._connection, [row[1] for row in rows], scope)
-            }
+        rows = self._connection.execute(
+            "SELECT source_id, id FROM messages "
+            f"WHERE partition = ? AND instance = ? AND source = ? AND {listed}",
+            [scope.partition, scope.instance, source, *bound],
+        ).fetchall()
+        messages = {
+            message.id: message
+            for message in reads.by_id(self._connection, [row[1] for row in rows], scope)
+        }
         return {own: messages[message_id] for own, message_id in rows}
 
+    @reading
     def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:
         """Return the newest eight conversations with a message whose source id has a prefix.
 
         :param beginning: the prefix, hexadecimal like the whole id.
         """
-        with self._store.snapshot():
-            rows = self._connection.execute(
-                "SELECT conversation_id, max(created_at) FROM messages "
-                "WHERE partition = ? AND instance = ? AND source = ? "
-                "AND source_id BETWEEN ? AND ? AND conversation_id IS NOT NULL "
-                "GROUP BY conversation_id ORDER BY 2 DESC, 1 LIMIT 8",
-                [scope.partition, scope.instance, source, beginning, f"{beginning}{'f' * 65}"],
-            ).fetchall()
+        rows = self._connection.execute(
+            "SELECT conversation_id, max(created_at) FROM messages "
+            "WHERE partition = ? AND instance = ? AND source = ? "
+            "AND source_id BETWEEN ? AND ? AND conversation_id IS NOT NULL "
+            "GROUP BY conversation_id ORDER BY 2 DESC, 1 LIMIT 8",
+            [scope.partition, scope.instance, source, beginning, f"{beginning}{'f' * 65}"],
+        ).fetchall()
         return [row[0] for row in rows]
 
+    @reading
     def find_marked(self, partition: str, machine: str, tool: str) -> list[str]:
         """Return the states of files with a conversation that must not be stored."""
-        with self._store.snapshot():
-            rows = self._connection.execute(
-                "SELECT state FROM sources WHERE partition = ? AND machine = ? AND tool = ? "
-                f"AND {self._connection.instr}(state, ?) > 0",
-                [partition, machine, tool, f'"{MARKED}"'],
-            ).fetchall()
+        rows = self._connection.execute(
+            "SELECT state FROM sources WHERE partition = ? AND machine = ? AND tool = ? "
+            f"AND {self._connection.instr}(state, ?) > 0",
+            [partition, machine, tool, f'"{MARKED}"'],
+        ).fetchall()
         return [state for (state,) in rows]
 
+    @reading
     def find_left_out(self, partition: str, machine: str, tool: str, settings: str) -> list[str]:
         """Return the paths of files of which other settings left out messages.
 
         :param settings: a hash of the present settings.
         """
         instr = self._connection.instr
-        with self._store.snapshot():
-            rows = self._connection.execute(
-                "SELECT path FROM sources WHERE partition = ? AND machine = ? AND tool = ? "
-                f"AND {instr}(state, ?) > 0 AND {instr}(state, ?) = 0",
-                [partition, machine, tool, f'"{LEFT_OUT}"', f'"{LEFT_OUT}": "{settings}"'],
-            ).fetchall()
+        rows = self._connection.execute(
+            "SELECT path FROM sources WHERE partition = ? AND machine = ? AND tool = ? "
+            f"AND {instr}(state, ?) > 0 AND {instr}(state, ?) = 0",
+            [partition, machine, tool, f'"{LEFT_OUT}"', f'"{LEFT_OUT}": "{settings}"'],
+        ).fetchall()
         return [path for (path,) in rows]
 
+    @reading
     def places(self, source: str) -> list[Scope]:
         """Return the partitions and instances that have messages of a source."""
-        with self._store.snapshot():
-            places = holdings.places(self._connection)
-            return [
-                Scope(partition, instance)
-                for partition, instance, _ in places
-                if self._connection.execute(
-                    "SELECT 1 FROM messages WHERE partition = ? AND instance = ? AND source = ? "
-                    "LIMIT 1",
-                    [partition, instance, source],
-                ).fetchone()
-            ]
+        places = holdings.places(self._connection)
+        return [
+            Scope(partition, instance)
+            for partition, instance, _ in places
+            if self._connection.execute(
+                "SELECT 1 FROM messages WHERE partition = ? AND instance = ? AND source = ? "
+                "LIMIT 1",
+                [partition, instance, source],
+            ).fetchone()
+        ]
 
+    @reading
     def find_present(
-        self, places: Iterable[Scope], ids: Sequence[tuple[str, str]]
+        self, places: Collection[Scope], ids: Sequence[tuple[str, str]]
     ) -> set[tuple[str, str]]:
         """Return the (source, source id) among these that one of the places has stored."""
-        with self._store.snapshot():
-            known = [writes.find_present(self._connection, place, ids) for place in places]
+        known = [writes.find_present(self._connection, place, ids) for place in places]
         return set().union(*known)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.portable_sql import Connection, decoding
 from reservoir_cli.storage.scope_conditions import where_scope
-from reservoir_cli.storage.transactions import Transactions
+from reservoir_cli.storage.transactions import Table, reading, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,38 +65,35 @@ def _summary(row: Sequence[Any]) -> "Summary":
     return Summary(*values)._replace(vector=vector)
 
 
-class Summaries:
+class Summaries(Table):
     """Read and write the summaries of a store."""
 
-    def __init__(self, store: Transactions) -> None:
-        self._store = store
-
+    @reading
     def read(self, scope: Scope) -> list[Summary]:
         """Return the summaries of a scope."""
         where, values = where_scope(scope, "s")
-        with self._store.snapshot():
-            rows = self._store._connection.execute(
-                f"SELECT {COLUMNS} FROM summaries s WHERE {where} "
-                "ORDER BY partition, instance, conversation_id",
-                values,
-            ).fetchall()
+        rows = self._connection.execute(
+            f"SELECT {COLUMNS} FROM summaries s WHERE {where} "
+            "ORDER BY partition, instance, conversation_id",
+            values,
+        ).fetchall()
         return [_summary(row) for row in rows]
 
+    @writing
     def put(self, summary: Summary) -> None:
         """Store a summary, replacing the conversation's previous one."""
         vector = _data(summary.vector)
         key = [summary.partition, summary.instance, summary.conversation_id]
         values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
-        with self._store.write():
-            self._store._connection.execute(_DELETE, key)
-            self._store._connection.execute(INSERT, [*key, *values, vector])
+        self._connection.execute(_DELETE, key)
+        self._connection.execute(INSERT, [*key, *values, vector])
 
+    @writing
     def set_vector(self, summary: Summary, model_id: str, vector: "NDArray[np.float32]") -> None:
         """Store a summary's vector by another model, if the summary is still the same."""
         key = [summary.partition, summary.instance, summary.conversation_id]
         values = [model_id, _data(vector), *key, summary.digest, summary.text]
-        with self._store.write():
-            self._store._connection.execute(_SET_VECTOR, values)
+        self._connection.execute(_SET_VECTOR, values)
 
 
 def _data(vector: "NDArray[np.float32] | None") -> bytes | None:

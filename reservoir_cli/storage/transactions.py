@@ -12,7 +12,7 @@ from reservoir_cli.storage.portable_sql import Connection
 
 Result = TypeVar("Result")
 _Parameters = ParamSpec("_Parameters")
-_Store = TypeVar("_Store", bound="Transactions")
+_Store = TypeVar("_Store", bound="Transactions | Table")
 _Method = Callable[Concatenate[_Store, _Parameters], Result]
 _Function = Callable[Concatenate[Connection, _Parameters], Result]
 
@@ -87,6 +87,18 @@ class Transactions(ABC):
             self._run_write(lambda: properties.drop(self._connection, key))
         else:
             self._run_write(lambda: properties.put(self._connection, key, value))
+
+
+class Table:
+    """The methods that read and write a table beside the messages of a store."""
+
+    def __init__(self, store: Transactions) -> None:
+        self._run_read, self._run_write = store._run_read, store._run_write
+        self._store = store
+
+    @property
+    def _connection(self) -> Connection:
+        return self._store._connection  # another one after the last was lost
 
 
 def refuse_newer(schema: int, known: int) -> None:
