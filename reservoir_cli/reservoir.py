@@ -16,7 +16,7 @@ from reservoir_cli.settings.paths import is_on_a_server
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.holdings import NamedField, PlaceSummary
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
-from reservoir_cli.storage.tags_and_pins import add_tags, pin, remove_tags, unpin
+from reservoir_cli.storage.tags_and_pins import TagsAndPins
 from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress, counted
 
@@ -205,25 +205,25 @@ class Reservoir(ReservoirReads):
         """
         key = self._key(message, scope)
         stored_names = [self.redactor.stored_text(key.partition, name) for name in names]
-        add_tags(self.store, key, stored_names)
+        TagsAndPins(self.store).add_tags(key, stored_names)
         return self._read(key)
 
     def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Remove tags from a message; see :meth:`tag`."""
         key = self._key(message, scope)
-        remove_tags(self.store, key, names)
+        TagsAndPins(self.store).remove_tags(key, names)
         return self._read(key)
 
     def pin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Pin a message, so that every context includes it; see :meth:`tag`."""
         key = self._key(message, scope)
-        pin(self.store, key, datetime.now(UTC))
+        TagsAndPins(self.store).pin(key, datetime.now(UTC))
         return self._read(key)
 
     def unpin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Unpin a message; see :meth:`tag`."""
         key = self._key(message, scope)
-        unpin(self.store, key)
+        TagsAndPins(self.store).unpin(key)
         return self._read(key)
 
     def _key(self, message: int | Key, scope: Scope) -> Key:

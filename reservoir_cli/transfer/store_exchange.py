@@ -14,7 +14,7 @@ from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.storage.sources import Sources
-from reservoir_cli.storage.tags_and_pins import remove_tags
+from reservoir_cli.storage.tags_and_pins import TagsAndPins
 from reservoir_cli.transfer.exchange import PARTIAL, Exchange
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
@@ -194,7 +194,7 @@ class ExchangeLog:
                 {old.key: renewed}, counter=self._ingestor.counter(partition), now=now
             )
         if PARTIAL in old.tags and not exchange.partial:
-            remove_tags(self._store, old.key, [PARTIAL])
+            TagsAndPins(self._store).remove_tags(old.key, [PARTIAL])
 
 
 def _delay(record: Record, time: timedelta) -> Record:

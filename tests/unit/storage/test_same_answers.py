@@ -24,7 +24,7 @@ from postgres_server import PostgresServer, installed
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Filter, Reservoir
-from reservoir_cli.storage.tags_and_pins import pin
+from reservoir_cli.storage.tags_and_pins import TagsAndPins
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
@@ -140,7 +140,7 @@ class SameAnswers(RuleBasedStateMachine):
         for reservoir in self.reservoirs:
             for key in reservoir.store.find(EVERYWHERE)[index : index + 1]:
                 if action == "pin":
-                    pin(reservoir.store, key, now)
+                    TagsAndPins(reservoir.store).pin(key, now)
                 else:
                     getattr(reservoir, action)(key, *([name] if action != "unpin" else []))
         views = [reservoir.view(EVERYWHERE, 0, Filter(tag=name)) for reservoir in self.reservoirs]

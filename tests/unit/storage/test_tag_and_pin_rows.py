@@ -16,7 +16,7 @@ from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin
 from reservoir_cli.storage.proxy_ledger import Ledger, LedgerEntry
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.tags_and_pins import add_tags, pin, remove_tags, unpin
+from reservoir_cli.storage.tags_and_pins import TagsAndPins
 from reservoir_cli.tokens import load_counter
 
 EVERYWHERE = Scope(None)
@@ -46,12 +46,12 @@ def rows(store: Store, table: str) -> int:
 
 
 def test_a_tag_is_stored_once_and_can_be_removed(store: Store, keys: list[Key]) -> None:
-    add_tags(store, keys[0], ["b", "a", "a"])
-    add_tags(store, keys[0], ["a", "c d"])
-    add_tags(store, keys[1], ["a"])
+    TagsAndPins(store).add_tags(keys[0], ["b", "a", "a"])
+    TagsAndPins(store).add_tags(keys[0], ["a", "c d"])
+    TagsAndPins(store).add_tags(keys[1], ["a"])
     assert marks(store) == {"p one": (("a", "b", "c d"), None), "p two": (("a",), None)}
     assert [key.id for key in store.find(Scope("p"), Filter(tag="a"))] == [keys[0].id, keys[1].id]
-    remove_tags(store, keys[0], ["a", "nothing"])
+    TagsAndPins(store).remove_tags(keys[0], ["a", "nothing"])
     assert [key.id for key in store.find(EVERYWHERE, Filter(tag="a"))] == [keys[1].id]
     assert not store.find(Scope("other"), Filter(tag="a"))
 
@@ -59,18 +59,18 @@ def test_a_tag_is_stored_once_and_can_be_removed(store: Store, keys: list[Key]) 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[2J", "a\u202eb"])
 def test_a_tag_has_no_control_characters(store: Store, keys: list[Key], name: str) -> None:
     with pytest.raises(UsageError):
-        add_tags(store, keys[0], ["good", name])
+        TagsAndPins(store).add_tags(keys[0], ["good", name])
     assert marks(store) == {}
 
 
 def test_a_message_that_is_pinned_again_keeps_its_time(store: Store, keys: list[Key]) -> None:
-    pin(store, keys[1], NOW)
-    pin(store, keys[1], NOW + timedelta(days=1))
+    TagsAndPins(store).pin(keys[1], NOW)
+    TagsAndPins(store).pin(keys[1], NOW + timedelta(days=1))
     assert marks(store) == {"p two": ((), NOW)}
     assert [message.content for message in store.last(Scope("p"), 0, Filter(pinned=True))] == [
         "two"
     ]
-    unpin(store, keys[1])
+    TagsAndPins(store).unpin(keys[1])
     assert marks(store) == {}
 
 
@@ -80,8 +80,8 @@ def test_a_message_that_is_pinned_again_keeps_its_time(store: Store, keys: list[
 def test_marked_messages_are_found_without_a_full_scan(
     store: Store, keys: list[Key], scope: Scope, where: Filter
 ) -> None:
-    pin(store, keys[0], NOW)
-    add_tags(store, keys[0], ["a"])
+    TagsAndPins(store).pin(keys[0], NOW)
+    TagsAndPins(store).add_tags(keys[0], ["a"])
     statements: list[str] = []
     store._connection.set_trace_callback(statements.append)
     assert [key.id for key in store.find(scope, where)] == [keys[0].id]
@@ -92,24 +92,24 @@ def test_marked_messages_are_found_without_a_full_scan(
 
 
 def test_missing_messages_are_not_marked(store: Store, keys: list[Key]) -> None:
-    add_tags(store, Key("p", keys[-1].id + 77), ["a"])
-    pin(store, Key("other", keys[-1].id + 77), NOW)
+    TagsAndPins(store).add_tags(Key("p", keys[-1].id + 77), ["a"])
+    TagsAndPins(store).pin(Key("other", keys[-1].id + 77), NOW)
     assert rows(store, "tags") == rows(store, "pins") == 0
     assert store.problems() == []
 
 
 def test_tags_and_pins_are_deleted_with_their_message(store: Store, keys: list[Key]) -> None:
     for key in keys[:2]:
-        add_tags(store, key, ["a"])
-        pin(store, key, NOW)
+        TagsAndPins(store).add_tags(key, ["a"])
+        TagsAndPins(store).pin(key, NOW)
     assert store.delete(keys[:1])
     assert marks(store) == {"p two": (("a",), NOW)}
     assert rows(store, "tags") == rows(store, "pins") == 1
 
 
 def test_tags_and_pins_move_with_their_partition(store: Store, keys: list[Key]) -> None:
-    add_tags(store, keys[0], ["a"])
-    pin(store, keys[1], NOW)
+    TagsAndPins(store).add_tags(keys[0], ["a"])
+    TagsAndPins(store).pin(keys[1], NOW)
     store.move_partition("p", "new")
     assert marks(store) == {"new one": (("a",), None), "new two": ((), NOW)}
     assert rows(store, "tags") == rows(store, "pins") == 1
@@ -120,9 +120,9 @@ def test_merging_equal_messages_keeps_the_tags_of_both(
 ) -> None:
     [equal_message] = add(Message("user", "one", source="s", source_id="one"), partition="q")
     assert equal_message
-    add_tags(store, equal_message.key, ["b"])
-    add_tags(store, keys[0], ["a"])
-    pin(store, keys[0], NOW)
+    TagsAndPins(store).add_tags(equal_message.key, ["b"])
+    TagsAndPins(store).add_tags(keys[0], ["a"])
+    TagsAndPins(store).pin(keys[0], NOW)
     assert store.move_partition("p", "q") == (2, 1)
     assert marks(store) == {"q one": (("a", "b"), NOW)}
 
@@ -132,7 +132,7 @@ def test_an_imported_message_brings_its_marks_only_once(store: Store, add: Addin
     [stored] = add(message)
     assert stored
     assert (stored.tags, stored.pinned_at) == (("a", "b"), NOW)
-    remove_tags(store, stored.key, ["a"])
+    TagsAndPins(store).remove_tags(stored.key, ["a"])
     assert add(message) == [None]
     assert marks(store) == {"p x": (("b",), NOW)}
 
@@ -174,10 +174,10 @@ def test_new_tables_of_a_store_with_row_security_have_it_too(postgres: PostgresS
         behind(url, "INSERT INTO members VALUES ('niobe', 'm')")
         with closing(open_store(url)) as store:  # migrate it
             for key in store.find(EVERYWHERE):
-                add_tags(store, key, ["b"])
+                TagsAndPins(store).add_tags(key, ["b"])
         with closing(open_store(postgres.url(url.rsplit("/", 1)[1], "niobe"))) as member:
             assert marks(member) == {"m x": (("b",), None)}
-            pin(member, member.find(EVERYWHERE)[0], NOW)
+            TagsAndPins(member).pin(member.find(EVERYWHERE)[0], NOW)
             assert marks(member) == {"m x": (("b",), NOW)}
             entry, message_id = LedgerEntry(0, "hash", "a block", 3), member.find(EVERYWHERE)[0].id
             version = Ledger(member).version("m")
