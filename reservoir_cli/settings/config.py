@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from reservoir_cli.errors import UsageError, mask_passwords
-from reservoir_cli.settings import mcp, paths, projects, proxy
+from reservoir_cli.settings import paths, projects
 from reservoir_cli.settings import read_settings_file as settings_file
 from reservoir_cli.settings.environment import read_environment
 from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
@@ -31,6 +31,7 @@ from reservoir_cli.settings.schema import (
 )
 from reservoir_cli.settings.setting_keys import GROUPS, dotted_key, known_key, split_written_key
 from reservoir_cli.settings.setting_values import check_value
+from reservoir_cli.settings.single_settings import MCP, PROXY, SINGLE, SingleSetting
 from reservoir_cli.util.unicode_text import plain_number
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
@@ -57,12 +58,12 @@ class Config(settings_file.Contents):
     @property
     def mcp_partitions(self) -> tuple[str, ...]:
         """The partitions that agents may name."""
-        return tuple(self.mcp.get(mcp.PARTITIONS, ()))
+        return tuple(self.mcp.get(MCP.name, ()))
 
     @property
     def proxy_store(self) -> str:
         """Which clients' exchanges the proxy stores."""
-        return str(self.proxy.get(proxy.STORE, proxy.CHOICES[0]))
+        return str(self.proxy.get(PROXY.name, PROXY.default))
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
         """Return the effective settings for a partition and a model, by default the configured."""
@@ -211,16 +212,16 @@ def effective_value(config: Config, key: str) -> tuple[Value, Origin]:
     if table == projects.TABLE:
         partition = projects.partition_of(config.projects, written)
         return (partition, "file") if partition else config.lookup("partition")
-    if table == mcp.TABLE:
-        return _mcp_partitions(config)
-    if table == proxy.TABLE:
-        return config.proxy_store, "default" if config.proxy_store == proxy.CHOICES[0] else "file"
+    if table in SINGLE:
+        return _single_value(config, SINGLE[table])
     value, origin = _effective_value(config, table, name or "", setting_of(written))
     return to_alias(written, value), origin
 
 
-def _mcp_partitions(config: Config) -> tuple[Value, Origin]:
-    return ", ".join(config.mcp_partitions) or None, "file" if config.mcp_partitions else "default"
+def _single_value(config: Config, setting: SingleSetting) -> tuple[Value, Origin]:
+    value = config.table(setting.table)[""].get(setting.name, setting.default)
+    shown = ", ".join(value) or None if isinstance(value, list) else value
+    return shown, "default" if value == setting.default else "file"
 
 
 def _effective_value(
@@ -259,9 +260,8 @@ def list_settings(config: Config) -> list[tuple[str, Value, Origin]]:
         (dotted_key(projects.TABLE, "", folder), partition, "file")
         for folder, partition in config.projects.items()
     ]
-    rows += [(mcp.KEY, *_mcp_partitions(config))] if config.mcp_partitions else []
-    in_file = config.proxy_store != proxy.CHOICES[0]
-    return [*rows, (proxy.KEY, config.proxy_store, "file")] if in_file else rows
+    single = [(setting.key, *_single_value(config, setting)) for setting in SINGLE.values()]
+    return rows + [row for row in single if row[-1] == "file"]
 
 
 def masking_command(config: Config, partition: str | None) -> str:

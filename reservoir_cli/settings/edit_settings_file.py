@@ -13,7 +13,7 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
-from reservoir_cli.settings import mcp, projects
+from reservoir_cli.settings import projects
 from reservoir_cli.settings.models import match_name
 from reservoir_cli.settings.read_settings_file import Contents, contents_of, read, read_text
 from reservoir_cli.settings.schema import ALIASES, Value, aliases_of, from_alias, setting_of
@@ -25,6 +25,7 @@ from reservoir_cli.settings.setting_keys import (
     split_written_key,
 )
 from reservoir_cli.settings.setting_values import check_value, is_duration, parse_value
+from reservoir_cli.settings.single_settings import MCP
 from reservoir_cli.util.private_files import (
     exclusive_lock,
     make_private_dir,
@@ -146,9 +147,9 @@ def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> b
         added: list[_Change] = [("partitions", new, *entry) for entry in moved]
         folders = [folder for folder, name in contents.projects.items() if name == old]
         added += [(projects.TABLE, None, folder, new) for folder in folders]
-        if old in (names := contents.mcp.get(mcp.PARTITIONS, ())):
+        if old in (names := contents.mcp.get(MCP.name, ())):
             renamed: Any = list(dict.fromkeys(new if name == old else name for name in names))
-            added.append((mcp.TABLE, None, mcp.PARTITIONS, renamed))
+            added.append((MCP.table, None, MCP.name, renamed))
         return [*added, *(("partitions", old, key, None) for key, _ in moved)]
 
     _change(path, changes_of, (partial(_rename_header, old=old, new=new),))

@@ -6,7 +6,7 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name, is_text
-from reservoir_cli.settings import mcp, projects, proxy, upstreams
+from reservoir_cli.settings import projects, upstreams
 from reservoir_cli.settings.schema import (
     ALIASES,
     MODEL_ONLY,
@@ -15,6 +15,7 @@ from reservoir_cli.settings.schema import (
     UPSTREAM_KEYS,
     setting_of,
 )
+from reservoir_cli.settings.single_settings import SINGLE
 from reservoir_cli.util.unicode_text import similar_names
 
 #: Tables of tables.
@@ -22,8 +23,7 @@ GROUPS = ("partitions", "models", "sources", upstreams.TABLE)
 #: Other tables of the file, and the function that checks an entry of each.
 OTHER_TABLES: Mapping[str | None, Callable[[str, Any], Any]] = {
     projects.TABLE: projects.check_project,
-    mcp.TABLE: mcp.check_entry,
-    proxy.TABLE: proxy.check_entry,
+    **{table: setting.check_entry for table, setting in SINGLE.items()},
 }
 #: A key with balanced quotes, and a value.
 _ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
@@ -55,10 +55,9 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
         )
     if folder := projects.folder_of_key(key):
         return projects.TABLE, None, folder
-    if key == mcp.KEY:
-        return mcp.TABLE, None, mcp.PARTITIONS
-    if key == proxy.KEY:
-        return proxy.TABLE, None, proxy.STORE
+    for setting in SINGLE.values():
+        if key == setting.key:
+            return setting.table, None, setting.name
     quoted = '"' in key or "'" in key
     parts = quoted_parts(key) if quoted else key.split(".")
     table = parts[0] if parts[0] in GROUPS else None
@@ -98,7 +97,7 @@ def dotted_key(table: str, name: str, setting: str) -> str:
     """Return a dotted key; the inverse of :func:`split_key`."""
     if table == projects.TABLE:
         return f'{table}."{setting}"'
-    if table in (mcp.TABLE, proxy.TABLE):
+    if table in SINGLE:
         return f"{table}.{setting}"
     if '"' in name or "'" in name or (table == "partitions" and "/" in name):
         import tomli_w
