@@ -71,6 +71,11 @@ _OLDER = {
     "similar": "semantic_context_size",
     "threshold": "similarity_threshold",
 }
+#: What to write instead of each.
+_REPLACED_BY = _OLDER | {
+    "output_reserve": "reserve_tokens",
+    "threshold": "similar_cosine = 2 * threshold - 1",
+}
 
 
 def older_flags(arguments: Mapping[str, Value]) -> dict[str, Value]:
@@ -81,12 +86,8 @@ def older_flags(arguments: Mapping[str, Value]) -> dict[str, Value]:
     flags = {}
     for name, value in arguments.items():
         if name in _OLDER:
-            replacement = (
-                "similar_cosine = 2 * threshold - 1" if name == "threshold" else _OLDER[name]
-            )
-            replacement = "reserve_tokens" if name == "output_reserve" else replacement
             warnings.warn(
-                f"{name}= is deprecated: use options=ContextOptions({replacement})",
+                f"{name}= is deprecated: use options=ContextOptions({_REPLACED_BY[name]})",
                 DeprecationWarning,
                 stacklevel=4,  # the caller of Reservoir.context, which checks its arguments
             )
@@ -130,16 +131,16 @@ def prepare(
     query: str,
     *,
     partition: str | None,
-    instance: str | None,
-    model: str | None,
     budget: int | str | None,
-    format: str,
-    system: str | None,
-    procedure: Pieces,
-    knowledge: Pieces,
-    episode: Sequence[str],
-    trace_id: str | None,
     now: datetime | None,
+    instance: str | None = None,
+    model: str | None = None,
+    format: str = "text",
+    system: str | None = None,
+    procedure: Pieces = (),
+    knowledge: Pieces = (),
+    episode: Sequence[str] = (),
+    trace_id: str | None = None,
 ) -> Prepared:
     """Resolve the settings of a question once.
 

@@ -115,15 +115,8 @@ def prepare_recall(
         config.with_flags({"episodes": "off"}),
         _shorten_prompt(clean_text(question)),
         partition=partition,
-        instance=None,
-        model=None,
         budget=budget,
-        format="text",
         system="",
-        procedure=(),
-        knowledge=(),
-        episode=(),
-        trace_id=None,
         now=now,
     )
     session = clean_text(exclude_conversation or "") or None
@@ -180,9 +173,7 @@ def _find_reason(window: ContextWindow) -> Reason:
 
 
 def _row(message: WindowMessage) -> dict[str, Any]:
-    row = message.to_row()
-    names = [name for name in row if name not in _OF_A_WINDOW]
-    return {name: row[name] for name in names}
+    return {name: value for name, value in message.to_row().items() if name not in _OF_A_WINDOW}
 
 
 #: Fields of a window's message that a recalled message does not need.

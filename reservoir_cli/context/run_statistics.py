@@ -216,9 +216,7 @@ def _by_day(moments: Sequence[datetime]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _rows_by_day(
-    *kinds: Sequence[Mapping[str, Any]],
-) -> list[dict[str, Any]]:
+def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for each day with at least one record, in order.
 
     :param kinds: contexts, recalls, and answers.
