@@ -162,6 +162,12 @@ def current_turn(request: ContextRequest) -> list[Turn]:
     return [Turn(Section.CURRENT, Role.USER.value, request.query)]
 
 
+def all_turns(request: ContextRequest, selection: Selection) -> list[Turn]:
+    """Return a whole window in order, the current message last."""
+    pruned = history_turns(request, selection.recalled, selection.history)
+    return [*fixed_turns(request), *pruned, *current_turn(request)]
+
+
 def history_turns(
     request: ContextRequest,
     recalled: Sequence[Candidate],

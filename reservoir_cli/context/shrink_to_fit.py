@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Dropped, Selection
 from reservoir_cli.context.costs import build_costs, count_printed
 from reservoir_cli.context.exchanges import Exchanges
+from reservoir_cli.context.finished_window import all_turns
 from reservoir_cli.context.layout import Costs, by_time, ids
 from reservoir_cli.context.message_groups import group_tool_calls
 from reservoir_cli.context.render.formats import render
@@ -145,13 +145,8 @@ class Chooser:
 
     def _request_body(self, selection: Selection) -> dict[str, Any]:
         """Return the whole request, since the provider cannot count anything smaller."""
-        history = finished_window.history_turns(self.request, selection.recalled, selection.history)
-        all_turns = [
-            *finished_window.fixed_turns(self.request),
-            *history,
-            *finished_window.current_turn(self.request),
-        ]
-        body = render(all_turns, "anthropic", None, 1)
+        turns = all_turns(self.request, selection)
+        body = render(turns, "anthropic", None, 1)
         assert isinstance(body, dict)
         return body
 

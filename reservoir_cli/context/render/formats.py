@@ -8,10 +8,8 @@ from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.finished_window import (
     FinishedWindow,
-    current_turn,
+    all_turns,
     ends_with_a_question,
-    fixed_turns,
-    history_turns,
 )
 from reservoir_cli.context.render import request_bodies, text_and_markdown
 from reservoir_cli.context.render.frame import wrap
@@ -29,11 +27,7 @@ class ContextWindow(FinishedWindow):
     @property
     def turns(self) -> list[Turn]:
         """The whole window in order, the current message last."""
-        return [
-            *fixed_turns(self.request),
-            *history_turns(self.request, self.selection.recalled, self.selection.history),
-            *current_turn(self.request),
-        ]
+        return all_turns(self.request, self.selection)
 
     @property
     def messages(self) -> tuple[WindowMessage, ...]:
