@@ -16,6 +16,7 @@ from reservoir_cli.context.request import PROVIDERS, ContextRequest
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.tokens.counter import PER_MESSAGE
+from reservoir_cli.util.progress import counted
 
 #: By how many tokens a message counted alone may exceed what it adds to a text, apart from lines
 #: that are not needed: line breaks and words at its ends merge, a gap before the next one closes.
@@ -166,8 +167,8 @@ def cap_notes(
     """
     notes = []
     if left_out:
-        noun = "piece" if left_out == 1 else "pieces"
-        notes.append(f"{left_out} {noun} of knowledge and episodes left out: beyond the caps")
+        pieces = counted(left_out, "piece")
+        notes.append(f"{pieces} of knowledge and episodes left out: beyond the caps")
     first = count_turns(finished_window.knowledge_turn(request.knowledge), request.format, meter)
     if first > settings.max_knowledge_tokens:
         notes.append(

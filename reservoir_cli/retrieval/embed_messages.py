@@ -22,7 +22,7 @@ from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
-from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.progress import Progress, counted
 
 #: The most messages of a batch, and the most characters, which take about five seconds. A batch is
 #: sorted by length.
@@ -454,5 +454,4 @@ def _cache_questions(embedder: Embedder) -> Embedder:
 
 def describe_backlog(count: int) -> str:
     """Say how many messages are not embedded yet, and name the command that embeds them."""
-    noun = "message" if count == 1 else "messages"
-    return f"{count:,} {noun} not embedded yet: reservoir embed"
+    return f"{counted(count, 'message')} not embedded yet: reservoir embed"

@@ -20,7 +20,7 @@ from reservoir_cli.tokens import ApproximateCounter, TokenCounter, storing_count
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.transfer.returned_contexts import remove_contexts
 from reservoir_cli.util.clock import is_far_ahead
-from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.progress import Progress, counted
 
 
 class Added(NamedTuple):
@@ -110,8 +110,8 @@ class Ingestor:
     def report(self, report: ImportReport, modes: set[Mode], partition: str | None) -> None:
         """Notify the user of secrets and of times in the future among imported messages."""
         if report.ahead:
-            noun = "message" if report.ahead == 1 else "messages"
-            self.notify(f"{report.ahead:,} {noun} with a time more than a day ahead, kept as given")
+            messages = counted(report.ahead, "message")
+            self.notify(f"{messages} with a time more than a day ahead, kept as given")
         if report.secrets:
             self.notify(report_secrets(report.secrets, modes, self.config, partition))
 

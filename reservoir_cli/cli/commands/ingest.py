@@ -254,8 +254,7 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
         messages = options.counted(report.mended, "message")
         console.note(f"invalid characters replaced by U+FFFD in {messages}; {CONVERT_HINT}")
     if report.passed_over:
-        noun = "file" if report.passed_over == 1 else "files"
-        console.note(f"{report.passed_over:,} other {noun} ignored")
+        console.note(f"{options.counted(report.passed_over, 'other file')} ignored")
 
 
 def _print_forgotten(report: ImportReport, included: bool) -> None:
