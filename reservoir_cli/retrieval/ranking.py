@@ -84,21 +84,24 @@ def score(
     """
     sessions = group_sessions(candidates, round(1000 * settings.session_gap))
     words = bm25(candidates.postings, candidates.terms, sessions)
-    similarities = _similarities(candidates, candidates.cosine, words, dates, sessions, settings)
-    components = _components(
-        candidates, candidates.cosine, words, dates, sessions, settings, similarities, parts
-    )
+
+    def compare(cosine: NDArray[np.float32], words: Floats) -> tuple[Floats, Floats | None]:
+        if settings.similarity == "cosine":
+            similarities = np.maximum(0.0, np.nan_to_num(cosine.astype(np.float64)))
+            others = np.zeros((len(PARTS) - 1, len(similarities)))
+            return similarities, np.vstack([similarities, *others]) if parts else None
+        similarities = similarity(candidates, cosine, words, dates, sessions)
+        if not parts:
+            return similarities, None
+        return similarities, _components(candidates, cosine, words, dates, sessions, similarities)
+
+    similarities, components = compare(candidates.cosine, words)
     is_running, talk = _is_running(candidates, sessions), candidates.talk
     if talk is not None:
         talk_words = words.copy()
         for weight, postings in talk.postings:
             talk_words += weight * bm25(postings, candidates.terms, sessions)
-        talk_similarities = _similarities(
-            candidates, talk.cosine, talk_words, dates, sessions, settings
-        )
-        talk_components = _components(
-            candidates, talk.cosine, talk_words, dates, sessions, settings, talk_similarities, parts
-        )
+        talk_similarities, talk_components = compare(talk.cosine, talk_words)
         similarities = np.where(is_running, similarities, (similarities + talk_similarities) / 2)
         if components is not None and talk_components is not None:
             components = np.where(is_running, components, (components + talk_components) / 2)
@@ -116,34 +119,15 @@ def score(
     )
 
 
-def _similarities(
-    candidates: Candidates,
-    cosine: NDArray[np.float32],
-    words: Floats,
-    dates: Floats,
-    sessions: Sessions,
-    settings: Settings,
-) -> Floats:
-    if settings.similarity == "cosine":
-        return np.maximum(0.0, np.nan_to_num(cosine.astype(np.float64)))
-    return similarity(candidates, cosine, words, dates, sessions)
-
-
 def _components(
     candidates: Candidates,
     cosine: NDArray[np.float32],
     words: Floats,
     dates: Floats,
     sessions: Sessions,
-    settings: Settings,
     similarities: Floats,
-    requested: bool,
-) -> Floats | None:
+) -> Floats:
     """Divide each similarity into its components, shape (5, n)."""
-    if not requested:
-        return None
-    if settings.similarity == "cosine":
-        return np.vstack([similarities, *np.zeros((len(PARTS) - 1, len(similarities)))])
     own, inherited, around = _score_terms(candidates, cosine, words, sessions)
     word_share = min_max(words)
     word_share[~np.isnan(cosine)] *= BM25_SHARE
