@@ -72,7 +72,7 @@ def _move_runs(connection: Connection, old: str, new: str) -> None:
     connection.execute(
         f"""
         INSERT INTO context_runs (partition, id, {columns}) SELECT ?, t.new, {columns}
-        FROM context_runs r JOIN unnest(?::bigint[], ?::bigint[]) AS t (old, new) ON t.old = r.id
+        FROM context_runs r JOIN {_RENAMED} ON t.old = r.id
         WHERE r.partition = ?
         """,
         [new, ids, _free_ids(connection, "context_runs", ids, new), old],

@@ -29,8 +29,7 @@ from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.progress import Progress, no_progress
 
-_PLACE_COLUMNS = [COLUMNS.split(", ").index(name) for name in ("partition", "instance")]
-_CONVERSATION_COLUMN = COLUMNS.split(", ").index("conversation_id")
+_THREAD = [COLUMNS.split(", ").index(name) for name in ("partition", "instance", "conversation_id")]
 
 
 class PostgresStore(Transactions, Store):
@@ -69,9 +68,7 @@ class PostgresStore(Transactions, Store):
     # Writing
 
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        places = [[row[at] for at in (*_PLACE_COLUMNS, _CONVERSATION_COLUMN)] for row in rows]
-        threads = [thread_key(*place) for place in places]
-        with_threads = [(*row, thread) for row, thread in zip(rows, threads, strict=True)]
+        with_threads = [(*row, thread_key(*(row[at] for at in _THREAD))) for row in rows]
         self._connection.insert("messages", f"{COLUMNS}, thread", with_threads)
 
     def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:

@@ -37,12 +37,8 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
         delete.remove(connection, list(twins), mark=False)
         dropped += len(twins)
         moved += _move(connection, *places)
-    for statement in (
-        "DELETE FROM conversations WHERE partition = ?",
-        "DELETE FROM summaries WHERE partition = ?",
-        "DELETE FROM vector_chunks WHERE partition = ?",
-    ):
-        connection.execute(statement, [old])
+    for table in ("conversations", "summaries", "vector_chunks"):
+        connection.execute(f"DELETE FROM {table} WHERE partition = ?", [old])
     sources.move(connection, old, new)
     proxy_ledger.clear(connection, old)
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
@@ -50,12 +46,8 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
 
 
 def _move(connection: Connection, old: Place, new: Place) -> int:
-    ids = [
-        row[0]
-        for row in connection.execute(
-            "SELECT id FROM messages WHERE partition = ? AND instance = ? ORDER BY id", old
-        )
-    ]
+    select = "SELECT id FROM messages WHERE partition = ? AND instance = ? ORDER BY id"
+    ids = [row[0] for row in connection.execute(select, old)]
     for batch in batches(ids):
         messages = reads.by_id(connection, batch, Scope(*old))
         keyword_search.unindex(connection, old, messages)
