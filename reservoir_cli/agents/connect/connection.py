@@ -291,11 +291,10 @@ def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Cha
 
 def _write(file: SettingsFile, text: str, *, dry_run: bool) -> Change:
     """Write a file's text without our entries."""
-    if dry_run:
-        return Change(file.path, "changed", diff=file.diff(text))
-    change = file.write(text)
-    file.forget()
-    return Change(file.path, "changed", diff=change.diff)
+    if not dry_run:
+        file.write(text)
+        file.forget()
+    return Change(file.path, "changed", diff=file.diff(text))
 
 
 def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
