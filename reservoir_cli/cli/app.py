@@ -77,8 +77,7 @@ def globals_(
         typer.Option("--config", metavar="FILE", callback=_repeat, help="Settings file to use."),
     ] = None,
     db: Annotated[
-        str | None,
-        typer.Option("--db", metavar="PATH|URL", callback=_repeat, help="Store to use."),
+        str | None, typer.Option("--db", metavar="PATH|URL", callback=_repeat, help="Store to use.")
     ] = None,
     offline: Annotated[
         bool,

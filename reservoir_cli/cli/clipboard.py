@@ -35,8 +35,7 @@ def copy(text: str) -> None:
         return
     if command is None:
         raise ReservoirError(
-            "--copy found no clipboard",
-            hint=f"install wl-clipboard, xclip or xsel, or {_PIPE}",
+            "--copy found no clipboard", hint=f"install wl-clipboard, xclip or xsel, or {_PIPE}"
         )
     _run(command, text)
 

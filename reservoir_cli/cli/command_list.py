@@ -98,9 +98,7 @@ class Commands(MutableMapping[str, Any]):
     def _load(self, name: str) -> Any:
         example = EXAMPLES[name]
         app = typer.Typer(
-            add_completion=False,
-            pretty_exceptions_enable=False,
-            rich_markup_mode=None,
+            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
         )
         module = MODULES.get(name, name)
         function = getattr(import_module(f"reservoir_cli.cli.commands.{module}"), name)

@@ -84,6 +84,5 @@ def _check_damage(reservoir: Reservoir, error: Exception) -> None:
     """
     if reservoir.database.is_damaged():
         raise StoreCorruptError(
-            f"the store {reservoir.location} is corrupt",
-            hint=StoreCorruptError.WAY_OUT,
+            f"the store {reservoir.location} is corrupt", hint=StoreCorruptError.WAY_OUT
         ) from error

@@ -41,11 +41,7 @@ def name_option(
 ) -> Any:
     """Return an option that takes a name or an id, which must not be empty."""
     return typer.Option(
-        *flags,
-        metavar=metavar,
-        help=about,
-        autocompletion=complete,
-        callback=check_typed_name,
+        *flags, metavar=metavar, help=about, autocompletion=complete, callback=check_typed_name
     )
 
 
@@ -116,8 +112,7 @@ Conversation = Annotated[
 #: Completes a role.
 role_completer = completion_values.among("user", "assistant", "system", "tool")
 Match = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="Only messages with this text; case is ignored."),
+    str | None, typer.Option(metavar="TEXT", help="Only messages with this text; case is ignored.")
 ]
 Since = Annotated[
     str | None,

@@ -77,9 +77,7 @@ def merge_groups(exchange: Sequence[MessageGroup]) -> MessageGroup:
     return exchange[0] if len(exchange) == 1 else MessageGroup(members_by_time(exchange))
 
 
-def group_tool_calls(
-    candidates: Sequence[Candidate],
-) -> tuple[list[MessageGroup], list[Dropped]]:
+def group_tool_calls(candidates: Sequence[Candidate]) -> tuple[list[MessageGroup], list[Dropped]]:
     """Join calls with their results; remove calls without results and results without calls."""
     pairs = pair_calls([candidate.message for candidate in candidates])
     results: dict[int, dict[int, Candidate]] = {}

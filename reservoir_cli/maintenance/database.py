@@ -125,8 +125,7 @@ def _opened(source: str) -> Store:
     if store.size() is None:
         store.close()
         raise StoreError(
-            f"there is no store at {store.location}",
-            hint="reservoir db status says where yours is",
+            f"there is no store at {store.location}", hint="reservoir db status says where yours is"
         )
     return store
 

@@ -138,11 +138,7 @@ TOKENS = (
         "/api/webhooks/",
     ),
     _token("age-key", r"AGE-SECRET-KEY-1[0-9A-Z]{58}", "age-secret-key-1"),
-    _token(
-        "json-web-token",
-        r"eyJ[\w=-]{8,4000}\.[\w=-]{8,8000}(?:\.[\w.+/=-]{0,2000})?",
-        "eyj",
-    ),
+    _token("json-web-token", r"eyJ[\w=-]{8,4000}\.[\w=-]{8,8000}(?:\.[\w.+/=-]{0,2000})?", "eyj"),
 )
 
 #: Keys of several lines. The remaining part of a truncated key is a secret, too.

@@ -65,12 +65,7 @@ class Scored:
 
 
 def score(
-    candidates: Candidates,
-    settings: Settings,
-    now_ms: int,
-    dates: Floats,
-    *,
-    parts: bool = False,
+    candidates: Candidates, settings: Settings, now_ms: int, dates: Floats, *, parts: bool = False
 ) -> Scored:
     """Score candidates; priority is the weighted sum of similarity and recency.
 

@@ -286,8 +286,7 @@ def required_window(config: Config, model: str | None, settings: Settings) -> in
     assignment = shlex.quote(f"models.{model}.context_window=N")
     question = f"did you mean {', '.join(near)}? Or " if near else ""
     raise UsageError(
-        f"unknown model {model!r}",
-        hint=f"{question}reservoir config set {assignment} adds it",
+        f"unknown model {model!r}", hint=f"{question}reservoir config set {assignment} adds it"
     )
 
 

@@ -247,8 +247,7 @@ def check_location(location: str, where: str = "") -> None:
         )
     if url and not is_text(location):
         raise UsageError(
-            f"{prefix}the URL is not valid text",
-            hint="write other bytes than ASCII as %XX",
+            f"{prefix}the URL is not valid text", hint="write other bytes than ASCII as %XX"
         )
     if url and scheme not in SERVERS:
         raise UsageError(

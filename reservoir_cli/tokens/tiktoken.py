@@ -67,8 +67,7 @@ class TiktokenCounter:
         """
         if encoding not in VOCABULARIES:
             raise UsageError(
-                f"unknown tiktoken encoding: {encoding!r}",
-                hint=f"one of {', '.join(VOCABULARIES)}",
+                f"unknown tiktoken encoding: {encoding!r}", hint=f"one of {', '.join(VOCABULARIES)}"
             )
         if find_spec("tiktoken") is None:
             raise ModelUnavailableError(

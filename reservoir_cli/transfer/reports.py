@@ -107,10 +107,7 @@ class ExportReport:
 
 
 #: How the secrets that were found are handled.
-_HANDLING = {
-    Mode.MASK: "masked in output",
-    Mode.REMOVE: "removed before storing",
-}
+_HANDLING = {Mode.MASK: "masked in output", Mode.REMOVE: "removed before storing"}
 
 
 def report_secrets(

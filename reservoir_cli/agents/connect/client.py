@@ -125,8 +125,7 @@ class Client(ABC):
             return [Edit(path, wanted)]
         if self.our_command(file) is None:
             raise RefusedFileError(
-                f"{file.path} has another server named {SERVER}",
-                hint="remove or rename it first",
+                f"{file.path} has another server named {SERVER}", hint="remove or rename it first"
             )
         # Keep the user's additions to the entry.
         keys = [key for key in ("command", "args") if key in wanted]

@@ -22,7 +22,7 @@ def budget(
     system: Annotated[
         int | None,
         options.tokens_option(
-            about="Tokens of the system prompt (default: those of the setting system_prompt).",
+            about="Tokens of the system prompt (default: those of the setting system_prompt)."
         ),
     ] = None,
     procedure: Annotated[int, options.tokens_option(about="Tokens of procedures.")] = 0,

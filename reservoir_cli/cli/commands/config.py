@@ -60,16 +60,11 @@ def config(
         ),
     ] = None,
     get: Annotated[
-        str | None,
-        typer.Option(metavar="KEY", help="The same as get.", autocompletion=_keys),
+        str | None, typer.Option(metavar="KEY", help="The same as get.", autocompletion=_keys)
     ] = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="The same as unset; repeatable.",
-            autocompletion=_keys,
-        ),
+        typer.Option(metavar="KEY", help="The same as unset; repeatable.", autocompletion=_keys),
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="The same as list.")] = False,
     path: Annotated[bool, typer.Option("--path", help="The same as path.")] = False,

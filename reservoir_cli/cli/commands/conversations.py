@@ -62,10 +62,7 @@ def conversations(
 
 
 def _filter(
-    summaries: Sequence[ConversationSummary],
-    reservoir: Reservoir,
-    scope: Scope,
-    where: Filter,
+    summaries: Sequence[ConversationSummary], reservoir: Reservoir, scope: Scope, where: Filter
 ) -> Sequence[ConversationSummary]:
     """Return the conversations that match a filter; the text may be in the title, too.
 

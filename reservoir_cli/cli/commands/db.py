@@ -98,8 +98,7 @@ def copy(
         str, typer.Argument(metavar="TARGET", help="A path or a URL; must hold nothing yet.")
     ],
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Open both, check the target, and copy nothing."),
+        bool, typer.Option("--dry-run", help="Open both, check the target, and copy nothing.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:

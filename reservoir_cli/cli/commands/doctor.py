@@ -19,8 +19,7 @@ from reservoir_cli.settings.config import load
 def doctor(
     ctx: typer.Context,
     repair: Annotated[
-        bool,
-        typer.Option("--repair", help="Rebuild derived data and fix file permissions."),
+        bool, typer.Option("--repair", help="Rebuild derived data and fix file permissions.")
     ] = False,
     salvage: Annotated[
         Path | None,

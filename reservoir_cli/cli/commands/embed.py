@@ -18,8 +18,7 @@ _INTERRUPTED = "interrupted; finished embeddings are kept, and the same command 
 def embed(
     ctx: typer.Context,
     model: Annotated[
-        str | None,
-        options.name_option(about="Switch to this model: a name or a folder."),
+        str | None, options.name_option(about="Switch to this model: a name or a folder.")
     ] = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Rebuild all embeddings, then switch to them.")

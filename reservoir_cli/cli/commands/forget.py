@@ -34,8 +34,7 @@ def forget(
         typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
     ] = None,
     trace_id: Annotated[
-        str | None,
-        typer.Option("--trace-id", metavar="ID", help="A question and its replies."),
+        str | None, typer.Option("--trace-id", metavar="ID", help="A question and its replies.")
     ] = None,
     conversation: Annotated[
         str | None,
@@ -54,8 +53,7 @@ def forget(
         typer.Option(metavar="T", help="Messages from before this time: 2026-05-09, 90d."),
     ] = None,
     expired: Annotated[
-        bool,
-        typer.Option("--expired", help="Messages older than the setting retention_days."),
+        bool, typer.Option("--expired", help="Messages older than the setting retention_days.")
     ] = False,
     everything: Annotated[bool, typer.Option("--scope", help="All messages in the scope.")] = False,
     partition: options.Partition = None,

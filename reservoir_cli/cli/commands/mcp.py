@@ -30,8 +30,7 @@ def mcp(
         raise typer.Exit(143)
     if find_spec("mcp_types") is None:  # mcp 1 has no such package
         raise UsageError(
-            "reservoir mcp needs the MCP SDK, version 2.3 or newer",
-            hint=install_hint("mcp"),
+            "reservoir mcp needs the MCP SDK, version 2.3 or newer", hint=install_hint("mcp")
         )
     known = options.load_config(ctx)
     if options.can_ask():

@@ -103,10 +103,7 @@ def _rename(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
         raise UsageError(f"the new name {new} begins with a hyphen", hint=_USAGE)
     known = _describe_partitions(reservoir, old, new)
     if new in known:
-        raise ReservoirError(
-            f"there is a partition {new}",
-            hint=_command("merge", old, new),
-        )
+        raise ReservoirError(f"there is a partition {new}", hint=_command("merge", old, new))
     if reservoir.config.partitions.get(new):  # otherwise the settings move along
         _note_lost_settings(reservoir.config, old, new)
     options.confirm(f"rename {old} to {new}, with {known[old]}?", yes)
@@ -116,10 +113,7 @@ def _rename(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
 def _merge(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
     known = _describe_partitions(reservoir, old, new)
     if new not in known:
-        raise ReservoirError(
-            f"there is no partition {new}",
-            hint=_command("rename", old, new),
-        )
+        raise ReservoirError(f"there is no partition {new}", hint=_command("rename", old, new))
     _note_lost_settings(reservoir.config, old, new)
     options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
     _move(reservoir, old, new, "merged")

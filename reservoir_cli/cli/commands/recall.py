@@ -46,11 +46,7 @@ def recall(
     with open_store.open_reservoir(ctx) as reservoir:
         session = complete_session(reservoir, exclude_conversation, partition)
         outcome = reservoir.recall(
-            question,
-            partition=partition,
-            budget=budget,
-            exclude_conversation=session,
-            since=moment,
+            question, partition=partition, budget=budget, exclude_conversation=session, since=moment
         )
         _print_notes(outcome, reservoir, partition)
     row = outcome.to_row()

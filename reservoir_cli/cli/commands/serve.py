@@ -32,8 +32,7 @@ def serve(
         typer.Option("--upstream", metavar="NAME=URL", help="Base URL of a provider; repeatable."),
     ] = None,
     open_proxy: Annotated[
-        bool,
-        typer.Option("--open-proxy", help="Accept requests to models without the token."),
+        bool, typer.Option("--open-proxy", help="Accept requests to models without the token.")
     ] = False,
     allow_host: Annotated[
         list[str] | None,

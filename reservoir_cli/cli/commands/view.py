@@ -15,10 +15,7 @@ def view(
     count: Annotated[
         int,
         typer.Argument(
-            metavar="[COUNT]",
-            min=0,
-            max=options.MOST,
-            help="Number of messages; 0 for all.",
+            metavar="[COUNT]", min=0, max=options.MOST, help="Number of messages; 0 for all."
         ),
     ] = 10,
     partition: options.Partition = None,

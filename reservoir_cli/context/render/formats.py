@@ -6,11 +6,7 @@ from typing import Any, assert_never, cast
 
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.finished_window import (
-    FinishedWindow,
-    all_turns,
-    ends_with_a_question,
-)
+from reservoir_cli.context.finished_window import FinishedWindow, all_turns, ends_with_a_question
 from reservoir_cli.context.render import request_bodies, text_and_markdown
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.json import WindowMessage, messages_of, to_json

@@ -333,10 +333,7 @@ _RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (
     ("(?P<first>DATEMONTH)", read_numeric),
     ("{W}{D} {TO} {U}(?P<of> of)? {M}{Y}?", read_days),
     ("{W}{D}(?: -)?(?P<of> of)? {M}{Y}?", read_days),
-    (
-        "{W}{M}(?: the)? {D} {TO} {U}(?!(?: of)? (?:MONTH|NAME|SHORT|MODAL)){Y}?",
-        read_days,
-    ),
+    ("{W}{M}(?: the)? {D} {TO} {U}(?!(?: of)? (?:MONTH|NAME|SHORT|MODAL)){Y}?", read_days),
     ("{W}{M}(?: the)? {D}(?! (?:day|week|month|year) ){Y}?", read_days),
     ("{M}{Y}", read_month),
     ("{WHICH} {M}", read_month),

@@ -20,10 +20,7 @@ _YEARS = (
     + rewrite_european.COUNTED
 )
 #: Maps letters one to one, so that positions in the text stay the same.
-_UNACCENTED = str.maketrans(
-    "àáâäãåçèéêëìíîïñòóôöõùúûüýÿ\u2019ºª",
-    "aaaaaaceeeeiiiinooooouuuuyy'oa",
-)
+_UNACCENTED = str.maketrans("àáâäãåçèéêëìíîïñòóôöõùúûüýÿ\u2019ºª", "aaaaaaceeeeiiiinooooouuuuyy'oa")
 
 
 def in_english(question: str) -> str:

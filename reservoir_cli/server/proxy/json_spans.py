@@ -84,12 +84,7 @@ def _children(text: str, span: Span) -> Iterator[tuple[str | int, Span]]:
 
 
 def _members(
-    text: str,
-    at: int,
-    lists: tuple[str, ...],
-    items: dict[str, list[Span]],
-    *,
-    whole: bool = True,
+    text: str, at: int, lists: tuple[str, ...], items: dict[str, list[Span]], *, whole: bool = True
 ) -> Iterator[tuple[str, Span]]:
     """Yield the members of an object.
 

@@ -143,9 +143,7 @@ def context_command(
 
     :param database: the store, if it is not the default one.
     """
-    named: dict[str, Value] = {
-        "--partition": partition,
-    }
+    named: dict[str, Value] = {"--partition": partition}
     flags = options.flags()
     optional = {
         "--instance": instance,

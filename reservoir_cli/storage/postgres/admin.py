@@ -41,7 +41,7 @@ def facts(store: PostgresStore) -> dict[str, Any]:
     with store.snapshot():
         store.lift_timeouts()
         guarded = store._connection.number(
-            "SELECT relrowsecurity::int FROM pg_class WHERE oid = 'messages'::regclass",
+            "SELECT relrowsecurity::int FROM pg_class WHERE oid = 'messages'::regclass"
         )
         outside = {
             table: store._connection.number(f"SELECT count(*) FROM {table} WHERE NOT ({check})")

@@ -78,7 +78,7 @@ def build(store: Transactions, partition: str, progress: Progress) -> Index:
         CREATE INDEX CONCURRENTLY {planned.name} ON {SCHEMA}.embeddings USING hnsw
         ((vector::{literals[2]}.vector({planned.dimensions})) {literals[2]}.vector_ip_ops)
         WHERE partition = {literals[0]} AND model_id = {literals[1]}
-        """,
+        """
     )
     progress("measuring the index", 0, 0)
     with store.snapshot():

@@ -93,9 +93,7 @@ def _compare(
         return joined
     partition = str(scope.partition)
     waiting = connection.arrays(
-        {"ids": ("p.message_id", "i8")},
-        "FROM pending p WHERE p.partition = ?",
-        [partition],
+        {"ids": ("p.message_id", "i8")}, "FROM pending p WHERE p.partition = ?", [partition]
     )
     for column, vector in enumerate(queries):
         ids, near = ann_index.cosines(connection, partition, index, vector)

@@ -52,7 +52,6 @@ def _newest(connection: Connection, partition: str, table: str, ceiling: int) ->
     The ceiling excludes ids far ahead, of a wrong clock or a hostile user.
     """
     row = connection.execute(
-        f"SELECT max(id) FROM {table} WHERE partition = ? AND id < ?",
-        [partition, ceiling],
+        f"SELECT max(id) FROM {table} WHERE partition = ? AND id < ?", [partition, ceiling]
     ).fetchone()
     return int(row[0] or 0) if row else 0

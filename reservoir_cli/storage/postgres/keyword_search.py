@@ -49,11 +49,7 @@ def index(
 
 
 def read_postings(
-    connection: Connection,
-    stemmer: Stemmer,
-    candidates: Candidates,
-    scope: Scope,
-    question: str,
+    connection: Connection, stemmer: Stemmer, candidates: Candidates, scope: Scope, question: str
 ) -> tuple[tuple[Posting, ...], list[str]]:
     """Read the postings of a question's stems in a scope.
 

@@ -64,7 +64,7 @@ def _move_runs(connection: Connection, old: str, new: str) -> None:
             """
             SELECT attname FROM pg_attribute WHERE attrelid = 'context_runs'::regclass
             AND attnum > 0 AND NOT attisdropped AND attname NOT IN ('partition', 'id')
-            """,
+            """
         )
     )
     rows = connection.rows("SELECT id FROM context_runs WHERE partition = ? ORDER BY id", [old])

@@ -26,7 +26,7 @@ def count_unindexed(connection: Connection) -> int:
         """
         SELECT count(*) FROM messages m WHERE NOT EXISTS
         (SELECT 1 FROM words w WHERE w.partition = m.partition AND w.message_id = m.id)
-        """,
+        """
     )
 
 
@@ -53,10 +53,7 @@ def rebuild(
         for batch in batches(ids, _AT_ONCE):
             _index(connection, stemmer, (partition, instance), batch)
     if model_id:
-        connection.execute(
-            f"INSERT INTO pending (partition, message_id) {_LACKING}",
-            [model_id],
-        )
+        connection.execute(f"INSERT INTO pending (partition, message_id) {_LACKING}", [model_id])
         links.add_all(connection, model_id, link_threshold)
 
 

@@ -18,9 +18,7 @@ _FIRST = (
 #: The partition of a property: everything after the first colon of its key.
 _OF_PARTITION = "substr(key, strpos(key, ':') + 1)"
 #: Further conditions on the rows that a member writes to a table.
-_WRITE_CHECKS = {
-    "embeddings": f"{SCHEMA}.is_active_model(model_id, vector_dims(vector))",
-}
+_WRITE_CHECKS = {"embeddings": f"{SCHEMA}.is_active_model(model_id, vector_dims(vector))"}
 
 
 def guard_statements() -> list[str]:

@@ -324,8 +324,7 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
             if number > (row[0] or 0):
                 connection.execute(statements)
                 connection.execute(
-                    f"INSERT INTO {SCHEMA}.migrations (number, name) VALUES (?, ?)",
-                    [number, name],
+                    f"INSERT INTO {SCHEMA}.migrations (number, name) VALUES (?, ?)", [number, name]
                 )
                 applied.append(name)
         if applied:

@@ -23,10 +23,7 @@ _MEANINGS = {
     "3D000": ("there is no database {place}", "create it with createdb"),
     "25006": ("the store {place} cannot be written to", "the server or the user is read-only"),
     "42501": ("the user may not do this in the store {place}", "ask the owner of the database"),
-    "23514": (
-        "a time or a number is out of range",
-        "check the time of the message",
-    ),
+    "23514": ("a time or a number is out of range", "check the time of the message"),
     "53100": ("the disk of the server is full", "make room, then run the command again"),
     "53300": ("the server {place} has too many connections", "try again later, or use a pool"),
     "57014": (

@@ -25,10 +25,7 @@ _FAULTS = {
         "{location} is not a database",
         "give --db the path of a Reservoir store; if it was one, restore it from a backup",
     ),
-    sqlite3.SQLITE_CORRUPT: (
-        "the store {location} is corrupt",
-        StoreCorruptError.WAY_OUT,
-    ),
+    sqlite3.SQLITE_CORRUPT: ("the store {location} is corrupt", StoreCorruptError.WAY_OUT),
     sqlite3.SQLITE_READONLY: ("the store {location} cannot be written to", _PERMISSIONS),
     sqlite3.SQLITE_CANTOPEN: ("cannot open the store {location}", _PERMISSIONS),
     sqlite3.SQLITE_FULL: (

@@ -19,11 +19,7 @@ from reservoir_cli.util.progress import Progress, no_progress
 
 
 def remove(
-    connection: Connection,
-    ids: Sequence[int],
-    *,
-    mark: bool,
-    progress: Progress = no_progress,
+    connection: Connection, ids: Sequence[int], *, mark: bool, progress: Progress = no_progress
 ) -> None:
     """Delete messages and everything derived from them; call it inside a write transaction.
 

@@ -23,10 +23,7 @@ RESCORED = 200
 
 
 def add(
-    connection: Connection,
-    partition: str,
-    model_id: str,
-    passages: Mapping[int, Sequence[Passage]],
+    connection: Connection, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
 ) -> None:
     """Store passages, and add their messages to the vector blocks.
 
@@ -50,10 +47,7 @@ def add(
 
 
 def compare(
-    connection: Connection,
-    model_id: str,
-    ids: NDArray[np.int64],
-    queries: NDArray[np.float32],
+    connection: Connection, model_id: str, ids: NDArray[np.int64], queries: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Compare messages by their float32 vectors, each by its best passage.
 

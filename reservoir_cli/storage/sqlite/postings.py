@@ -50,10 +50,7 @@ class Stem:
 
 
 def read_postings(
-    connection: Connection,
-    candidates: Candidates,
-    scope: Scope,
-    question: str,
+    connection: Connection, candidates: Candidates, scope: Scope, question: str
 ) -> tuple[tuple[Posting, ...], list[str]]:
     """Read the postings of a question's stems in a scope.
 

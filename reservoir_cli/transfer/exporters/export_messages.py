@@ -34,10 +34,7 @@ _ROWS = {"jsonl": rows.write_jsonl, "json": rows.write_array, "document": rows.w
 #: Characters written at once.
 _BATCH = 1 << 16
 #: The roles of ShareGPT's format.
-_SHAREGPT_ROLES = {
-    Role.USER.value: "human",
-    Role.ASSISTANT.value: "gpt",
-}
+_SHAREGPT_ROLES = {Role.USER.value: "human", Role.ASSISTANT.value: "gpt"}
 
 
 def write_sharegpt(thread: Thread) -> str:

@@ -12,13 +12,7 @@ from pathlib import Path, PurePath
 from reservoir_cli.errors import ReservoirError, unknown_format
 from reservoir_cli.transfer.importers import watched_files
 from reservoir_cli.transfer.importers.importer import SQLITE, Importer, Record, Skipped
-from reservoir_cli.transfer.importers.input_files import (
-    HEAD,
-    File,
-    Unreadable,
-    cannot_read,
-    gather,
-)
+from reservoir_cli.transfer.importers.input_files import HEAD, File, Unreadable, cannot_read, gather
 from reservoir_cli.transfer.importers.json_stream import parse_line, read_lines, syntax_error
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import NotTextError, decode

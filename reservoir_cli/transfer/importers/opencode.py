@@ -205,9 +205,7 @@ def _make_thread(key: str, session: dict[str, Any]) -> Thread:
 
 
 def _read_session(
-    thread: Thread,
-    messages: Iterator[Placed],
-    parts: Callable[[str], Iterator[Placed]],
+    thread: Thread, messages: Iterator[Placed], parts: Callable[[str], Iterator[Placed]]
 ) -> Iterator[Record | Skipped]:
     """Yield the messages of a session.
 
