@@ -71,9 +71,7 @@ def test_any_layout_can_be_read(data: st.DataObject) -> None:
 
 @same
 @given(st.data())
-def test_adding_and_removing_a_member_changes_no_other_byte(
-    data: st.DataObject,
-) -> None:
+def test_adding_and_removing_a_member_changes_no_other_byte(data: st.DataObject) -> None:
     value = data.draw(OBJECTS.filter(lambda drawn: "reservoir" not in drawn))
     text = data.draw(texts(value))
     added = jsonc.assign(text, ("reservoir",), ENTRY)

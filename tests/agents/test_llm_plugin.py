@@ -163,5 +163,5 @@ print(*sorted(name for name in sys.modules if name.startswith("reservoir_cli")))
     command = [sys.executable, "-c", script]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout.split() == [
-        *("reservoir_cli", "reservoir_cli.agents", "reservoir_cli.agents.llm_plugin"),
+        *("reservoir_cli", "reservoir_cli.agents", "reservoir_cli.agents.llm_plugin")
     ]

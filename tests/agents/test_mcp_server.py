@@ -90,10 +90,7 @@ def test_a_read_only_server_has_no_tool_that_writes(client_env) -> None:
         params = {"name": "remember", "arguments": {"text": "x"}}
         assert client.request("tools/call", params)["error"]["code"] == -32602
         assert "failover of work" in client.call("recall", question="why did we drop Redis?")[0]
-        assert client.call("read", id=1) == (
-            "error: no message #1 in partition work",
-            True,
-        )
+        assert client.call("read", id=1) == ("error: no message #1 in partition work", True)
 
 
 @pytest.fixture

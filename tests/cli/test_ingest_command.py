@@ -156,11 +156,7 @@ def test_a_byte_order_mark_is_stripped(cli):
     [
         (b"caf\xe9 is Latin-1", "1 invalid character", "caf\ufffd is Latin-1"),
         (b"gr\xfc\xdfe \xef\xbf\xbd", "2 invalid characters", "gr\ufffd\ufffde \ufffd"),
-        (
-            b"a NUL \x00 inside of a text",
-            "1 invalid character",
-            "a NUL \ufffd inside of a text",
-        ),
+        (b"a NUL \x00 inside of a text", "1 invalid character", "a NUL \ufffd inside of a text"),
         (b"a surrogate \xed\xa0\x80 inside of a text", "3 invalid characters", None),
     ],
 )

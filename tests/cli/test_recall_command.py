@@ -84,7 +84,7 @@ def test_the_id_of_an_excluded_conversation_may_be_shortened(cli):
 def test_json_is_a_document_with_or_without_results(filled_cli):
     document = filled_cli("recall", "why did we drop Redis?", "-p", "work", "--json").document
     assert list(document) == [
-        *("schema_version", "question", "skipped", "text", "tokens", "messages"),
+        *("schema_version", "question", "skipped", "text", "tokens", "messages")
     ]
     assert (document["schema_version"], document["skipped"]) == (1, None)
     assert document["text"] == filled_cli("recall", "why did we drop Redis?", "-p", "work").out

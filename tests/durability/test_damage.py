@@ -122,9 +122,7 @@ def test_an_impossible_value_is_an_error_that_names_the_message(filled: Home) ->
     assert filled("doctor").code == 1
 
 
-def test_a_repair_that_cannot_read_a_message_changes_nothing_and_gives_a_hint(
-    filled: Home,
-) -> None:
+def test_a_repair_that_cannot_read_a_message_changes_nothing_and_gives_a_hint(filled: Home) -> None:
     drop_from_index(filled.db)  # a reason to rewrite the index
     with closing(sqlite3.connect(filled.db)) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")

@@ -219,10 +219,7 @@ def memory(folder: Path) -> bool:
         fine = code in forked.CODES and most < MOST_MEMORY
         ok &= fine
         verdict = "" if fine else "  FAILED"
-        print(
-            f"memory {name:<36}{most:>6,} MB {seconds:>6.1f} s  exit {code}{verdict}",
-            flush=True,
-        )
+        print(f"memory {name:<36}{most:>6,} MB {seconds:>6.1f} s  exit {code}{verdict}", flush=True)
     return ok
 
 

@@ -201,9 +201,7 @@ def test_a_zip_with_a_false_count_is_read_as_far_as_possible() -> None:
     assert len(records(bytes(whole))) == 1
 
 
-def test_a_zip_directory_too_large_for_memory_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_zip_directory_too_large_for_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = zipped({f"{number}.jsonl": ROW for number in range(50)})
     assert len(records(data)) == 50
     monkeypatch.setattr(input_files, "_LARGEST_TABLE", 1_000)

@@ -52,8 +52,7 @@ def test_an_endless_stream_is_refused(world: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["--db x.db ingest --no-embed", "export -o x", "backup x -y", "ingest x"],
+    "command", ["--db x.db ingest --no-embed", "export -o x", "backup x -y", "ingest x"]
 )
 def test_a_deleted_current_folder_is_a_one_line_error(world: Path, command: str) -> None:
     result = shell(world, f'mkdir gone && cd gone && rmdir "$PWD" && echo a | reservoir {command}')

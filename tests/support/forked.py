@@ -193,11 +193,7 @@ def _pass_on(listener: socket.socket, server: socket.socket) -> None:
 
 
 def run_bytes(
-    *arguments: str,
-    stdin: bytes = b"",
-    env: Mapping[str, str],
-    folder: Path,
-    umask: int = -1,
+    *arguments: str, stdin: bytes = b"", env: Mapping[str, str], folder: Path, umask: int = -1
 ) -> tuple[int, bytes, bytes]:
     """Run a command to its end; return its exit code, stdout and stderr."""
     with ExitStack() as stack:

@@ -248,8 +248,7 @@ def test_escapes_in_arguments_are_decoded_in_place(arguments: str, expected: str
 
 
 @pytest.mark.parametrize(
-    ("scope", "text"),
-    [(Scope("p", "i"), "p/i"), (Scope("p"), "p/*"), (Scope(None), "*/*")],
+    ("scope", "text"), [(Scope("p", "i"), "p/i"), (Scope("p"), "p/*"), (Scope(None), "*/*")]
 )
 def test_a_scope_is_shown_as_a_path(scope: Scope, text: str) -> None:
     assert str(scope) == text

@@ -138,11 +138,7 @@ def _long_conversation() -> list[Message]:
 
 QUESTION = "where was the fox in line 7?"
 #: By score, most of a context is recalled; by tiers, it is one long run of turns.
-CASES = [
-    ("score", QUESTION),
-    ("tiers", QUESTION),
-    ("tiers", ""),
-]
+CASES = [("score", QUESTION), ("tiers", QUESTION), ("tiers", "")]
 
 
 class LongConversation:

@@ -26,11 +26,7 @@ class Characters:
 
 def trim(messages: list[ChatMessage], turn_start: int, budget: int, iteration: int = 2):
     return trim_history(
-        messages,
-        turn_start=turn_start,
-        iteration=iteration,
-        budget=budget,
-        counter=Characters(),
+        messages, turn_start=turn_start, iteration=iteration, budget=budget, counter=Characters()
     )
 
 

@@ -84,8 +84,7 @@ def exchange(number, topic, words, answered):
     st.sampled_from(["approximate", "ratio"]),
 )
 @hypothesis.settings(
-    max_examples=60,
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+    max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
 )
 def test_excerpts_keep_the_budget_and_follow_their_questions(
     tmp_path_factory, exchanges, budget, order, form, counter

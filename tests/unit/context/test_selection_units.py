@@ -57,10 +57,7 @@ def test_a_question_and_its_reply_are_kept_together_while_both_fit():
 
 @pytest.mark.parametrize(
     ("first", "second", "kept_id"),
-    [
-        pytest.param(0.9, 0.1, 1, id="§4 the question"),
-        pytest.param(0.1, 0.9, 2, id="§4 the reply"),
-    ],
+    [pytest.param(0.9, 0.1, 1, id="§4 the question"), pytest.param(0.1, 0.9, 2, id="§4 the reply")],
 )
 def test_if_only_question_or_reply_fits_the_higher_score_is_kept(first, second, kept_id):
     selection = select_from(pool(*exchange(first, second)), 19, Rules("score", 0))

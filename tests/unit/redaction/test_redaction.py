@@ -12,13 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Role, StoredMessage, ToolCall
-from reservoir_cli.redaction import (
-    Mode,
-    Redactor,
-    describe_secrets,
-    find,
-    without_secrets,
-)
+from reservoir_cli.redaction import Mode, Redactor, describe_secrets, find, without_secrets
 from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
 
 #: Secrets that detect-secrets finds by pattern and we do not, with reasons.

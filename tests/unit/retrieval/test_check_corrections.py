@@ -41,10 +41,7 @@ def stored_messages(add: Adding) -> None:
 
 NOTES = [
     ("kuberntes", ('nothing has "kuberntes"; searched for Kubernetes',)),
-    (
-        "xylophones of restrats",
-        ('nothing has "restrats"; searched for restarts',),
-    ),
+    ("xylophones of restrats", ('nothing has "restrats"; searched for restarts',)),
     ("limitr, rolback", ('nothing has "limitr", "rolback"; searched for limiter, rollback',)),
     # The mistake is in an ending that stemming removes from the index.
     ("deploymnt", ('nothing has "deploymnt"; searched for deployment',)),

@@ -8,10 +8,7 @@ from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config, edit_settings_file
-from reservoir_cli.settings.schema import (
-    SETTINGS,
-    Settings,
-)
+from reservoir_cli.settings.schema import SETTINGS, Settings
 from reservoir_cli.settings.setting_keys import split_key
 
 

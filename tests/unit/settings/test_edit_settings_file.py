@@ -55,8 +55,7 @@ reserve_tokens = 6
 
 
 @pytest.mark.parametrize(
-    "header",
-    ["[models.gpt-3.5-turbo]", "[ models . gpt-3.5-turbo ]", "  [models.gpt-3 . 5-turbo]"],
+    "header", ["[models.gpt-3.5-turbo]", "[ models . gpt-3.5-turbo ]", "  [models.gpt-3 . 5-turbo]"]
 )
 def test_an_unquoted_header_is_renamed_not_duplicated(file: Path, header: str) -> None:
     write_settings(file, UNQUOTED.replace("[models.gpt-3.5-turbo]", header))

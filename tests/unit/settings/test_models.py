@@ -223,11 +223,7 @@ def test_a_gpt_5_window_less_its_reserve_is_its_input_limit(name: str, input_lim
     assert model.context_window - model.reserve == input_limit
 
 
-@given(
-    st.sampled_from(NAMES),
-    st.sampled_from(["", "openai/", "a/b/", "Ollama/"]),
-    st.booleans(),
-)
+@given(st.sampled_from(NAMES), st.sampled_from(["", "openai/", "a/b/", "Ollama/"]), st.booleans())
 def test_prefix_and_case_never_change_the_model(name: str, prefix: str, upper: bool) -> None:
     typed = prefix + name
     assert match_name(typed.upper() if upper else typed, NAMES) == name

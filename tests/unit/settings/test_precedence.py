@@ -6,10 +6,7 @@ import pytest
 from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.settings import config
-from reservoir_cli.settings.schema import (
-    DEFAULTS,
-    PROFILES,
-)
+from reservoir_cli.settings.schema import DEFAULTS, PROFILES
 
 PLACES = [
     # the sources in their order, with their values

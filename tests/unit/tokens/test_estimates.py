@@ -8,20 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.tokens import (
-    ApproximateCounter,
-    RatioCounter,
-    load_counter,
-)
+from reservoir_cli.tokens import ApproximateCounter, RatioCounter, load_counter
 
 approximate = ApproximateCounter().count
 ratio = RatioCounter().count
 
 # Any code point, lone surrogates included, with enough blanks and line ends to matter.
-TEXTS = st.one_of(
-    st.text(st.characters()),
-    st.text(alphabet="aZé9я.中ท🎉\ud83d \t\n\r\0"),
-)
+TEXTS = st.one_of(st.text(st.characters()), st.text(alphabet="aZé9я.中ท🎉\ud83d \t\n\r\0"))
 
 # Counts of o200k_base itself, recorded once.
 CLOSE = [
@@ -188,11 +181,7 @@ OFF = [
         id="vietnamese",
     ),
     pytest.param(
-        1.1,
-        1.3,
-        42,
-        ("12.5,3.25,0.75,118\n13.1,3.50,0.80,121\n12.9,3.75,0.65,117\n"),
-        id="table",
+        1.1, 1.3, 42, ("12.5,3.25,0.75,118\n13.1,3.50,0.80,121\n12.9,3.75,0.65,117\n"), id="table"
     ),
     pytest.param(
         0.75,

@@ -11,10 +11,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from reservoir_cli.errors import ModelUnavailableError
-from reservoir_cli.tokens import (
-    huggingface,
-    load_counter,
-)
+from reservoir_cli.tokens import huggingface, load_counter
 
 
 @pytest.fixture

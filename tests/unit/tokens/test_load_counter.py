@@ -8,9 +8,7 @@ import sys
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.tokens import (
-    load_counter,
-)
+from reservoir_cli.tokens import load_counter
 
 
 @pytest.mark.parametrize("name", ["approximate", "ratio"])

@@ -11,10 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from reservoir_cli.errors import ModelUnavailableError
-from reservoir_cli.tokens import (
-    load_counter,
-    tiktoken,
-)
+from reservoir_cli.tokens import load_counter, tiktoken
 
 
 @pytest.fixture

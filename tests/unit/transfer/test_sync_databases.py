@@ -146,12 +146,7 @@ def copy_zed(database: sqlite3.Connection, number: int) -> None:
     )
 
 
-COPY = {
-    "opencode": copy_opencode,
-    "cursor": copy_cursor,
-    "goose": copy_goose,
-    "zed": copy_zed,
-}
+COPY = {"opencode": copy_opencode, "cursor": copy_cursor, "goose": copy_goose, "zed": copy_zed}
 
 
 @pytest.fixture

@@ -121,12 +121,7 @@ def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
         and function != "schema.MIGRATIONS"
     }
     # The inserted columns include the partition.
-    inserting = {
-        "context_runs.add",
-        "connection.insert",
-        "summaries.INSERT",
-        "sources.PUT",
-    }
+    inserting = {"context_runs.add", "connection.insert", "summaries.INSERT", "sources.PUT"}
     assert unbound - inserting <= ADMINISTRATIVE.keys()
     assert ADMINISTRATIVE.keys() - {function for function, _ in all_statements} == set()
 

@@ -172,10 +172,7 @@ def test_vectors_are_exported_only_on_request(
 
 def test_a_conversation_is_described_once_by_its_first_row(store: Store, add: Adding) -> None:
     for instance in ("i", "j"):
-        add(
-            *(Message("user", "x", conversation_id="c") for _ in range(3)),
-            instance=instance,
-        )
+        add(*(Message("user", "x", conversation_id="c") for _ in range(3)), instance=instance)
         store.add_conversations(
             Scope("p", instance), [Conversation("c", f"in {instance}", "s", "m")]
         )
@@ -273,11 +270,7 @@ def test_an_unknown_format_and_vectors_without_a_place_are_refused(store: Store)
 
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
 def test_a_file_has_all_messages_of_a_partition_that_is_renamed_meanwhile(
-    store: Store,
-    add: Adding,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    form: str,
+    store: Store, add: Adding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     monkeypatch.setattr(rows, "_BATCH", 1)
     add(*(Message("user", f"number {n}", conversation_id=f"c{n}") for n in range(3)))

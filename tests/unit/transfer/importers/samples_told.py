@@ -133,12 +133,7 @@ TOLD: dict[str, list[tuple[Any, ...]]] = {
         ("user", "Like this one?\n[image]", "04:59:31", OLDER),
     ],
     "copilot-chat.jsonl": [
-        (
-            "user",
-            "[image]\n[file birds.md]\nHow long is a brown pelican?",
-            "09:00:01",
-            "chat-1",
-        ),
+        ("user", "[image]\n[file birds.md]\nHow long is a brown pelican?", "09:00:01", "chat-1"),
         ("assistant", "A brown pelican is `birds.md` says 1.2 m long.", "09:00:01", "chat-1"),
         ("system", "They mean the bird.", "09:00:01", "chat-1"),
         ("user", "Read the notes. What do pelicans eat?", "09:01:01", "chat-1"),
@@ -203,12 +198,7 @@ TOLD: dict[str, list[tuple[Any, ...]]] = {
     ],
     "lm-studio.json": [
         ("system", "Be brief.", "12:00:00", STARTER),
-        (
-            "user",
-            "[image]\n[file notes.pdf]\nHow often do I feed a starter?",
-            "12:00:00",
-            STARTER,
-        ),
+        ("user", "[image]\n[file notes.pdf]\nHow often do I feed a starter?", "12:00:00", STARTER),
         ("assistant", "Let me compute.", "12:00:03", STARTER),
         ("system", "Warm kitchens need two.", "12:00:03", STARTER),
         ("tool", '{"stdout":"2"}', "12:00:03", STARTER),

@@ -157,12 +157,7 @@ def test_sessions_of_opencode_2_are_imported(tmp_path: Path) -> None:
         ("message msg_92", "a tool call without a name"),
     ]
     about = last_conversation(entries)
-    assert (about.id, about.title, about.model, about.project) == (
-        "ses_owls",
-        "Owls",
-        "m2",
-        "owls",
-    )
+    assert (about.id, about.title, about.model, about.project) == ("ses_owls", "Owls", "m2", "owls")
     assert {record.parent for record in records(entries)} == {"ses_birds"}
 
 

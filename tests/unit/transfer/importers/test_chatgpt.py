@@ -221,8 +221,7 @@ def test_skipped_records_are_reported_in_the_order_of_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damaged", "reported"),
-    [({"parent": 5}, 0), ({"parent": "gone"}, 0), (None, 1), ("x", 1)],
+    ("damaged", "reported"), [({"parent": 5}, 0), ({"parent": "gone"}, 0), (None, 1), ("x", 1)]
 )
 def test_a_damaged_node_does_not_hide_those_before_it(damaged: Any, reported: int) -> None:
     whole = conversation(node("a", None), node("b", "a"), node("c", "b", "assistant"))

@@ -112,10 +112,7 @@ def test_a_truncated_end_is_skipped_once_and_earlier_entries_are_read(
 
 def test_text_after_an_array_is_reported() -> None:
     parsed = entries('[{"a": 1}]\n[{"b": 2}]')
-    assert parsed == [
-        ("entry 1", {"a": 1}),
-        Skipped("the end", "data after the array is ignored"),
-    ]
+    assert parsed == [("entry 1", {"a": 1}), Skipped("the end", "data after the array is ignored")]
 
 
 @pytest.mark.parametrize("text", ["[}", "[{}}{]]}", "[:{}", "[]]", '["', '[{"a": "\\', "[,,,,"])

@@ -95,10 +95,7 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
     assert {
         key: (conversation.title, conversation.model, conversation.project)
         for key, conversation in conversations.items()
-    } == {
-        OLD: ("Older", None, "old"),
-        NEW: ("Sync drops rows", "claude-sonnet-4-5", "taskboard"),
-    }
+    } == {OLD: ("Older", None, "old"), NEW: ("Sync drops rows", "claude-sonnet-4-5", "taskboard")}
 
 
 def test_message_ids_of_a_growing_thread_do_not_change(tmp_path: Path) -> None:
