@@ -12,6 +12,8 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, NamedField, Reservoir
 from reservoir_cli.util.unicode_text import similar_names
 
+#: The partition, instance and number of messages of several places.
+_Places = Sequence[tuple[str, str, int]]
 #: The note for an empty store.
 NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"
 #: How many other places a note names.
@@ -28,7 +30,7 @@ _NAMED_FIELDS: dict[str, NamedField] = {
 
 def tell(
     scope: Scope,
-    places: Sequence[tuple[str, str, int]],
+    places: _Places,
     in_partition: str | None = "",
     beyond: str = "",
     *,
@@ -47,14 +49,10 @@ def place(scope: Scope) -> str:
 
 
 def describe_elsewhere(
-    scope: Scope,
-    places: Sequence[tuple[str, str, int]],
-    in_partition: str | None = "",
-    beyond: str = "",
+    scope: Scope, places: _Places, in_partition: str | None = "", beyond: str = ""
 ) -> str:
     """Return a note on where messages are, if a scope has none; empty if it has some.
 
-    :param places: partition, instance and number of messages.
     :param in_partition: the option for the whole partition; empty if the command takes it without
         ``-i``, and ``None`` if the note should not say how.
     :param beyond: the option for all partitions, if the command takes one instance.
@@ -68,10 +66,7 @@ def describe_elsewhere(
 
 
 def describe_others(
-    scope: Scope,
-    places: Sequence[tuple[str, str, int]],
-    in_partition: str | None = "",
-    beyond: str = "",
+    scope: Scope, places: _Places, in_partition: str | None = "", beyond: str = ""
 ) -> str:
     """Return where messages outside of a scope are; empty if there are none.
 
@@ -86,24 +81,17 @@ def describe_others(
     return f"{named}; {name_partitions(beyond_own)}" if own and beyond_own else named
 
 
-def _name_places(
-    scope: Scope, places: Sequence[tuple[str, str, int]], in_partition: str | None, beyond: str
-) -> str:
+def _name_places(scope: Scope, places: _Places, in_partition: str | None, beyond: str) -> str:
     """Name the most likely places of those outside of a scope, with their options."""
     own = [entry for entry in places if entry[0] == scope.partition]
-    if own:
-        _, instance, count = max(own, key=lambda entry: entry[2])
-        nearest = f"{options.counted(count, 'message')} in {scope.partition}/{instance}"
-        total = sum(entry[2] for entry in own)
-        whole = f"{total:,} in {scope.partition}" if total != count else ""
-        return _join_ways(nearest, _option("-i", instance), whole, in_partition)
-    if beyond:
-        partition, instance, count = max(places, key=lambda entry: entry[2])
+    if own or beyond:
+        near = own or places
+        partition, instance, count = max(near, key=lambda entry: entry[2])
         nearest = f"{options.counted(count, 'message')} in {partition}/{instance}"
-        total = sum(entry[2] for entry in places)
-        whole = f"{total:,} in all partitions" if total != count else ""
-        option = f"{_option('-p', partition)} {_option('-i', instance)}"
-        return _join_ways(nearest, option, whole, beyond)
+        total = sum(entry[2] for entry in near)
+        whole = f"{total:,} in {partition if own else 'all partitions'}" if total != count else ""
+        option = shlex.join([*(() if own else ("-p", partition)), "-i", instance])
+        return _join_ways(nearest, option, whole, in_partition if own else beyond)
     similar = _similar_names(scope, places)
     totals = similar or _totals(places).most_common(_MOST_NAMED)
     named = [
@@ -127,7 +115,7 @@ def _join_ways(nearest: str, option: str, whole: str, wider: str | None) -> str:
     return f"{nearest} ({', or '.join(filter(None, (option, wider)))})"
 
 
-def describe_missing_partition(scope: Scope, places: Sequence[tuple[str, str, int]]) -> str:
+def describe_missing_partition(scope: Scope, places: _Places) -> str:
     """Return that the partition of a scope does not exist, and which do; empty if it exists.
 
     No option is named: that of another partition would select messages nobody asked for.
@@ -141,16 +129,14 @@ def describe_missing_partition(scope: Scope, places: Sequence[tuple[str, str, in
     return f"{missing}; {name_partitions(places)}"
 
 
-def name_partitions(places: Sequence[tuple[str, str, int]]) -> str:
+def name_partitions(places: _Places) -> str:
     """Return the largest partitions with their numbers of messages."""
     largest = _totals(places).most_common(_MOST_NAMED)
     named = [f"{options.counted(count, 'message')} in {name}" for name, count in largest]
     return ", ".join([*named, *_count_rest(places, largest)])
 
 
-def _count_rest(
-    places: Sequence[tuple[str, str, int]], named: Sequence[tuple[str, int]]
-) -> list[str]:
+def _count_rest(places: _Places, named: Sequence[tuple[str, int]]) -> list[str]:
     """Return the number of messages in partitions that are not named, if there are any."""
     totals = _totals(places)
     for name, _ in named:
@@ -165,7 +151,7 @@ def _option(option: str, name: str) -> str:
     return shlex.join([option, name])
 
 
-def _totals(places: Sequence[tuple[str, str, int]]) -> Counter[str]:
+def _totals(places: _Places) -> Counter[str]:
     """Return the number of messages of each partition."""
     totals: Counter[str] = Counter()
     for partition, _, count in places:
@@ -173,7 +159,7 @@ def _totals(places: Sequence[tuple[str, str, int]]) -> Counter[str]:
     return totals
 
 
-def _similar_names(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
+def _similar_names(scope: Scope, places: _Places) -> list[tuple[str, int]]:
     """Return partitions with names like that of a scope whose partition does not exist."""
     totals = _totals(places)
     if scope.partition is None or scope.partition in totals:
