@@ -21,7 +21,7 @@ from reservoir_cli.context.candidate import Candidate, describe_reason
 from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import explain_candidates
-from reservoir_cli.context.request import FORMATS
+from reservoir_cli.context.request import FORMATS, PROVIDERS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name, plain_text
 from reservoir_cli.reservoir import Reservoir
@@ -336,7 +336,7 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
         console.write_json(rendered)
     if explain and request.format != "json":
         print_explanation(window)
-    if request.format in ("openai", "azure", "ollama", "anthropic") and not request.model:
+    if request.format in PROVIDERS and not request.model:
         console.note("no model is set: the request has no model key (--model adds it)")
     console.aside(window.summary())
 
