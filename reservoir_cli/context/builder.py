@@ -81,18 +81,8 @@ def build_context(
     passed = find_passed(ranking.scored, wanted.hidden, pool, room)
     chooser = Chooser(request, pool, budget, rules, meter, not_reached, passed, silent)
     selection, used, count_notes = chooser.choose()
-    if settings.episodes == "auto" and embedder and question is not None and not silent:
-        with_summaries = select_with_summaries(
-            chooser,
-            store,
-            ranking.scope,
-            (embedder, question),
-            settings,
-            redactor,
-            where,
-            without,
-            ranking.floor,
-        )
+    if settings.episodes == "auto" and question is not None and not silent:
+        with_summaries = select_with_summaries(chooser, inputs, ranking, question, where, without)
         if with_summaries:
             request, selection, used, count_notes = with_summaries
     request, used = chooser.add_excerpt_note(request, selection, used)

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.context import finished_window
 from reservoir_cli.context.candidate import Candidate, Selection
+from reservoir_cli.context.gather_candidates import Inputs, Ranking
 from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.shrink_to_fit import Chooser
-from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope, from_epoch_ms
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.util.clock import local_day
@@ -32,31 +31,29 @@ _FLOOR_SHARE = 0.5
 
 def select_with_summaries(
     chooser: Chooser,
-    store: Store,
-    scope: Scope,
-    question: tuple[Embedder, "NDArray[np.float32]"],
-    settings: Settings,
-    redactor: Redactor,
+    inputs: Inputs,
+    ranking: Ranking,
+    vector: "NDArray[np.float32]",
     where: Filter,
     without: Collection[int],
-    floor: float,
 ) -> Chosen | None:
     """Select messages and summaries of other conversations; ``None`` if there are none.
 
-    :param question: the embedder, and the question's vector.
+    :param vector: the question's embedding.
     :param where: consider only messages that match.
     :param without: ids of messages to leave out.
-    :param floor: the relevance below which nothing is recalled.
     """
-    allowed = _allowed_summaries(store, scope, where, without)
+    allowed = _allowed_summaries(inputs.store, ranking.scope, where, without)
     if not allowed:
         return None
-    room = min(settings.max_episode_tokens, chooser.budget.history // _SHARE)
+    room = min(inputs.settings.max_episode_tokens, chooser.budget.history // _SHARE)
     smaller = chooser.budget._replace(history=chooser.budget.history - room)
     without_summaries, _, _ = replace(chooser, budget=smaller).choose()
     printed = _conversations([*without_summaries.recalled, *without_summaries.history])
-    best = _best_summaries(allowed, question, printed, _FLOOR_SHARE * floor)
-    summaries = _choose_that_fit(chooser, best, room, redactor)
+    assert inputs.embedder  # it made the vector
+    comparable = [row for row in allowed if row.model_id == inputs.embedder.model_id]
+    best = _best_summaries(comparable, vector, printed, _FLOOR_SHARE * ranking.floor)
+    summaries = _choose_that_fit(chooser, best, room, inputs.redactor)
     return _select_again(chooser, summaries) if summaries else None
 
 
@@ -83,23 +80,20 @@ def _allowed_summaries(
 
 def _best_summaries(
     summaries: Sequence[Summary],
-    question: tuple[Embedder, "NDArray[np.float32]"],
+    vector: "NDArray[np.float32]",
     printed: Collection[tuple[str, str | None]],
     least: float,
 ) -> list[Summary]:
     """Return the summaries of conversations that are not printed, the most similar first.
 
-    :param question: the embedder, and the question's vector; summaries of other models are skipped.
+    :param summaries: those with a vector of the question's model, or without one.
     :param printed: (instance, conversation) of the printed messages.
     :param least: the least cosine with the question.
     """
-    embedder, vector = question
     cosines = [
         (float(summary.vector @ vector), summary)
         for summary in summaries
-        if summary.vector is not None
-        and summary.model_id == embedder.model_id
-        and (summary.instance, summary.conversation_id) not in printed
+        if summary.vector is not None and (summary.instance, summary.conversation_id) not in printed
     ]
     similar = [pair for pair in cosines if pair[0] >= least]
     return [summary for _, summary in sorted(similar, key=lambda pair: -pair[0])]
