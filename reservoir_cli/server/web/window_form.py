@@ -14,7 +14,7 @@ from reservoir_cli.server.web.check_parameters import (
     number_of,
     text_of,
 )
-from reservoir_cli.settings.schema import Settings, Value
+from reservoir_cli.settings.schema import Settings
 
 #: The default budget in tokens, if no model is given either.
 BUDGET = 4_000
@@ -143,19 +143,19 @@ def context_command(
 
     :param database: the store, if it is not the default one.
     """
-    named: dict[str, Value] = {"--partition": partition}
     flags = options.flags()
-    optional = {
+    named = {
+        "--partition": partition,
         "--instance": instance,
         "--model": model,
         "--budget": budget,
         "--format": None if form == "text" else form,
         **{option: flags.pop(name, None) for name, option in _COMMAND_OPTIONS.items()},
     }
-    named |= {option: value for option, value in optional.items() if value is not None}
     words = ["reservoir", *(["--db", database] if database else []), "context"]
     for option, value in named.items():
-        words += _option_words(option, str(value))
+        if value is not None:
+            words += _option_words(option, str(value))
     # Settings without an option are passed in the environment.
     environment = [f"RESERVOIR_{name.upper()}={value}" for name, value in flags.items()]
     argument = ["--", question] if question.startswith("-") else [question]
