@@ -188,7 +188,7 @@ def summarize_runs(
         },
         "window_utilisation": _median_and_p95(shares),
         "models": dict(Counter(run["model"] or "" for run in runs).most_common()),
-        "days": _by_day([from_epoch_ms(run["at"]) for run in runs]),
+        "days": dict(sorted(Counter(map(_day, runs)).items())),
         "by_day": _rows_by_day(runs, recalls, answers),
         "recalls": {
             "runs": len(recalls),
@@ -211,9 +211,8 @@ def _cache_use(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"request_tokens": tokens, "cached_tokens": cached, "cached_share": share}
 
 
-def _by_day(moments: Sequence[datetime]) -> dict[str, int]:
-    counts = Counter(moment.date().isoformat() for moment in moments)
-    return dict(sorted(counts.items()))
+def _day(run: Mapping[str, Any]) -> str:
+    return from_epoch_ms(run["at"]).date().isoformat()
 
 
 def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -224,8 +223,7 @@ def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     by_day: dict[str, tuple[list[Mapping[str, Any]], ...]] = {}
     for kind, records in enumerate(kinds):
         for run in records:
-            day = from_epoch_ms(run["at"]).date().isoformat()
-            by_day.setdefault(day, ([], [], []))[kind].append(run)
+            by_day.setdefault(_day(run), ([], [], []))[kind].append(run)
     return [
         {
             "day": day,
