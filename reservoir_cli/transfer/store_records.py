@@ -125,7 +125,9 @@ class FileImport:
 
     def _choose_model(self, batch: Sequence[Record | Skipped]) -> None:
         """Determine the model whose embeddings can be imported, once a batch has embeddings."""
-        if self._model is None and any(map(_has_vectors, batch)):
+        if self._model is None and any(
+            isinstance(record, Record) and record.vectors is not None for record in batch
+        ):
             self._model = self._ingestor.indexer.importable_model()
 
     def _save(self, batch: Sequence[Record | Skipped]) -> None:
@@ -391,10 +393,6 @@ def _has_grown(stored: StoredMessage, message: Message) -> bool:
     stored_size = (len(stored.content), len(stored.tool_calls))
     is_longer = (len(content), len(message.tool_calls)) > stored_size
     return is_longer and content.startswith(stored.content)
-
-
-def _has_vectors(record: Record | Skipped) -> bool:
-    return isinstance(record, Record) and record.vectors is not None
 
 
 def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passage]:
