@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +31,19 @@ from reservoir_cli.transfer.exchange import Exchange
 from reservoir_cli.transfer.store_exchange import ExchangeLog
 
 ASKING, WORKING = "asking", "working"
+
+
+def ask_while_another_is_answered(served: Served, client: httpx2.Client) -> None:
+    served.state.traffic.begin(ASKING)
+    for number in range(3):
+        client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def in_thread(work: Traffic, order: list[object]) -> threading.Thread:
@@ -91,9 +104,7 @@ def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
-    served.state.traffic.begin(ASKING)
-    for number in range(3):
-        client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
+    ask_while_another_is_answered(served, client)
     with Reservoir.open(served.store) as reservoir:
         assert reservoir.view(Scope("default"), 0) == []
     stored = [text for text in texts(served, 3) if text.startswith("user")]
@@ -105,9 +116,7 @@ def test_waiting_exchanges_are_stored_in_one_transaction(
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
-    served.state.traffic.begin(ASKING)
-    for number in range(3):
-        client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
+    ask_while_another_is_answered(served, client)
     seen, store = list[int](), ExchangeLog.store
 
     def counted(log: ExchangeLog, *arguments: Any) -> int:
@@ -123,15 +132,14 @@ def test_waiting_exchanges_are_stored_in_one_transaction(
 def test_an_exchange_is_stored_while_a_long_message_is_embedded(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
+    def is_stored() -> bool:
+        with Reservoir.open(served.store) as reservoir:
+            return bool(reservoir.view(Scope("default"), 0))
+
     provider.reply = completion()
     with served.state.traffic.take_turn():
         client.post(served.root + CHAT, json=chat(user("question?")))
-        deadline, stored = time.monotonic() + 60, 0
-        while not stored:
-            assert time.monotonic() < deadline
-            with Reservoir.open(served.store) as reservoir:
-                stored = len(reservoir.view(Scope("default"), 0))
-            time.sleep(0.05)
+        wait_until(is_stored)
 
 
 def test_a_conversation_keeps_its_order_if_the_clock_is_set_back(store_path: Path) -> None:
@@ -156,9 +164,7 @@ def test_an_exchange_that_cannot_be_stored_does_not_block_others(
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
-    served.state.traffic.begin(ASKING)
-    for number in range(3):
-        client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
+    ask_while_another_is_answered(served, client)
     store = ExchangeLog.store
 
     def refuse_one(log: ExchangeLog, exchange: Exchange, now: datetime | None = None) -> int:
@@ -225,10 +231,7 @@ def ledger_rows(served: Served) -> int:
 
 
 def wait_for_ledger(served: Served, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while ledger_rows(served) != count:
-        assert time.monotonic() < deadline, "the ledger does not get this many rows"
-        time.sleep(0.01)
+    wait_until(lambda: ledger_rows(served) == count)
 
 
 def set_redact(home: Path, mode: str) -> None:
@@ -346,10 +349,7 @@ def test_the_last_question_is_rehearsed_in_a_pause_and_never_during_another(
     reader.submit(lambda _: None).result(60)
     assert rehearsed == []
     served.state.traffic.end(ASKING)
-    deadline = time.monotonic() + 60
-    while not rehearsed and time.monotonic() < deadline:
-        reader.submit_if_idle(lambda _: rehearsed.append("in a pause"))
-        time.sleep(0.01)
+    wait_until(lambda: rehearsed or reader.submit_if_idle(lambda _: rehearsed.append("in a pause")))
     assert rehearsed[0] == "in a pause"
 
 
@@ -453,15 +453,9 @@ def test_exchanges_that_the_store_cannot_take_are_stored_later(
     with Reservoir.open(served.store) as blocking, blocking.store.write():
         for number in range(count):
             client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
-        deadline = time.monotonic() + 60
-        while not any("that wait for the store" in line for line in served.lines):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-    stored = list[str]()
-    while len(stored) < 2 * count:
-        assert time.monotonic() < deadline
-        stored = texts(served, count)
-    assert [text for text in stored if text.startswith("user")] == [
+        wait_until(lambda: any("that wait for the store" in line for line in served.lines))
+    wait_until(lambda: len(texts(served, count)) >= 2 * count)
+    assert [text for text in texts(served, count) if text.startswith("user")] == [
         f"user: question {number}?" for number in range(count)
     ]
 
@@ -481,19 +475,11 @@ def test_only_the_newest_exchanges_wait_for_a_store(
         return store(log, *arguments)
 
     monkeypatch.setattr(ExchangeLog, "store", fail)
-    served.state.traffic.begin(ASKING)
-    for number in range(3):
-        client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
+    ask_while_another_is_answered(served, client)
     served.settle(3)
     problem = "exchanges that wait for the store: 1, lost: 2; the disk is full"
-    deadline = time.monotonic() + 60
-    while problem not in served.lines:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: problem in served.lines)
     served.state.traffic.end(ASKING)
     failing.clear()
-    stored = list[str]()
-    while not stored:
-        assert time.monotonic() < deadline
-        stored = texts(served, 3)
-    assert stored[0] == "user: question 2?"
+    wait_until(lambda: texts(served, 3))
+    assert texts(served, 3)[0] == "user: question 2?"
