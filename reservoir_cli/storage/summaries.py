@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.portable_sql import Connection, decoding
+from reservoir_cli.storage.portable_sql import Connection, decoding, pack
 from reservoir_cli.storage.scope_conditions import where_scope
 from reservoir_cli.storage.transactions import Table, reading, writing
 
@@ -82,7 +82,7 @@ class Summaries(Table):
     @writing
     def put(self, summary: Summary) -> None:
         """Store a summary, replacing the conversation's previous one."""
-        vector = _data(summary.vector)
+        vector = None if summary.vector is None else pack(summary.vector)
         key = [summary.partition, summary.instance, summary.conversation_id]
         values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
         self._connection.execute(_DELETE, key)
@@ -92,12 +92,8 @@ class Summaries(Table):
     def set_vector(self, summary: Summary, model_id: str, vector: "NDArray[np.float32]") -> None:
         """Store a summary's vector by another model, if the summary is still the same."""
         key = [summary.partition, summary.instance, summary.conversation_id]
-        values = [model_id, _data(vector), *key, summary.digest, summary.text]
+        values = [model_id, pack(vector), *key, summary.digest, summary.text]
         self._connection.execute(_SET_VECTOR, values)
-
-
-def _data(vector: "NDArray[np.float32] | None") -> bytes | None:
-    return None if vector is None else vector.astype("<f4").tobytes()
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
