@@ -37,7 +37,7 @@ def _words(ctx: typer.Context) -> list[str]:
         return []
     if verb:
         return _assignments(ctx) if verb == "set" else _keys(ctx)
-    return ["get", "set", "unset", "list", "path", *_keys(ctx)]
+    return [*_TAKES, *_keys(ctx)]
 
 
 def config(
@@ -120,7 +120,7 @@ def _parse_words(words: list[str]) -> tuple[list[str], list[str], str | None, bo
         return [], [], rest[0], False
     if verb in ("list", "path") and not rest:
         return [], [], None, verb == "path"
-    if verb in ("get", "set", "unset", "list", "path"):
+    if verb in _TAKES:
         raise UsageError(f"{verb} takes {_TAKES[verb]}", hint=_USAGE)
     if verb in _OTHER_VERBS or len(rest) > 1:
         raise UsageError(f"no such command 'config {verb}'", hint=_equivalent(verb, rest))
@@ -145,6 +145,7 @@ _OTHER_VERBS = {
     **dict.fromkeys(("show", "ls"), "list"),
     "add": "set",
 }
+#: The actions, and what each takes.
 _TAKES = {
     "get": "one KEY",
     "set": "KEY=VALUE",
