@@ -205,12 +205,12 @@ def _print_contents(read: Sequence[_Read]) -> None:
     columns = ("", "history", "conversations", "messages", "new", "where")
     rows = [
         (
-            *(str(number), entry.history.tool, f"{len(entry.report.conversations):,}"),
-            *(
-                f"{entry.messages:,}",
-                f"{entry.report.imported:,}",
-                abbreviate_home(entry.history.path),
-            ),
+            str(number),
+            entry.history.tool,
+            f"{len(entry.report.conversations):,}",
+            f"{entry.messages:,}",
+            f"{entry.report.imported:,}",
+            abbreviate_home(entry.history.path),
         )
         for number, entry in enumerate(read, 1)
     ]
