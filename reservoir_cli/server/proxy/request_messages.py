@@ -1,6 +1,5 @@
 """Read the messages of a request, without the text that clients and the proxy add to them."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -112,8 +111,6 @@ def _id(element: dict[str, Any], key: str) -> str | None:
 
 def _response_call(element: dict[str, Any]) -> ToolCall:
     arguments = element.get("arguments", element.get("input", ""))
-    if not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False)
     return call_from_dict(
         {"id": element.get("call_id"), "name": element.get("name"), "arguments": arguments}
     )
