@@ -14,6 +14,7 @@ from reservoir_cli.server.proxy.protocols import (
     RESPONSES,
 )
 from reservoir_cli.server.proxy.provider_histories import context_reference
+from reservoir_cli.transfer.importers.foreign_values import obj
 
 
 @dataclass
@@ -100,20 +101,16 @@ def _is_adjacent(last: Any, key: Any) -> bool:
 def collector_for(path: str, answer: Answer) -> Callable[[Any], None] | None:
     """Return a function that adds a JSON value to an answer; ``None`` if a path has no answers."""
     collect = _COLLECTORS.get(path)
-    return (lambda value: collect(answer, _as_object(value))) if collect else None
-
-
-def _as_object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return (lambda value: collect(answer, obj(value))) if collect else None
 
 
 def _as_objects(value: Any) -> list[Mapping[str, Any]]:
-    return [_as_object(item) for item in value] if isinstance(value, list) else []
+    return [obj(item) for item in value] if isinstance(value, list) else []
 
 
 def _collect_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
     """Collect the reported token counts; Anthropic counts cached tokens apart from the others."""
-    details = _as_object(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
+    details = obj(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     if _as_count(details.get("cached_tokens")) is not None:
         tokens = _as_count(usage.get("prompt_tokens")) or _as_count(usage.get("input_tokens"))
         answer.tokens, answer.cached = tokens or 0, _as_count(details.get("cached_tokens"))
@@ -130,20 +127,20 @@ def _as_count(value: Any) -> int | None:
 def _collect_chat(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.id = answer.id or str(value.get("id") or "")
     answer.failed |= value.get("error") is not None
-    _collect_usage(answer, _as_object(value.get("usage")))
+    _collect_usage(answer, obj(value.get("usage")))
     for choice in _as_objects(value.get("choices")):
         if choice.get("index") not in (0, None):
             continue  # further choices are not part of the conversation
-        message = _as_object(choice.get("delta") or choice.get("message"))
+        message = obj(choice.get("delta") or choice.get("message"))
         content = message.get("content")
         for part in content if isinstance(content, list) else [{"text": content}]:
-            answer.add_text(0, _as_object(part).get("text"))
+            answer.add_text(0, obj(part).get("text"))
         answer.add_text("refusal", message.get("refusal"))
-        answer.add_text("audio", _as_object(message.get("audio")).get("transcript"))
-        if function := _as_object(message.get("function_call")):  # the form before tool calls
+        answer.add_text("audio", obj(message.get("audio")).get("transcript"))
+        if function := obj(message.get("function_call")):  # the form before tool calls
             answer.add_call("", None, function.get("name"), function.get("arguments"))
         for number, call in enumerate(_as_objects(message.get("tool_calls"))):
-            function = _as_object(call.get("function") or call.get("custom"))
+            function = obj(call.get("function") or call.get("custom"))
             arguments = function.get("arguments", function.get("input"))
             key = call.get("index", number)
             answer.add_call(key, call.get("id"), function.get("name"), arguments)
@@ -154,17 +151,17 @@ def _collect_messages(answer: Answer, value: Mapping[str, Any]) -> None:
     kind, index = value.get("type"), value.get("index")
     if kind == "message":
         answer.id, answer.complete = str(value.get("id") or ""), True
-        _collect_usage(answer, _as_object(value.get("usage")))
+        _collect_usage(answer, obj(value.get("usage")))
         for number, block in enumerate(_as_objects(value.get("content"))):
             _collect_block(answer, number, block)
     elif kind == "message_start":
-        started = _as_object(value.get("message"))
+        started = obj(value.get("message"))
         answer.id = str(started.get("id") or "")
-        _collect_usage(answer, _as_object(started.get("usage")))
+        _collect_usage(answer, obj(started.get("usage")))
     elif kind == "content_block_start":
-        _collect_block(answer, index, _as_object(value.get("content_block")))
+        _collect_block(answer, index, obj(value.get("content_block")))
     elif kind == "content_block_delta":
-        delta = _as_object(value.get("delta"))
+        delta = obj(value.get("delta"))
         if delta.get("type") == "text_delta":
             answer.add_text(index, delta.get("text"))
         elif delta.get("type") == "input_json_delta":
@@ -187,9 +184,9 @@ def _collect_responses(answer: Answer, value: Mapping[str, Any]) -> None:
         key = value.get("output_index"), value.get("content_index")
         answer.add_text(key, value.get("delta"))
     elif kind in ("response.completed", "response.incomplete"):
-        _collect_response(answer, _as_object(value.get("response")))
+        _collect_response(answer, obj(value.get("response")))
     elif kind == "response.output_item.done":
-        _collect_output(answer, value.get("output_index"), _as_object(value.get("item")))
+        _collect_output(answer, value.get("output_index"), obj(value.get("item")))
     elif kind in ("response.failed", "error"):
         answer.failed = True
     elif value.get("object") == "response":
@@ -200,7 +197,7 @@ def _collect_response(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.id = str(value.get("id") or "")
     answer.reference = answer.id or None
     answer.complete = value.get("status") in ("completed", "incomplete", None)
-    _collect_usage(answer, _as_object(value.get("usage")))
+    _collect_usage(answer, obj(value.get("usage")))
     output = _as_objects(value.get("output"))
     if output:  # replaces all deltas, whose numbers some providers omit
         answer.texts.clear()
@@ -222,11 +219,11 @@ def _collect_output(answer: Answer, index: Any, item: Mapping[str, Any]) -> None
 
 
 def _collect_ollama(answer: Answer, value: Mapping[str, Any]) -> None:
-    message = _as_object(value.get("message"))
+    message = obj(value.get("message"))
     answer.add_text(0, message.get("content"))
     answer.add_text(0, value.get("response"))
     for call in _as_objects(message.get("tool_calls")):
-        function = _as_object(call.get("function"))
+        function = obj(call.get("function"))
         key = len(answer.calls)
         answer.add_call(key, call.get("id"), function.get("name"), function.get("arguments"))
     answer.complete |= value.get("done") is True

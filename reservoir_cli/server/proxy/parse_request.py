@@ -20,6 +20,7 @@ from reservoir_cli.server.proxy.protocols import (
 from reservoir_cli.server.proxy.provider_histories import named_history, reference_of
 from reservoir_cli.server.proxy.question_identity import IdentityChain, Question
 from reservoir_cli.server.proxy.side_requests import is_side_request
+from reservoir_cli.transfer.importers.foreign_values import obj
 
 #: The key of a request's messages by path.
 LISTS = {
@@ -120,8 +121,7 @@ def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> st
     :param values: the members of the request.
     :param headers: by lower-case name.
     """
-    metadata = values.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = obj(values.get("metadata"))
     user = metadata.get("user_id")
     session = _SESSION.search(user) if isinstance(user, str) else None
     candidates = [

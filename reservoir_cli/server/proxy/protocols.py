@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
+from reservoir_cli.transfer.importers.foreign_values import obj
 
 #: Paths whose requests are enriched.
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
@@ -55,8 +56,7 @@ def ollama_options(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
     :param values: the members of the request.
     """
-    options = values.get("options")
-    return options if isinstance(options, dict) else {}
+    return obj(values.get("options"))
 
 
 @dataclass(frozen=True, slots=True)

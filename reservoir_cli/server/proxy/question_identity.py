@@ -9,6 +9,7 @@ from typing import Any
 from reservoir_cli.messages import Message
 from reservoir_cli.server.proxy import request_messages
 from reservoir_cli.server.proxy.json_spans import Document, OddJSON, Span, string_end
+from reservoir_cli.transfer.importers.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import identity_prefix, normalise
 
 #: An address in JSON with its query.
@@ -115,11 +116,10 @@ def _files_of(element: Any) -> str:
     if not isinstance(element, dict):
         return ""
     content, images = element.get("content"), element.get("images")  # Ollama lists images apart
-    blocks = content if isinstance(content, list) else []
     files = [
         {key: value for key, value in block.items() if key != "cache_control"}
-        for block in blocks
-        if isinstance(block, dict) and not _is_read(block)
+        for block in objects(content)
+        if not _is_read(block)
     ]
     files += images if isinstance(images, list) else []
     return _ADDRESS.sub(r"\1", json.dumps(files)) if files else ""
