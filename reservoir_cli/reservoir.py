@@ -18,7 +18,7 @@ from reservoir_cli.storage.holdings import NamedField, PlaceSummary
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
 from reservoir_cli.storage.tags_and_pins import TagsAndPins
 from reservoir_cli.storage.transactions import PATIENCE
-from reservoir_cli.util.progress import Progress, counted
+from reservoir_cli.util.progress import Progress, counted, no_progress
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (
@@ -299,7 +299,7 @@ class Reservoir(ReservoirReads):
         *,
         config_file: Path | None = None,
         repair: bool = False,
-        progress: Progress = lambda *_: None,
+        progress: Progress = no_progress,
     ) -> "Iterator[Check]":
         """Check settings, store, model and speed, as far as each is accessible.
 

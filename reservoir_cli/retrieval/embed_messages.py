@@ -22,7 +22,7 @@ from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
-from reservoir_cli.util.progress import Progress, counted
+from reservoir_cli.util.progress import Progress, counted, no_progress
 
 #: The most messages of a batch, and the most characters, which take about five seconds. A batch is
 #: sorted by length.
@@ -83,7 +83,7 @@ class Indexer:
         offline: bool = False,
         ready_only: bool = False,
         notify: Callable[[str], None] = lambda _: None,
-        progress: Progress = lambda *_: None,
+        progress: Progress = no_progress,
     ) -> None:
         """Create an indexer.
 

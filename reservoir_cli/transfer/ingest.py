@@ -20,7 +20,7 @@ from reservoir_cli.tokens import ApproximateCounter, TokenCounter, storing_count
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.transfer.returned_contexts import remove_contexts
 from reservoir_cli.util.clock import is_far_ahead
-from reservoir_cli.util.progress import Progress, counted
+from reservoir_cli.util.progress import Progress, counted, no_progress
 
 
 class Added(NamedTuple):
@@ -54,7 +54,7 @@ class Ingestor:
         indexer: Indexer,
         *,
         notify: Callable[[str], None] = lambda _: None,
-        progress: Progress = lambda *_: None,
+        progress: Progress = no_progress,
     ) -> None:
         self.store, self.redactor, self.indexer = store, redactor, indexer
         self.config, self.notify, self.progress = config, notify, progress

@@ -40,7 +40,7 @@ from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.store_records import INTERRUPTED, Destination, FileImport, ImportOptions
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
-from reservoir_cli.util.progress import Progress, report_megabytes
+from reservoir_cli.util.progress import Progress, no_progress, report_megabytes
 from reservoir_cli.util.read_files import NotTextError, open_regular
 
 #: An unfinished turn is stored when its file has not changed for this long.
@@ -98,7 +98,7 @@ def sync(
     whole: bool = False,
     copies: bool = False,
     now: datetime | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> SyncReport:
     """Import the new messages of sources; do nothing if another sync of the store is running.
 

@@ -26,7 +26,7 @@ from reservoir_cli.transfer.exporters.build_turns import (
 )
 from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.private_files import replace_atomically
-from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.progress import Progress, no_progress
 from reservoir_cli.util.read_files import suggest_fix
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
@@ -189,7 +189,7 @@ def export(
     *,
     mask: Redactor,
     embeddings: bool = False,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> Iterator[str]:
     """Yield the messages of a scope in a format, piece by piece.
 
