@@ -20,9 +20,9 @@ def test_a_file_is_read_when_it_changes_and_only_then(tmp_path: Path) -> None:
     first = live.current()
     assert live.current() is first
     for text, partition, lines in (
-        ('partition = "b"', "b", 0),
-        ('partition = "b', "b", 1),
-        ('partition = "refused"', "b", 2),
+        ('partition = "late"', "late", 0),  # a new size: two writes may have the same time
+        ('partition = "late', "late", 1),
+        ('partition = "refused"', "late", 2),
         ('partition = "other"', "other", 2),
     ):
         file.write_text(text, encoding="utf-8")
