@@ -48,6 +48,7 @@ _CONTROL = re.compile(
     # Gemma's <|turn> and <turn|>
     rf"|<{_N}\|(?={_N}(?:[a-z_]{_N}){{1,64}}>)|<(?={_N}(?:[a-z_]{_N}){{1,64}}\|{_N}>)"
     rf"|<(?=(?:{_N}/)?{_spaced('system-reminder')})"
+    rf"|<(?={_N}<(?:{_N}/)?{_spaced('SYS>>')})"  # Llama 2's <<SYS>> and <</SYS>>
     rf"|\[(?=(?:{_N}/)?(?:{'|'.join(map(_spaced, _BRACKETED))}){_N}\])"
 )
 

@@ -82,7 +82,7 @@ TOKENS = (
 )
 MORE_TOKENS = (
     *("<start_of_turn>", "<end_of_turn>", "<turn|>"),
-    *("[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/TOOL_RESULTS]"),
+    *("[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/TOOL_RESULTS]", "<<SYS>>", "<</SYS>>"),
     *("<system-reminder>", "</system-reminder>"),  # of Claude Code
 )
 
