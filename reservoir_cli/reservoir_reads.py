@@ -95,7 +95,8 @@ class ReservoirReads:
         :param location: a file, or the URL of a server; ``None`` for the user's own store.
         :param settings: settings that override all others, such as ``{"recency_weight": 0.0}``.
         :param known: settings read earlier, instead of ``settings`` and ``config_file``.
-        :param create: create the file if it does not exist.
+        :param create: create the file if it does not exist; otherwise reads find nothing, and
+            writes raise ``StoreError``.
         :param embedder: used instead of the model in the settings.
         :param ready_only: never download or compile a model, and embed no messages before a
             question is answered: for callers that cannot wait.
