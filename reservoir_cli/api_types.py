@@ -1,11 +1,13 @@
-"""All public names except ``Reservoir``, and the other types in its annotations.
+"""All public names except ``Reservoir``, and the other types of its parameters and results.
 
-Only type checkers import this module; at run time each name is imported from its own module.
+Import it for annotations; at run time the package imports each name from its own module.
 """
 
 from reservoir_cli.chat.trim import trim_history
+from reservoir_cli.chat.turn import Section
+from reservoir_cli.context.candidate import Tier
 from reservoir_cli.context.prepare_request import BudgetPlan, ContextOptions, Pieces
-from reservoir_cli.context.recall import Recall, Skipped
+from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.context.run_statistics import Runs
@@ -20,10 +22,13 @@ from reservoir_cli.errors import (
 from reservoir_cli.maintenance.database import Database
 from reservoir_cli.maintenance.doctor import Check
 from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.messages import Key, Message, Role, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.retrieval.search_hits import Hit
+from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.models import Model
+from reservoir_cli.storage.conversations import ConversationSummary
+from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.ingest import Ingestor
@@ -35,8 +40,10 @@ from reservoir_cli.transfer.sync import SyncReport
 __all__ = [
     "BudgetPlan",
     "Check",
+    "Config",
     "ContextOptions",
     "ContextWindow",
+    "ConversationSummary",
     "Database",
     "Embedder",
     "ExchangeLog",
@@ -47,21 +54,27 @@ __all__ = [
     "ImportReport",
     "Indexer",
     "Ingestor",
+    "Key",
     "Message",
     "Model",
     "ModelUnavailableError",
     "Outcome",
     "Pieces",
+    "PlaceSummary",
+    "Reason",
     "Recall",
     "ReservoirError",
+    "Role",
     "Runs",
     "Scope",
+    "Section",
     "Skipped",
     "Source",
     "StoreError",
     "StoreLockedError",
     "StoredMessage",
     "SyncReport",
+    "Tier",
     "ToolCall",
     "UsageError",
     "WindowMessage",

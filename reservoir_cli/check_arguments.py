@@ -3,14 +3,17 @@
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC
 from functools import wraps
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
-from reservoir_cli.errors import wrong_type
+from reservoir_cli.errors import UsageError, wrong_type
 from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Message, Scope, check_text, check_time
+from reservoir_cli.messages import Key, Message, Scope, check_text, check_time, check_valid_text
+from reservoir_cli.storage.compact_keys import Keys
 
 _Class = TypeVar("_Class", bound=type)
 #: Raises ``UsageError`` if a value, whose name it receives first, is not of a kind.
@@ -37,38 +40,41 @@ def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
-        for name, rule, value in _values(signature, arguments, named):
+        try:
+            bound = signature.bind(*arguments, **named)
+        except TypeError:
+            return method(*arguments, **named)  # raises it, too, and names the method
+        for name in LISTS & bound.arguments.keys():
+            if isinstance(bound.arguments[name], Iterator):  # it can be read only once
+                bound.arguments[name] = list(bound.arguments[name])
+        for name, rule, value in _values(signature, bound.arguments):
             if rule in RULES:
                 RULES[rule](name, value)
-        return method(*arguments, **named)
+        return method(*bound.args, **bound.kwargs)
 
     return call
 
 
 def _values(
-    signature: inspect.Signature, arguments: tuple[Any, ...], named: dict[str, Any]
+    signature: inspect.Signature, arguments: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Any]]:
     """Yield the name of each value of a call, the name of its rule, and the value.
 
-    Yield none if the call raises ``TypeError``, and no ``None`` that is a default.
+    Yield no ``None`` that is a default.
     """
-    try:
-        bound = signature.bind(*arguments, **named).arguments
-    except TypeError:
-        return
-    for name, value in bound.items():
+    for name, value in arguments.items():
         parameter = signature.parameters[name]
         rule = rule_of(parameter)
-        if rule.startswith("**"):
-            yield from ((key, rule, item) for key, item in value.items() if item is not None)
-        elif rule.startswith("*"):
+        if parameter.kind == parameter.VAR_POSITIONAL:
             yield from ((name, rule, item) for item in value)
         elif value is not None or parameter.default is not None:
             yield name, rule, value
 
 
 def rule_of(parameter: inspect.Parameter) -> str:
-    """Return the name of a parameter's rule: its own, with its asterisks."""
+    """Return the name of a parameter's rule: its own, with its asterisks, or that of numbers."""
+    if parameter.annotation in (int, int | None):
+        return "int"
     kinds = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     asterisks = 1 + kinds.index(parameter.kind) if parameter.kind in kinds else 0
     return "*" * asterisks + parameter.name
@@ -91,15 +97,17 @@ def _is(kind: Any) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kind)
 
 
+def _has(attribute: str) -> Callable[[Any], bool]:
+    """Test for an object by an attribute, if few callers need its type, which is not imported."""
+    return lambda value: hasattr(value, attribute) and not isinstance(value, type)
+
+
 def _are(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Test all values of a list or tuple; other sequences may be long, or readable only once."""
-
-    def are_valid(values: Any) -> bool:
-        if isinstance(values, list | tuple):
-            return all(map(is_valid, values))
-        return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
-
-    return are_valid
+    return lambda values: (
+        isinstance(values, Iterable)
+        and not isinstance(values, str | bytes | Mapping)
+        and all(map(is_valid, values))
+    )
 
 
 def _are_pieces(pieces: Any) -> bool:
@@ -110,39 +118,91 @@ def _is_pair(pair: Any) -> bool:
     return isinstance(pair, tuple | list) and len(pair) == 2 and all(map(_is(str), pair))
 
 
-_TEXTS = (
-    "query question term text partition instance model format mode form system trace_id command "
-    "exclude_conversation only old new *names"
-)
-_IDS = _rule("a list of ids", _are(_is(int | Key)))
-_PIECES = _rule("a mapping of texts, or a list of pairs", _are_pieces)
+def _are_settings(settings: Any) -> bool:
+    return isinstance(settings, Mapping) and all(map(_is(str), settings))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, Key) and _is(str)(value.partition) and _is_whole(value.id)
+
+
+def _are_ids(ids: Any) -> bool:
+    return isinstance(ids, Keys) or _are(_is_whole)(ids) or _are(_is_key)(ids)
+
+
+def _check_whole(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong_type(name, "a whole number", value)
+    if not _is_whole(value):
+        raise UsageError(f"{name} cannot be {value}", hint=f"it must be from 0 to {_LARGEST:,}")
+
+
+def _path(expected: str, kind: Any) -> _Rule:
+    """Return a rule for paths, which must be names that the system can give to a file."""
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, kind):
+            raise wrong_type(name, expected, value)
+        with suppress(UnicodeEncodeError):
+            encoded = os.fsencode(value)
+            if encoded and b"\0" not in encoded:
+                return
+        raise UsageError(f"{name} cannot be {str(value)!r}", hint="give the path of a file")
+
+    return check
+
+
+def _unless(is_valid: Callable[[Any], bool], rule: _Rule) -> _Rule:
+    return lambda name, value: None if is_valid(value) else rule(name, value)
+
+
+def _check_now(name: str, value: Any) -> None:
+    """Check the time of a question, which is converted to the local zone."""
+    check_time(name, value)
+    try:
+        value.astimezone(UTC).astimezone()
+    except (OverflowError, ValueError, OSError):
+        raise UsageError(f"{name} is too far from today: {value}") from None
+
+
+#: The largest number of a store.
+_LARGEST = 2**63 - 1
 _PATH = (str, os.PathLike)
-
-
-def _check_part(name: str, value: Any) -> None:
-    """Check a part of a plan: tokens, or the name of a partition or model."""
-    RULES[name if name in ("partition", "model") else "count"](name, value)
-
-
+_PIECES = _rule("a mapping of texts, or a list of pairs", _are_pieces)
+#: The parameters that are lists.
+LISTS = frozenset(("messages", "ids", "without", "procedure", "knowledge", "episode", "sources"))
 #: The rules by the names of parameters.
 RULES: dict[str, _Rule] = {
-    **dict.fromkeys(_TEXTS.split(), check_text),
-    **dict.fromkeys(("since", "now"), check_time),
-    **dict.fromkeys(("count", "limit", "newest", "most"), _rule("a whole number", _is(int))),
+    **dict.fromkeys("query question term text system trace_id".split(), check_text),
+    **dict.fromkeys(("command", "exclude_conversation"), check_text),
+    **dict.fromkeys("partition instance model format mode form".split(), check_valid_text),
+    **dict.fromkeys(("only", "old", "new", "*names"), check_valid_text),
     **dict.fromkeys(("threshold", "patience"), _rule("a number", _is(int | float))),
-    **dict.fromkeys(("ids", "without"), _IDS),
     **dict.fromkeys(("procedure", "knowledge"), _PIECES),
-    **dict.fromkeys(("location", "file"), _rule("a path", _is(_PATH))),
-    "message": _rule("the id of a message", _is(int | Key)),
+    **dict.fromkeys(("notify", "progress", "explain_empty"), _rule("a function", callable)),
+    "int": _check_whole,
+    "since": check_time,
+    "now": _check_now,
+    "ids": _rule("a list of ids, or of keys", _are_ids),
+    "without": _rule("a list of ids", _are(_is_whole)),
+    "message": _rule("the id of a message", lambda value: _is_whole(value) or _is_key(value)),
     "messages": _rule("a list of Message values", _are(_is(Message))),
     "episode": _rule("a list of texts", _are(_is(str))),
     "scope": _rule('a Scope, such as Scope("work")', _is(Scope)),
     "where": _rule('a Filter, such as Filter(role="user")', _is(Filter)),
-    # Their types are not imported here, as few callers need them.
-    "options": _rule("ContextOptions", lambda value: hasattr(value, "flags")),
-    "sources": _rule("a list of Source values", _are(lambda value: hasattr(value, "tool"))),
-    "*sources": _rule("a path", lambda value: isinstance(value, _PATH) or hasattr(value, "head")),
-    "**parts": _check_part,
-    "config_file": _rule("a Path", _is(Path)),
-    "out": _rule("a Path or a function", lambda value: isinstance(value, Path) or callable(value)),
+    "options": _rule("ContextOptions", _has("flags")),
+    "embedder": _rule("an embedding model", _has("encode_documents")),
+    "settings": _rule("a mapping by the names of settings", _are_settings),
+    "known": _rule("the config of a Reservoir", _has("store_location")),
+    # An empty location is that of the settings.
+    "location": _unless(lambda value: value == "", _path("a path", _PATH)),
+    "file": _path("a path", _PATH),
+    "sources": _rule("a list of Source values", _are(_has("tool"))),
+    "*sources": _unless(_has("head"), _path("a path", _PATH)),
+    "config_file": _path("a Path", Path),
+    "out": _unless(callable, _path("a Path or a function", Path)),
 }

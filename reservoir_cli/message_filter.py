@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from reservoir_cli.messages import check_text, check_time
+from reservoir_cli.messages import check_text, check_time, check_valid_text
 
-#: The conditions that are texts.
-_TEXTS = "role trace_id conversation_id text source project tag session".split()
+#: The conditions that are names or ids.
+_NAMES = "role trace_id conversation_id source project tag session".split()
 #: The text ids that may be abbreviated to a prefix.
 IdField = Literal["trace_id", "conversation_id"]
 
@@ -25,7 +25,7 @@ class Filter:
     :param pinned: only pinned messages.
     :param secrets: only messages in which secrets were found.
     :param documents: whether to include the documents of an ingested folder.
-    :raises UsageError: a text is something else, or a time has no zone.
+    :raises UsageError: a text is something else or not valid, or a time has no zone.
     """
 
     role: str | None = None
@@ -43,9 +43,11 @@ class Filter:
     session: str | None = None
 
     def __post_init__(self) -> None:
-        for name in _TEXTS:
+        if self.text is not None:
+            check_text("text", self.text)
+        for name in _NAMES:
             if (value := getattr(self, name)) is not None:
-                check_text(name, value)
+                check_valid_text(name, value)
         for name in ("since", "until"):
             if (value := getattr(self, name)) is not None:
                 check_time(name, value)

@@ -41,11 +41,16 @@ class ToolCall:
     """The assistant's request to run a tool.
 
     :param arguments: JSON text, kept as the model wrote it; it may be invalid.
+    :raises UsageError: a field is not text.
     """
 
     id: str
     name: str
     arguments: str
+
+    def __post_init__(self) -> None:
+        for name in ("id", "name", "arguments"):
+            check_text(name, getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class Message:
     :param secrets: kinds of secrets detected in it; see :mod:`reservoir_cli.redaction`.
     :param tags: names that the user gave it.
     :param pinned_at: when it was pinned to every context; ``None`` if it is not pinned.
-    :raises UsageError: the role is unknown, the content is not text, or the time has no zone.
+    :raises UsageError: the role is unknown, a value has a wrong type, or a time has no zone.
     """
 
     role: str
@@ -94,10 +99,12 @@ class Message:
     def __post_init__(self) -> None:
         parse_role(self.role)
         check_text("content", self.content)
-        if self.created_at is not None:
-            check_time("created_at", self.created_at)
-        if not all(isinstance(call, ToolCall) for call in self.tool_calls):
-            raise wrong_type("tool_calls", "ToolCall values", self.tool_calls)
+        for name, check in _CHECKS.items():
+            if (value := getattr(self, name)) is not None:
+                check(name, value)
+        _check_values("tool_calls", self.tool_calls, ToolCall, "ToolCall values")
+        _check_values("secrets", self.secrets, str, "texts")
+        _check_values("tags", self.tags, str, "texts")
 
 
 #: Partition, instance and conversation: ``None`` for the messages outside of any conversation.
@@ -204,6 +211,16 @@ def check_text(name: str, value: object) -> None:
         raise wrong_type(name, "text", value)
 
 
+def check_valid_text(name: str, value: object) -> None:
+    """Check that a value of this name is text that a store can hold.
+
+    :raises UsageError: it is something else, or contains half a surrogate pair.
+    """
+    check_text(name, value)
+    if not is_text(str(value)):
+        raise UsageError(f"{name} is not valid text", hint="it must be UTF-8")
+
+
 def check_time(name: str, value: object) -> None:
     """Check that a value of this name is an aware datetime.
 
@@ -214,6 +231,24 @@ def check_time(name: str, value: object) -> None:
     if value.utcoffset() is None:
         hint = "use an aware datetime, such as datetime.now(UTC)"
         raise UsageError(f"{name} has no time zone", hint=hint)
+
+
+#: The checks of a message's optional fields.
+_CHECKS = {
+    **dict.fromkeys(
+        ("trace_id", "name", "tool_call_id", "source", "source_id", "conversation_id"), check_text
+    ),
+    **dict.fromkeys(("created_at", "pinned_at"), check_time),
+}
+
+
+def _check_values(name: str, values: object, kind: type, expected: str) -> None:
+    """Check the values of a tuple.
+
+    :raises UsageError: it is no tuple or list, or contains other values.
+    """
+    if not isinstance(values, tuple | list) or not all(isinstance(item, kind) for item in values):
+        raise wrong_type(name, f"a tuple of {expected}", values)
 
 
 def parse_role(text: str) -> Role:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.maintenance.store_access import open_for_use
 from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Scope, StoredMessage, title_of
+from reservoir_cli.messages import Key, Scope, StoredMessage, clean_text, title_of
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
@@ -95,7 +95,8 @@ class ReservoirReads:
         :param location: a file, or the URL of a server; ``None`` for the user's own store.
         :param settings: settings that override all others, such as ``{"recency_weight": 0.0}``.
         :param known: settings read earlier, instead of ``settings`` and ``config_file``.
-        :param create: create the file if it does not exist.
+        :param create: create the file if it does not exist; otherwise reads find nothing, and
+            writes raise ``StoreError``.
         :param embedder: used instead of the model in the settings.
         :param ready_only: never download or compile a model, and embed no messages before a
             question is answered: for callers that cannot wait.
@@ -134,14 +135,14 @@ class ReservoirReads:
             self.runs.write_recalls()
         self.store.close()
 
-    def use(self, settings: Config) -> None:
+    def use(self, known: Config) -> None:
         """Replace the settings; the open store and the loaded model stay."""
-        if settings is not self.config:
-            self.config, self.redactor = settings, _redactor(settings)
+        if known is not self.config:
+            self.config, self.redactor = known, _redactor(known)
             for name in ("_ingestor", "exchanges"):
                 self.__dict__.pop(name, None)
             if "indexer" in self.__dict__:
-                self.indexer.config = settings
+                self.indexer.config = known
 
     def serve(self) -> None:
         """Prepare for many questions: the first one takes longer, later ones are faster."""
@@ -251,6 +252,7 @@ class ReservoirReads:
         """
         from reservoir_cli.retrieval import search, search_hits
 
+        term = clean_text(term)
         scope = scope or Scope(partition or self.config.settings().partition, instance)
         criteria = search_hits.SearchCriteria(
             term,
@@ -399,14 +401,41 @@ class ReservoirReads:
         """
         return self.runs.summary(since, partition)
 
-    def budget(self, **parts: Any) -> "BudgetPlan":
-        """Plan the tokens of a context.
+    def budget(
+        self,
+        *,
+        partition: str | None = None,
+        model: str | None = None,
+        maximum: int | None = None,
+        reserve: int | None = None,
+        system: int | None = None,
+        procedure: int = 0,
+        knowledge: int = 0,
+        episodes: int = 0,
+        current: int = 0,
+    ) -> "BudgetPlan":
+        """Plan the tokens of a context, without any message.
 
-        See :func:`reservoir_cli.context.prepare_request.plan_budget`.
+        :param maximum: tokens of a context window to plan for, instead of the model's.
+        :param reserve: tokens kept for the answer, instead of those of the settings.
+        :param system: tokens of the system prompt; ``None`` to count the configured one.
+        :param procedure: tokens of procedures; the others likewise.
+        :raises UsageError: the reserve leaves nothing, or the model is unknown.
         """
         from reservoir_cli.context.prepare_request import plan_budget
 
-        return plan_budget(self.config, **parts)
+        return plan_budget(
+            self.config,
+            partition=partition,
+            model=model,
+            maximum=maximum,
+            reserve=reserve,
+            system=system,
+            procedure=procedure,
+            knowledge=knowledge,
+            episodes=episodes,
+            current=current,
+        )
 
     def models(self, partition: str | None = None) -> "list[Model]":
         """Return the known models, with the additions and changes of the settings."""

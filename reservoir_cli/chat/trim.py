@@ -5,9 +5,10 @@ result is left without its call.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reservoir_cli.errors import wrong_type
 from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 from reservoir_cli.tokens.estimates import ApproximateCounter
 
@@ -33,7 +34,9 @@ def trim_history(
     :param counter: counts the tokens; approximately by default.
     :param multiplier: factor applied to every count.
     :returns: the same list object if nothing is cut, else a new one.
+    :raises UsageError: an argument has a wrong type.
     """
+    _check_arguments(messages, turn_start=turn_start, iteration=iteration, budget=budget)
     if budget <= 0 or iteration <= 1 or turn_start <= 1:
         return messages
     counter = counter or ApproximateCounter()
@@ -47,6 +50,16 @@ def trim_history(
         return messages
     cut += _count_orphaned(old[cut:])
     return [messages[0], *old[cut:], *messages[turn_start:]]
+
+
+def _check_arguments(messages: object, **numbers: object) -> None:
+    if not isinstance(messages, list | tuple) or not all(
+        isinstance(message, Mapping) for message in messages
+    ):
+        raise wrong_type("messages", "a list of chat messages, each a dict", messages)
+    for name, number in numbers.items():
+        if not isinstance(number, int):
+            raise wrong_type(name, "a whole number", number)
 
 
 def find_turn_start(messages: Sequence[ChatMessage]) -> int:
@@ -139,4 +152,5 @@ def _part_text(part: Any) -> str:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # Some clients put objects of their own into messages.
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -3,7 +3,7 @@
 import uuid
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -60,7 +60,8 @@ class ContextOptions:
 
     def flags(self) -> dict[str, Value]:
         """Return the options as settings for this run."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 #: Keyword arguments from before options of a context had the names of the settings.

@@ -97,7 +97,7 @@ class Runs:
         return summarize_runs(self._store.runs(since, partition), self._store.holdings(partition))
 
     def _add(self, *runs: Mapping[str, Any]) -> None:
-        if runs and not self._store.read_only:
+        if runs and not (self._store.read_only or self._store.missing):
             with self._store.write(wait=_PATIENCE, durable=False):
                 for run in runs:
                     self._store.add_run(run)

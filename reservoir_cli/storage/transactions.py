@@ -25,12 +25,14 @@ class Transactions(ABC):
 
     :param location: a path, or a URL without its password.
     :param read_only: whether nothing can be written.
+    :param missing: whether there is no store: reads find nothing, and no write is committed.
     :param receiving: whether this program is copying into the store; all other writes are refused
         until the copy is finished.
     """
 
     location: str
     read_only: bool
+    missing: bool = False
     receiving: bool
     _connection: Connection
 
@@ -99,6 +101,11 @@ class Table:
     @property
     def _connection(self) -> Connection:
         return self._store._connection  # another one after the last was lost
+
+
+def closed_error(location: str) -> StoreError:
+    """Return the error for the use of a store after it was closed."""
+    return StoreError(f"the store {location} is closed", hint="open it again")
 
 
 def refuse_newer(schema: int, known: int) -> None:

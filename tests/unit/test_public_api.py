@@ -87,7 +87,8 @@ def _public(node: Definition, name: str) -> list[tuple[str, Definition]]:
     if isinstance(node, ast.Module | ast.ClassDef):
         for child in node.body:
             if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                if not child.name.startswith("_"):
+                decorators = [ast.unparse(decorator) for decorator in child.decorator_list]
+                if not child.name.startswith("_") and "overload" not in decorators:
                     definitions += _public(child, f"{name}.{child.name}")
     return definitions
 

@@ -1,14 +1,24 @@
 """The typed public API, and the examples on its documentation page."""
 
+import inspect
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import reservoir_cli
-from reservoir_cli import ContextOptions, Filter, Message, Reservoir, Scope, WindowMessage
+from reservoir_cli import (
+    ContextOptions,
+    Filter,
+    Message,
+    Reservoir,
+    Scope,
+    WindowMessage,
+    api_types,
+)
 from reservoir_cli.retrieval.embed_messages import Indexer
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
@@ -32,9 +42,33 @@ def test_an_example_of_the_page_runs(
 
 def test_the_page_names_everything_public() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    documented_elsewhere = {"StoreCorruptError", "ToolCall", "trim_history"}
+    documented_elsewhere = {"ToolCall"}
     missing = [name for name in reservoir_cli.__all__ if f"{name}" not in page]
     assert set(missing) <= documented_elsewhere
+
+
+def _own_classes(annotation: Any) -> Iterator[str]:
+    if isinstance(annotation, type) and annotation.__module__.startswith("reservoir_cli."):
+        yield annotation.__name__
+    for part in get_args(annotation):
+        for inner in part if isinstance(part, list) else [part]:
+            yield from _own_classes(inner)
+
+
+def test_every_type_of_a_parameter_or_result_is_in_api_types() -> None:
+    methods = inspect.getmembers(
+        Reservoir, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
+    )
+    names = {
+        class_name
+        for name, method in methods
+        if not name.startswith("_")
+        for annotation in get_type_hints(inspect.unwrap(method), localns=vars(api_types)).values()
+        for class_name in _own_classes(annotation)
+    }
+    assert "Hit" in names
+    assert names <= set(api_types.__all__)
+    assert api_types.__all__ == sorted(api_types.__all__)
 
 
 def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir: Reservoir) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, assert_never, cast
+from typing import Any, Literal, assert_never, cast, overload
 
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
@@ -12,6 +12,7 @@ from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.json import WindowMessage, messages_of, to_json
 from reservoir_cli.context.request import FORMATS, PROVIDERS, Format
 from reservoir_cli.errors import UsageError, unknown_format
+from reservoir_cli.messages import check_text
 from reservoir_cli.settings.models import find_model
 
 
@@ -30,6 +31,17 @@ class ContextWindow(FinishedWindow):
         """All printed messages, in order."""
         return messages_of(self)
 
+    @overload
+    def to(self, form: Literal["text", "markdown"], *, explain: bool = False) -> str: ...
+    @overload
+    def to(
+        self,
+        form: Literal["json", "openai", "azure", "ollama", "anthropic"],
+        *,
+        explain: bool = False,
+    ) -> dict[str, Any]: ...
+    @overload
+    def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]: ...
     def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
         """Render the window in a format, as a text or as a JSON document (a dict).
 
@@ -37,7 +49,7 @@ class ContextWindow(FinishedWindow):
         :param explain: with ``json``, add every candidate and its reason.
         :raises UsageError: the format is unknown, or there is nothing to send.
         """
-        target = parse_format(form) if form else self.request.format
+        target = self.request.format if form in (None, "") else parse_format(form)
         if target == "json":
             return to_json(self, explain=explain)
         turns = replace(self, request=replace(self.request, format=target)).turns
@@ -70,6 +82,7 @@ def parse_format(name: str) -> Format:
 
     :raises UsageError: the format is unknown.
     """
+    check_text("format", name)
     if name in FORMATS:
         return cast(Format, name)
     raise unknown_format(name, FORMATS)

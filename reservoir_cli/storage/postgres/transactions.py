@@ -47,7 +47,7 @@ class Transactions(transactions.Transactions, ABC):
         self._lock = threading.RLock()
         self._ids = IdSource()
         self.receiving = False
-        self._depth = 0
+        self._depth, self._closed = 0, False
         self._connection: Connection = self._connect()
 
     def _connect(self) -> Connection:
@@ -69,6 +69,7 @@ class Transactions(transactions.Transactions, ABC):
 
     def close(self) -> None:
         """Close the connection."""
+        self._closed = True
         with suppress(psycopg.Error):
             self._connection.server.close()
 
@@ -188,6 +189,8 @@ class Transactions(transactions.Transactions, ABC):
 
     def _begin(self, begin: str) -> None:
         """Begin a transaction, on a new connection if the last one was lost."""
+        if self._closed:
+            raise transactions.closed_error(self.location)
         try:
             self._connection.execute(f"{begin}; {self._settings}")
         except psycopg.OperationalError:

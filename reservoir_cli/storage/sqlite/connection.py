@@ -9,6 +9,7 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.storage.portable_sql import Condition, decoding, placeholders
+from reservoir_cli.storage.transactions import closed_error
 
 #: The oldest SQLite that has all we use. The newest of that are the limit of 32,766 bound values
 #: (3.32), ``trusted_schema`` (3.31), aggregates with ``FILTER`` (3.30) and FTS5's
@@ -64,6 +65,8 @@ def _translate(error: sqlite3.Error, location: str) -> ReservoirError:
         return StoreLockedError(
             "the store is locked by another process", hint="try again when it has finished"
         )
+    if "closed database" in str(error):  # Python's own error has no code
+        return closed_error(location)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
         code = sqlite3.SQLITE_CORRUPT  # raised by Python: a text is not valid UTF-8

@@ -44,7 +44,8 @@ class SqliteStore(Transactions, Store):
         SQLite drops the pages when another connection has written; changed vectors are read
         again.
         """
-        self._connection.execute(f"PRAGMA cache_size = -{_WARM_PAGES}")
+        with self._lock, errors(self.location):
+            self._connection.execute(f"PRAGMA cache_size = -{_WARM_PAGES}")
         self._warm = True
 
     def start(self, work: Callable[[], Result]) -> Callable[[], Result]:

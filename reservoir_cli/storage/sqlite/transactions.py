@@ -42,6 +42,7 @@ class Transactions(transactions.Transactions, ABC):
             self._connection, self.read_only = open_file(path, create, patience)
             self._file = path.absolute()
             self._identity = file_identity(str(self._file))
+            self.missing = not create and self._identity is None
             try:
                 check_and_migrate(self._connection, self.location, self.read_only, patience)
                 # Reads still work; a write raises an error that names the code.
@@ -70,11 +71,15 @@ class Transactions(transactions.Transactions, ABC):
             self._checked_schema = version
 
     def close(self) -> None:
-        """Close the file, and finish a deletion that a reader has blocked until now."""
-        with suppress(sqlite3.Error):
-            if not self.read_only:
-                erase_deleted_text.finish(self._connection, wait=0)
-        self._connection.close()
+        """Close the file, and finish a deletion that a reader has blocked until now.
+
+        A statement that another thread runs is finished first: SQLite would crash.
+        """
+        with self._lock:
+            with suppress(sqlite3.Error):
+                if not self.read_only:
+                    erase_deleted_text.finish(self._connection, wait=0)
+            self._connection.close()
 
     # Transactions
 
@@ -96,6 +101,7 @@ class Transactions(transactions.Transactions, ABC):
                     self._refuse_new_code()
                     self._refuse_unfinished()
                     yield
+                    self._refuse_missing()
             self._require_same_file()
 
     @contextmanager
@@ -134,6 +140,13 @@ class Transactions(transactions.Transactions, ABC):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+    def _refuse_missing(self) -> None:
+        """Refuse to commit to an empty store in memory: the write would be lost."""
+        if self.missing:
+            raise StoreError(
+                f"there is no store at {self.location}", hint="reservoir ingest creates it"
+            )
 
     def _refuse_unfinished(self) -> None:
         if self.receiving:

@@ -248,7 +248,7 @@ def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     monkeypatch.setattr(
         "reservoir_cli.embedding.load_model.load_embedder", lambda *_, **__: Compass()
     )
-    store = open_store(":memory-of-a-moment", create=False)
+    store = open_store(":memory:")
     memory = Memory(store)
     for index, (role, words, message_instance, partition, cosine, trace) in enumerate(messages):
         options = {"calls": ["c"]} if role == "call" else {}

@@ -244,7 +244,7 @@ WORDS = st.text(st.sampled_from("abcxyzÄéßøñжяλ0189北京ไทยかな
 @given(st.lists(WORDS, min_size=1, max_size=6))
 def test_a_text_is_found_by_its_own_words_and_as_a_phrase(words: list[str]) -> None:
     text = " ".join(words)
-    with closing(open_store(":memory-like:", create=False)) as store:
+    with closing(open_store(":memory:")) as store:
         store.add(HERE, [Message("user", text)], counter=load_counter("approximate"), now=NOW)
         assert store.keyword(text, HERE, 9)[0], text
         assert store.keyword(f'"{text}"', HERE, 9)[0], text

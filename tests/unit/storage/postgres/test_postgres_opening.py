@@ -24,6 +24,8 @@ def test_reading_a_database_without_a_store_creates_nothing(empty: str) -> None:
         assert store.last(EVERYWHERE, 0) == []
         assert store.size() is None
         assert store.location == empty
+        with pytest.raises(StoreError, match="there is no store at"):
+            say(store, "lost")
     assert behind(empty, "SELECT 1 FROM pg_namespace WHERE nspname = 'reservoir'") == []
 
 
