@@ -187,7 +187,7 @@ RULES: dict[str, _Rule] = {
     "int": _check_whole,
     "since": check_time,
     "now": _check_now,
-    "ids": _rule("a list of ids, or of keys", _are_ids),
+    "ids": _rule("a list of ids from 0 up, or of keys", _are_ids),
     "without": _rule("a list of ids", _are(_is_whole)),
     "message": _rule("the id of a message", lambda value: _is_whole(value) or _is_key(value)),
     "messages": _rule("a list of Message values", _are(_is(Message))),

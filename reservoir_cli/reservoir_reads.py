@@ -135,7 +135,7 @@ class ReservoirReads:
             self.runs.write_recalls()
         self.store.close()
 
-    def use(self, known: Config) -> None:
+    def use(self, known: Config, /) -> None:
         """Replace the settings; the open store and the loaded model stay."""
         if known is not self.config:
             self.config, self.redactor = known, _redactor(known)

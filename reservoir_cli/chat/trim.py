@@ -6,6 +6,7 @@ result is left without its call.
 
 import json
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from reservoir_cli.errors import wrong_type
@@ -53,13 +54,15 @@ def trim_history(
 
 
 def _check_arguments(messages: object, **numbers: object) -> None:
-    if not isinstance(messages, list | tuple) or not all(
-        isinstance(message, Mapping) for message in messages
+    if (
+        not isinstance(messages, Sequence)
+        or isinstance(messages, str | bytes)
+        or not all(isinstance(message, Mapping) for message in messages)
     ):
         raise wrong_type("messages", "a list of chat messages, each a dict", messages)
     for name, number in numbers.items():
-        if not isinstance(number, int):
-            raise wrong_type(name, "a whole number", number)
+        if not isinstance(number, Real):
+            raise wrong_type(name, "a number", number)
 
 
 def find_turn_start(messages: Sequence[ChatMessage]) -> int:

@@ -13,10 +13,10 @@ _REMOTE = frozenset(
 )
 #: The names of the folders that services sync between machines, for one account or several.
 _SYNCED = {
-    "Dropbox": re.compile(r"(?:.+ )?Dropbox(?: \(.+\)|-.+)?"),
-    "Google Drive": re.compile(r"Google ?Drive(?:-.+)?"),
-    "iCloud": re.compile(r"iCloud ?Drive|Mobile Documents"),
-    "OneDrive": re.compile(r"OneDrive(?: ?- ?.+)?"),
+    "Dropbox": r"(?:.+ )?Dropbox(?: \(.+\)|-.+)?",
+    "Google Drive": r"Google ?Drive(?:-.+)?",
+    "iCloud": r"iCloud ?Drive|Mobile Documents",
+    "OneDrive": r"OneDrive(?: ?- ?.+)?",
 }
 
 
@@ -42,7 +42,7 @@ def sync_service(path: Path) -> str | None:
     """Return the service that syncs the folder of a file, by the names of the folders above it."""
     folders = {*path.absolute().parent.parts, *path.resolve().parent.parts}
     for service, names in _SYNCED.items():
-        if any(map(names.fullmatch, folders)):
+        if any(re.fullmatch(names, folder) for folder in folders):
             return service
     return None
 

@@ -73,7 +73,7 @@ class Transactions(transactions.Transactions, ABC):
     def close(self) -> None:
         """Close the file, and finish a deletion that a reader has blocked until now.
 
-        A statement that another thread runs is finished first: SQLite would crash.
+        A transaction of another thread is finished first: SQLite would crash.
         """
         with self._lock:
             with suppress(sqlite3.Error):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections import UserList
 from typing import Any
 
 import pytest
@@ -470,3 +471,10 @@ def test_only_messages_that_had_to_be_dropped_are_dropped(messages, turn_start, 
     last_dropped = longer[0]
     is_result = last_dropped["role"] == "tool" or "tool_result" in json.dumps(last_dropped)
     assert sum(map(cost, longer)) > budget or is_result
+
+
+def test_any_sequence_and_any_number_is_accepted():
+    messages = [{"role": "user", "content": "x" * 50} for _ in range(9)]
+    expected = trim_history(messages, turn_start=8, iteration=2, budget=50)
+    assert len(expected) < len(messages)
+    assert trim_history(UserList(messages), turn_start=8, iteration=2, budget=50.0) == expected
