@@ -1,4 +1,4 @@
-"""The server's four tools: what clients are told of them, and the answers from a store.
+"""The server's four tools: descriptions for clients, and answers from a store.
 
 Messages in answers are quoted, framed, and redacted.
 """

@@ -151,7 +151,7 @@ def index(
     with open_store.open_reservoir(ctx) as reservoir:
         if drop:
             is_dropped = reservoir.database.drop_index(partition)
-            console.aside(f"{partition} {'no longer has' if is_dropped else 'has no'} index")
+            console.aside(f"{partition} {'no longer has an' if is_dropped else 'has no'} index")
             return
         recall = reservoir.database.build_index(partition)
     console.aside(f"{partition} has an index; it finds {recall:.1%} of the nearest embeddings")
