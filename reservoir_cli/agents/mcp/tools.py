@@ -316,7 +316,7 @@ class Answers:
         message = Message("assistant", text.strip(), source=SOURCE)
         stored = reservoir.ingest([message], partition=partition, instance=SOURCE)
         if not stored:
-            raise ReservoirError("nothing was stored: the text quotes earlier conversations only")
+            raise ReservoirError("nothing was stored: the text only quotes earlier conversations")
         return f"Stored as [#{stored[0].id}]."
 
 
