@@ -44,5 +44,5 @@ def warn_of_variables(flags: Globals, starter: str, command: str) -> None:
     if names and missing:
         console.warn(
             f"{' and '.join(names)} may not be set where {starter} starts reservoir; "
-            f"to write the paths, too: reservoir {shlex.join(missing)} {command}"
+            f"to include the paths: reservoir {shlex.join(missing)} {command}"
         )

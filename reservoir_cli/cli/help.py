@@ -3,6 +3,7 @@
 Terminals get colour. The parser's ranges are left out; help texts mention those that matter.
 """
 
+import inspect
 import re
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ else:
 
 #: A range as the option parser writes it, such as ``0<=x<=1`` or ``x>=0``.
 _RANGE = re.compile(r"(?:; )?(?:\d+<=)?x[<>]=\d+(?:; )?")
+#: Stands for a hyphen while texts are wrapped, so that no option or name is divided at one.
+_HYPHEN = "\u2011"
 
 
 class _Helpful(_Base):
@@ -25,7 +28,7 @@ class _Helpful(_Base):
 
     def get_help(self, ctx: Any) -> str:
         """Return the whole help text, styled for a terminal."""
-        return console.style_help(super().get_help(ctx))
+        return console.style_help(super().get_help(ctx).replace(_HYPHEN, "-"))
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option ``--help``, which reports output errors like every command."""
@@ -41,6 +44,12 @@ class _Helpful(_Base):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line, without braces around required parameters."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the help text, wrapped between words only."""
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(inspect.cleandoc(self.help or "").replace("-", _HYPHEN))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the example, wrapped between words only, so that it can be copied."""
@@ -98,7 +107,9 @@ class HelpfulCommand(_Helpful, TyperCommand):
         for title, kind in (("Arguments", "argument"), ("Options", "option")):
             if records := self.records(ctx, kind):
                 with formatter.section(title):
-                    formatter.write_dl(records)
+                    formatter.write_dl(
+                        [(syntax, about.replace("-", _HYPHEN)) for syntax, about in records]
+                    )
 
 
 class HelpfulGroup(_Helpful, TyperGroup):

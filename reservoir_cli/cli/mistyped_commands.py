@@ -53,6 +53,7 @@ _SIMILAR_OPTIONS = {
 }
 #: Patterns in messages of the option parser, and their replacements in plain words.
 _REWORDINGS = (
+    (r"^Got unexpected extra arguments?\S* \((.*)\)$", r"unexpected argument: \1"),
     (r"'\[?([A-Z]+)\]?'", r"\1"),
     (r"is not a valid int\w*( range)?$", "is not a whole number"),
     (r"is not a valid float( range)?$", "is not a number"),
@@ -191,10 +192,10 @@ def _suggest(failure: Any, message: str, context: Any) -> str | None:
     if match := re.search(r"'((\d{1,9})[kK])' is not a valid int", message):
         return replace_words({match[1]: f"{match[2]}000"})
     if match := re.search(r"extra arguments?\S* \((.*)\)$", message):
-        return _place_extra(match[1], context.info_name)
+        return _place_extra(match[1], context)
     is_argument = getattr(getattr(failure, "param", None), "param_type_name", "") == "argument"
     if is_argument and (match := re.search(r"'([^']*)' is not a valid int", message)):
-        return _place_extra(match[1], context.info_name)
+        return _place_extra(match[1], context)
     return None
 
 
@@ -225,15 +226,18 @@ def _add_missing(parameter: Any, context: Any) -> str | None:
     return _quote([*sys.argv[1:], *(p.make_metavar(context) for p in missing)])
 
 
-def _place_extra(extra: str, name: str) -> str | None:
-    """Return the command with extra arguments turned into the option that takes them.
+def _place_extra(extra: str, context: Any) -> str | None:
+    """Return the command with extra arguments turned into the option that is meant.
 
     :param extra: the arguments, separated by blanks.
     """
-    words = sys.argv[1:]
+    words, name = sys.argv[1:], context.info_name
     if (position := _find_words(extra, words)) is None:
         return None
     before, after = words[: position[0]], words[position[1] :]
+    flags = [param for param in context.command.params if getattr(param, "is_flag", False)]
+    if any(f"--{extra}" in flag.opts for flag in flags):
+        return _quote([*before, f"--{extra}", *after])
     is_time = len(before) > 1 and before[-2] in _TIMES
     if is_time or name == "edit":  # several words without quotes
         return _quote([*before[:-1], f"{before[-1]} {extra}", *after])

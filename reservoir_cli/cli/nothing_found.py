@@ -89,7 +89,7 @@ def _name_places(scope: Scope, places: _Places, in_partition: str | None, beyond
         partition, instance, count = max(near, key=lambda entry: entry[2])
         nearest = f"{options.counted(count, 'message')} in {partition}/{instance}"
         total = sum(entry[2] for entry in near)
-        whole = f"{total:,} in {partition if own else 'all partitions'}" if total != count else ""
+        whole = f"{total:,} in {partition if own else 'other partitions'}" if total != count else ""
         option = shlex.join([*(() if own else ("-p", partition)), "-i", instance])
         return _join_ways(nearest, option, whole, in_partition if own else beyond)
     similar = _similar_names(scope, places)

@@ -171,7 +171,9 @@ Reserve = Annotated[int | None, tokens_option("--reserve", about="Tokens reserve
 OutputReserve = Annotated[int | None, tokens_option("--output-reserve", hidden=True)]
 Model = Annotated[
     str | None,
-    name_option(about="Model to plan for; `models` lists them.", complete=completion_values.models),
+    name_option(
+        about="Model whose settings apply; `models` lists them.", complete=completion_values.models
+    ),
 ]
 NoEmbed = Annotated[
     bool, typer.Option("--no-embed", help="Store without embedding; `embed` catches up later.")

@@ -140,13 +140,13 @@ def plan(
     if token_budget.overfull:
         if recall_only:
             notes.append(
-                f"the frame of recalled messages alone takes {fixed:,} of {available:,} tokens; "
-                "nothing is printed"
+                f"the frame of recalled messages alone needs {fixed:,} tokens, more than the "
+                f"{available:,} available; nothing is printed"
             )
         else:
             hint = "" if budget is None else f"; --budget {fixed:,} holds them"
             notes.append(
-                f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
-                f"they are printed whole{hint}"
+                f"the question and the sections alone need {fixed:,} tokens, more than the "
+                f"{available:,} available; they are printed whole{hint}"
             )
     return token_budget._replace(notes=tuple(notes))

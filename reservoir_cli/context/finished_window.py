@@ -121,7 +121,7 @@ class FinishedWindow:
             f"{len(self.kept) - history - pinned} recalled",
             *([f"{self.excerpts} by excerpts"] if self.excerpts else []),
             f"{len(self.selection.dropped)} dropped",
-            *([f"{self.overflow:,} too many"] if self.overflow else []),
+            *([f"{self.overflow:,} over budget"] if self.overflow else []),
             f"reserve {self.budget.reserve:,}",
             *([self.request.model] if self.request.model else []),
         ]

@@ -161,7 +161,7 @@ def _log_truncation(window: ContextWindow) -> None:
         window.request.now,
         f"context truncated: {window.truncations} left out or cut, {window.used} of "
         f"{window.budget.available} tokens, "
-        f"{f'{window.overflow} too many, ' if window.overflow else ''}"
+        f"{f'{window.overflow} over budget, ' if window.overflow else ''}"
         # As JSON, because a name may hold line breaks.
         f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}",
     )

@@ -1,4 +1,4 @@
-"""Notice messages in a language that the default embedding model does not read."""
+"""Detect messages in a language that the default embedding model does not read."""
 
 from typing import NamedTuple
 

@@ -183,7 +183,7 @@ def listen(host: str, port: int) -> socket.socket:
         elif error.errno == errno.EADDRINUSE and running_servers.is_at(port):
             hint = f"Reservoir's server is running there: reservoir serve --stop stops it; {hint}"
         elif error.errno == errno.EADDRINUSE:
-            hint = f"another server is using it; {hint}"
+            hint = f"another program is using it; {hint}"
         raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=hint) from None
     # Inherited by connections. Without it, the start of an answer's body arrives 40 ms after its
     # headers, because asyncio does not recognise these sockets as TCP.

@@ -72,7 +72,8 @@ class HuggingFaceCounter:
         """
         if find_spec("tokenizers") is None:
             raise ModelUnavailableError(
-                "the token counter huggingface needs the missing library tokenizers",
+                "the token counter huggingface needs the library tokenizers, "
+                "which is not installed",
                 hint='pip install tokenizers, or token_counter = "approximate"',
             )
         file = Path(os.path.expanduser(path))

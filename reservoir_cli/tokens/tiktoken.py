@@ -71,7 +71,7 @@ class TiktokenCounter:
             )
         if find_spec("tiktoken") is None:
             raise ModelUnavailableError(
-                "the token counter tiktoken needs the missing library tiktoken",
+                "the token counter tiktoken needs the library tiktoken, which is not installed",
                 hint='pip install tiktoken, or token_counter = "approximate"',
             )
         for file_name, digest in VOCABULARIES[encoding]:

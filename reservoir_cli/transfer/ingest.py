@@ -73,7 +73,7 @@ class Ingestor:
         if contexts := sum(result.contexts for result in cleaned):
             left = any(result.contexts and result.message for result in cleaned)
             rest = "their questions kept" if left else "nothing else to store"
-            self.notify(f"contexts taken out, {rest}: {contexts:,}")
+            self.notify(f"contexts removed, {rest}: {contexts:,}")
         remaining = [result.message for result in cleaned if result.message]
         added = self.add(scope, remaining, now, pair=pair)
         report = ImportReport(modes={self.redactor.mode(str(scope.partition))})

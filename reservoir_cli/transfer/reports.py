@@ -85,7 +85,7 @@ class ImportReport:
         verb = "would import" if dry_run else "imported"
         line = f"{verb} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
         line += f", renewed {self.renewed:,}" if self.renewed else ""
-        return f"{line}, contexts taken out {self.contexts:,}" if self.contexts else line
+        return f"{line}, contexts removed {self.contexts:,}" if self.contexts else line
 
 
 @dataclass

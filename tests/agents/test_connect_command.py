@@ -215,7 +215,7 @@ def test_variables_that_the_client_may_lack_are_warned_about(run: Run, tmp_path:
     home = str(tmp_path / "elsewhere")
     warned = run("connect", "zed", RESERVOIR_HOME=home).err
     assert "warning: RESERVOIR_HOME may not be set where the client starts reservoir" in warned
-    repeated = warned.partition("too: reservoir ")[2].splitlines()[0]
+    repeated = warned.partition("to include the paths: reservoir ")[2].splitlines()[0]
     assert repeated == f"--db {home}/reservoir.db connect zed"
     assert "warning" not in run(*repeated.split(), RESERVOIR_HOME=home).err
 

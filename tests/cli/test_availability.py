@@ -143,13 +143,13 @@ def test_a_budget_has_the_recommended_figure_and_the_prompt_that_is_set(cli, fil
 def test_an_overfull_window_counts_alike_everywhere(cli):
     cli.say("hello")
     result = cli("context", "q", "--budget", "20", "--system", "words " * 90, "--strict", code=6)
-    assert "too many" in result.err.splitlines()[-2]
+    assert "over budget" in result.err.splitlines()[-2]
     assert "warning: " in result.err
     stats = cli("stats", "--json").document
     assert stats["truncated_runs"] == 1
     (line,) = (cli.home / "reservoir.log").read_text(encoding="utf-8").splitlines()
     assert "truncated" in line
-    assert "too many" in line
+    assert "over budget" in line
     assert f"{stats['truncation_events']} left out or cut" in line
 
 

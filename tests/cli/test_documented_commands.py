@@ -179,6 +179,27 @@ def test_a_command_in_a_file_for_another_program_exists(command):
     assert not unknown_options(command[1].split(" -- ")[0])
 
 
+def test_searching_in_fzf_finds_a_partition_with_a_space_in_its_name(reader):
+    reader.say("The gate is green.", "-p", "my notes")
+    fzf = reader.home.parent / "programs" / "fzf"
+    fzf.write_text("""#!/bin/sh
+for word; do case $word in change:reload:*) command=${word#change:reload:}; esac; done
+eval "$(printf %s "$command" | sed 's/{q}/gate/')"
+""")
+    fzf.chmod(0o700)
+    recipe = next(block.text for block in BLOCKS if "rs() {" in block.text)
+    assert typed(reader, f"{recipe}\nrs -p 'my notes'") == "1. user: The gate is green.\n"
+    assert typed(reader, f"{recipe}\nrs") == ""
+
+
+def test_the_preview_in_fzf_shows_a_message_of_any_partition(reader):
+    recipes = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    preview = re.search("--preview '(.*?)'", recipes)[1]
+    message = reader("view", "1", "-p", "old", "--json").document["messages"][0]
+    shown = typed(reader, preview.replace("{2}", message["trace_id"][:8]))
+    assert shown == f"user: {message['content']}\n"
+
+
 @pytest.mark.parametrize("block", NOT_RUN, ids=str)
 def test_files_and_options_in_a_block_that_is_not_run_exist(block):
     assert subprocess.run(["bash", "-n", "-c", block.text], check=False).returncode == 0

@@ -92,6 +92,13 @@ def test_matches_outside_of_the_scope_are_named(spread, options, others):
             assert f"note: matching and not forgotten: {others}" in notes[0]
 
 
+def test_matches_of_other_partitions_are_counted_without_those_of_the_scope(cli):
+    for partition in "abc":
+        cli.say("the same words", "-p", partition)
+    others = "1 message in b/b (-p b -i b), 2 in other partitions (--all-partitions)"
+    assert others in cli("forget", "--match", "same", "-p", "a", "--dry-run").err
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -342,6 +342,8 @@ def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, optio
 def test_projects_of_a_renamed_partition_are_renamed_too(spread, words):
     spread("config", "set", "projects./src/app=work", "mcp.partitions=work,home")
     result = spread("partitions", *words, "--yes")
+    done = {"rename": "renamed work to acme: ", "merge": "merged work into default: "}
+    assert result.err.startswith(done[words[0]])
     assert f"now name {words[2]}" in result.err
     assert spread("config", "get", "projects./src/app").out == f"{words[2]}\n"
     assert spread("config", "get", "mcp.partitions").out == f"{words[2]}, home\n"

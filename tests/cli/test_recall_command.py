@@ -49,8 +49,8 @@ def test_an_empty_result_is_zero_bytes_with_the_reason_on_stderr(filled_cli, arg
 def test_a_budget_below_the_frame_says_that_nothing_is_printed(filled_cli):
     result = filled_cli("recall", "why did we drop Redis?", "-p", "work", "--budget", "5")
     assert result.out == ""
-    assert "note: the frame of recalled messages alone takes " in result.err
-    assert " of 5 tokens; nothing is printed\n" in result.err
+    assert "note: the frame of recalled messages alone needs " in result.err
+    assert " tokens, more than the 5 available; nothing is printed\n" in result.err
     assert "printed whole" not in result.err
 
 

@@ -240,12 +240,19 @@ def test_help_on_a_terminal_differs_only_in_colour(cli, command):
 
 
 @pytest.mark.parametrize(
-    ("name", "width"), [*((name, "60") for name in EXAMPLES), ("context", "80"), ("context", "140")]
+    ("name", "width"),
+    [
+        *((name, "60") for name in EXAMPLES),
+        ("context", "80"),
+        ("context", "140"),
+        ("forget", "120"),
+    ],
 )
 def test_help_fits_the_terminal(cli, name, width):
     lines = cli(name, "--help", env={"COLUMNS": width}).out.splitlines()
     assert max(map(len, lines)) < int(width)
     assert not [line for line in lines if "<=x" in line or "x>=" in line or "<str>" in line]
+    assert not [line for line in lines if re.search(r"\w-$", line)]  # no option is divided
 
 
 def test_a_dumb_terminal_gets_plain_text(filled_cli):

@@ -58,6 +58,22 @@ def test_the_hint_of_an_incomplete_command_names_all_that_is_missing(cli, typed,
 
 
 @pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("doctor repair", "doctor --repair"),
+        ("serve stop", "serve --stop"),
+        ("embed rebuild", "embed --rebuild"),
+        ("stats json", "stats --json"),
+        ("stats work", "stats -p work"),
+        ("models gpt-4o", "models --help"),
+    ],
+)
+def test_an_argument_that_names_an_option_suggests_it(cli, typed, hint):
+    error = f"error: unexpected argument: {typed.split()[1]}"
+    assert cli(*typed.split(), code=2).err.splitlines() == [error, f"hint: reservoir {hint}"]
+
+
+@pytest.mark.parametrize(
     ("typed", "client"),
     [("claude-code", "claude"), ("Gemini-CLI", "gemini"), ("claude-dektop", "claude-desktop")],
 )

@@ -177,7 +177,7 @@ def test_an_unconfirmed_commit_is_reported_and_not_repeated(
         [error] = errors
         assert isinstance(error, UncertainCommitError)
         assert error.exit_code == 3
-        assert "may be stored or not" in error.message
+        assert "may or may not be stored" in error.message
         assert contents(store) == ["in doubt"]
 
 

@@ -249,7 +249,7 @@ def test_a_port_that_another_server_of_reservoir_uses_says_how_to_stop_it(store_
             code, stderr = refused(store_path, "--port", port)
             closer.join(PATIENCE)
     assert code == 1
-    assert "hint: another server is using it" in stderr
+    assert "hint: another program is using it" in stderr
 
 
 @pytest.mark.parametrize("host", ["nosuch.invalid", "192.0.2.1", "a" * 70])

@@ -337,7 +337,7 @@ def own_command(config: Path | None, db: str | None) -> list[str]:
         if is_on_a_server(db) and mask_passwords(db) != db:
             raise UsageError(
                 "--db has a password, which would be written to another program's settings",
-                hint="write the URL to our settings: reservoir config set database=URL",
+                hint="write the URL to Reservoir's settings: reservoir config set database=URL",
             )
         options += ["--db", db if is_on_a_server(db) else os.path.abspath(expand_user(db))]
     return [*own_program(), *options]

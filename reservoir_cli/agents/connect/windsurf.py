@@ -1,4 +1,4 @@
-"""Windsurf."""
+"""Connect Windsurf."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The server's four tools: what clients are told of them, and the answers from a store.
+"""The server's four tools: descriptions for clients, and answers from a store.
 
 Messages in answers are quoted, framed, and redacted.
 """
@@ -316,7 +316,7 @@ class Answers:
         message = Message("assistant", text.strip(), source=SOURCE)
         stored = reservoir.ingest([message], partition=partition, instance=SOURCE)
         if not stored:
-            raise ReservoirError("nothing was stored: the text quotes earlier conversations only")
+            raise ReservoirError("nothing was stored: the text only quotes earlier conversations")
         return f"Stored as [#{stored[0].id}]."
 
 

@@ -1,4 +1,4 @@
-"""``reservoir context``: the best context a token budget can buy."""
+"""``reservoir context``: print the best context for a question within a token budget."""
 
 import os
 import shlex

@@ -146,12 +146,13 @@ def index(
 ) -> None:
     """Build an approximate index over the embeddings of a large partition, and print its recall.
 
-    Without an index every embedding is compared, which is exact and takes 65 ms for 40,000.
+    Without an index every embedding is compared, which is exact. An index is useful from about
+    40,000 messages in one partition.
     """
     with open_store.open_reservoir(ctx) as reservoir:
         if drop:
             is_dropped = reservoir.database.drop_index(partition)
-            console.aside(f"{partition} {'no longer has' if is_dropped else 'has no'} index")
+            console.aside(f"{partition} {'no longer has an' if is_dropped else 'has no'} index")
             return
         recall = reservoir.database.build_index(partition)
     console.aside(f"{partition} has an index; it finds {recall:.1%} of the nearest embeddings")

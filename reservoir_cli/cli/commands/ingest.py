@@ -145,7 +145,7 @@ def _check_options(
     if not is_message and any(option is not None for option in (role, trace_id, at)):
         raise UsageError(
             "--role, --trace-id and --at are for a message from stdin",
-            hint="files contain these themselves; store a text file as one message by < FILE",
+            hint="files have their own; to store a text file as one message, use < FILE",
         )
     if form is not None:
         importer_named(form)

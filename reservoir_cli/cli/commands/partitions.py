@@ -157,7 +157,8 @@ def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None)
 
 def _move(reservoir: Reservoir, old: str, new: str, verb: str) -> None:
     moved, duplicates = reservoir.move_partition(old, new)
-    console.aside(f"{verb} {old} to {new}: {options.counted(moved, 'message')}")
+    to = "into" if verb == "merged" else "to"
+    console.aside(f"{verb} {old} {to} {new}: {options.counted(moved, 'message')}")
     if duplicates:
         console.note(f"{options.counted(duplicates, 'message')} of {old} were in {new} already")
     config = reservoir.config

@@ -54,12 +54,12 @@ class ConnectionLostError(StoreError):
 
 
 class UncertainCommitError(StoreError):
-    """The connection was lost during a commit, so that the write may be stored or not."""
+    """The connection was lost during a commit, so the write may or may not be stored."""
 
     def __init__(self, place: str) -> None:
         super().__init__(
-            f"lost the connection to the server {place} while it stored a write, "
-            "which may be stored or not",
+            f"lost the connection to the server {place} during a write, "
+            "which may or may not be stored",
             hint="check whether it was stored (reservoir view), and run the command again if not",
         )
 

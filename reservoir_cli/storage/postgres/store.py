@@ -129,8 +129,8 @@ class PostgresStore(Transactions, Store):
         :raises ReservoirError: always.
         """
         raise ReservoirError(
-            "a store on a server cannot be copied to a file",
-            hint="pg_dump DATABASE makes a backup; reservoir db copy makes a store in a file",
+            "a backup is a copy of a file, and this store is on a server",
+            hint="back it up with pg_dump DATABASE, or copy it to a file with reservoir db copy",
         )
 
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:

@@ -294,7 +294,7 @@ def _require_database_format(file: File) -> str:
         return known or "llm"
     raise ReservoirError(
         f"{file.name} is a database of an unknown format",
-        hint=f"databases of {', '.join(DATABASES)} are read",
+        hint=f"Reservoir reads databases of {', '.join(DATABASES)}",
     )
 
 

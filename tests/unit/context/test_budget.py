@@ -141,7 +141,7 @@ def test_oversized_sections_leave_history_empty_with_a_warning(options):
     budget_plan = make_plan(sections={Section.CURRENT: 8_001}, min_history=4_000, **options)
     assert budget_plan.overfull
     assert budget_plan.history == 0
-    assert "8,001 of 8,000" in budget_plan.notes[-1]
+    assert "8,001 tokens, more than the 8,000 available" in budget_plan.notes[-1]
 
 
 def test_sections_that_fit_exactly_cause_no_warning():

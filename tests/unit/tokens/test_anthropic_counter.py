@@ -194,7 +194,7 @@ def test_a_provider_whose_counts_always_exceed_the_budget_is_reported(
     assert any("more than the budget" in note for note in window.notes)
     assert isinstance(document, dict)
     assert document["truncated"]
-    assert f"{window.used - 600:,} too many" in window.summary()
+    assert f"{window.used - 600:,} over budget" in window.summary()
 
 
 def test_sections_without_a_message_are_counted_here(endpoint: Endpoint, tmp_path: Path) -> None:

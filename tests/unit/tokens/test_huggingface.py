@@ -91,5 +91,5 @@ def test_huggingface_refuses_without_the_library(
     tokenizer_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(huggingface, "find_spec", lambda name: None)
-    with pytest.raises(ModelUnavailableError, match="missing library"):
+    with pytest.raises(ModelUnavailableError, match="library tokenizers, which is not installed"):
         load_counter(f"huggingface:{tokenizer_file}")

@@ -83,7 +83,7 @@ def test_importing_its_own_contexts_adds_nothing_to_a_store(reservoir, tmp_path,
         exchanges.append((largest_context(reservoir, question), f"Day {day}. {REPLY}"))
         totals = reservoir.import_files(write(tmp_path / "log.db", exchanges))
         assert (totals.imported, totals.already, totals.contexts) == (2, 2 * day, 1)
-        assert totals.line().endswith("skipped 0, contexts taken out 1")
+        assert totals.line().endswith("skipped 0, contexts removed 1")
     expected = [
         text
         for day in range(DAYS)
@@ -101,13 +101,13 @@ def test_a_single_message_is_stored_without_its_context(reservoir, notes, label)
     framed = wrap("user: old words", "Why Redis?", label)
     reservoir.ingest([Message("user", framed), Message("assistant", "It was there.")], embed=False)
     assert contents(reservoir) == ["Why Redis?", "It was there."]
-    assert "contexts taken out, their questions kept: 1" in notes
+    assert "contexts removed, their questions kept: 1" in notes
 
 
 def test_a_context_without_a_question_leaves_nothing_to_store(reservoir, notes) -> None:
     reservoir.ingest([Message("user", wrap("user: old words"))], embed=False)
     assert contents(reservoir) == []
-    assert notes == ["contexts taken out, nothing else to store: 1"]
+    assert notes == ["contexts removed, nothing else to store: 1"]
 
 
 @pytest.mark.parametrize(
