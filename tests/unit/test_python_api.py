@@ -16,6 +16,7 @@ from reservoir_cli import (
     Message,
     Reservoir,
     Scope,
+    ToolCall,
     WindowMessage,
     api_types,
 )
@@ -83,6 +84,21 @@ def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir: Reser
     assert question.content == "which queue?"
     rows = window.to("json")["messages"]
     assert [message.to_row() for message in window.messages] == rows
+
+
+def test_a_message_of_a_window_has_an_attribute_for_each_value_of_its_row(
+    reservoir: Reservoir,
+) -> None:
+    calls = (ToolCall("c", "find", '{"jobs": 1}'),)
+    result = Message("tool", "none", tool_call_id="c")
+    reservoir.ingest([Message("assistant", "I look them up.", tool_calls=calls), result])
+    stored, _, question = reservoir.context("which queue?", budget=500).messages
+    assert (stored.tool_calls, question.tool_calls) == (calls, ())
+    assert stored.spans is stored.excerpt_priority is None
+    row = stored.to_row() | {"spans": [[0, 1], [7, 9]], "excerpt_priority": 0.5}
+    excerpt = WindowMessage.from_row(row)
+    assert (excerpt.spans, excerpt.excerpt_priority) == (((0, 1), (7, 9)), 0.5)
+    assert all(hasattr(excerpt, name) for name in row)
 
 
 def test_a_message_can_still_be_read_like_a_dict_with_a_warning(reservoir: Reservoir) -> None:
