@@ -183,6 +183,9 @@ def test_variables_without_effect_are_warned_about(cli):
     assert result.err.count("warning") == 1
     result = cli("view", env={"RESERVOIR_NOSUCH": "x"})
     assert result.err.startswith("warning: RESERVOIR_NOSUCH is not a setting\n")
+    for command in ("config path", "connect", "connect claude --dry-run", "sync --timer"):
+        result = cli(*command.split(), env={"RESERVOIR_PARTITON": "x"})
+        assert result.err.count(warned) == 1, command
     absent = str(cli.home / "absent.toml")
     result = cli("view", env={"RESERVOIR_CONFIG": absent})
     assert f"warning: RESERVOIR_CONFIG names {absent}, which does not exist" in result.err
