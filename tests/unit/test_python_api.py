@@ -130,6 +130,12 @@ def test_every_option_of_a_context_is_a_setting() -> None:
     assert set(ContextOptions.__slots__) <= set(SETTINGS)
 
 
+def test_use_takes_settings_by_name(reservoir: Reservoir, tmp_path: Path) -> None:
+    with Reservoir.open(tmp_path / "other.db", settings={"partition": "other"}) as other:
+        reservoir.use(settings=other.config)
+    assert reservoir.scope() == Scope("other", "other")
+
+
 def test_a_context_can_be_built_for_a_given_time(reservoir: Reservoir) -> None:
     now = datetime(2020, 1, 2, tzinfo=UTC)
     window = reservoir.context("what?", budget=500, now=now)
