@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from reservoir_cli.errors import UsageError, wrong_type
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Message, Scope, check_text, check_time, check_valid_text
+from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.compact_keys import Keys
 
 _Class = TypeVar("_Class", bound=type)
@@ -72,9 +73,11 @@ def _values(
 
 
 def rule_of(parameter: inspect.Parameter) -> str:
-    """Return the name of a parameter's rule: its own, with its asterisks, or that of numbers."""
+    """Return the name of a parameter's rule: its own, with its asterisks, or that of its type."""
     if parameter.annotation in (int, int | None):
         return "int"
+    if parameter.annotation is Config:
+        return "known"
     kinds = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     asterisks = 1 + kinds.index(parameter.kind) if parameter.kind in kinds else 0
     return "*" * asterisks + parameter.name

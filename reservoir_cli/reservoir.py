@@ -162,14 +162,15 @@ class Reservoir(ReservoirReads):
 
         :param command: reads a conversation on stdin and prints its summary; split as a shell
             would, but run without one. Summaries that it has not written are replaced.
-        :raises ModelUnavailableError: there is no embedding model.
+        :raises ModelUnavailableError: a conversation needs a summary, and there is no embedding
+            model.
         """
         from reservoir_cli.transfer.summarize import parse_command, summarize
 
         arguments = parse_command(command)
         return summarize(
             self.store,
-            self.indexer.embedder(),
+            self.indexer.embedder,
             self.redactor,
             Scope(partition or self.config.settings().partition),
             command=arguments,

@@ -135,14 +135,14 @@ class ReservoirReads:
             self.runs.write_recalls()
         self.store.close()
 
-    def use(self, known: Config, /) -> None:
+    def use(self, settings: Config) -> None:
         """Replace the settings; the open store and the loaded model stay."""
-        if known is not self.config:
-            self.config, self.redactor = known, _redactor(known)
+        if settings is not self.config:
+            self.config, self.redactor = settings, _redactor(settings)
             for name in ("_ingestor", "exchanges"):
                 self.__dict__.pop(name, None)
             if "indexer" in self.__dict__:
-                self.indexer.config = known
+                self.indexer.config = settings
 
     def serve(self) -> None:
         """Prepare for many questions: the first one takes longer, later ones are faster."""

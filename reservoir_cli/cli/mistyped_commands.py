@@ -194,7 +194,7 @@ def _suggest(failure: Any, message: str, context: Any) -> str | None:
     if match := re.search(r"extra arguments?\S* \((.*)\)$", message):
         return _place_extra(match[1], context)
     is_argument = getattr(getattr(failure, "param", None), "param_type_name", "") == "argument"
-    if is_argument and (match := re.search(r"'([^']*)' is not a valid int", message)):
+    if is_argument and (match := re.search(r"'([^']+)' is not a valid int", message)):
         return _place_extra(match[1], context)
     return None
 

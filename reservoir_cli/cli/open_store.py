@@ -11,6 +11,7 @@ from reservoir_cli.cli import console
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.paths import is_on_a_server
 
 #: Seconds that a server waits for another writer.
@@ -62,13 +63,29 @@ def _is_missing(location: str | None) -> bool:
     )
 
 
-def opener(ctx: typer.Context) -> Callable[..., Reservoir]:
-    """Return a function like ``Reservoir.open`` by which a server opens the store of this run."""
-    flags = globals_of(ctx)
+def opener(ctx: typer.Context, config: Config) -> Callable[..., Reservoir]:
+    """Return a function like ``Reservoir.open`` by which a server opens the store of this run.
 
-    def open_it(**arguments: Any) -> Reservoir:
+    The function also prints what is reported while the store is opened, each sentence once.
+
+    :param config: the settings, whose warnings are printed.
+    """
+    flags, printed = globals_of(ctx), set(config.warnings)
+
+    def open_it(*, notify: Callable[[str], None], **arguments: Any) -> Reservoir:
+        is_open = False
+
+        def report(text: str) -> None:
+            if not is_open and text not in printed:
+                printed.add(text)
+                console.warn(text)
+            notify(text)
+
         defaults = {"config_file": flags.config, "offline": flags.offline, "patience": _PATIENCE}
-        return Reservoir.open(flags.db, ready_only=True, **{**defaults, **arguments})
+        settled = {"ready_only": True, "notify": report}
+        reservoir = Reservoir.open(flags.db, **{**defaults, **arguments, **settled})
+        is_open = True
+        return reservoir
 
     return open_it
 

@@ -16,6 +16,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import StoredMessage, clean_text, cut
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.environment import unknown_variables
 from reservoir_cli.util.progress import counted as counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 from reservoir_cli.util.unicode_text import plain_digits, plain_number
@@ -194,6 +195,12 @@ def load_config(ctx: typer.Context) -> Config:
     for warning in known.warnings:
         console.warn(warning)
     return known
+
+
+def warn_of_unknown_variables() -> None:
+    """Print warnings about misspelt variables, for a command that reads no settings."""
+    for warning in unknown_variables():
+        console.warn(warning)
 
 
 def one_reserve(reserve: int | None, output_reserve: int | None) -> int | None:

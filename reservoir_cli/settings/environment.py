@@ -30,7 +30,7 @@ def read_environment(file: Path | None) -> tuple[dict[str, Value], tuple[str, ..
         f"{VARIABLES[loser]} is ignored: {VARIABLES[winner]} is set, too"
         for loser, winner in ignored
     )
-    return values, (*_missing_file(file), *overridden, *_unknown_variables())
+    return values, (*_missing_file(file), *overridden, *unknown_variables())
 
 
 def _missing_file(file: Path | None) -> Iterator[str]:
@@ -42,7 +42,7 @@ def _missing_file(file: Path | None) -> Iterator[str]:
         )
 
 
-def _unknown_variables() -> Iterator[str]:
+def unknown_variables() -> Iterator[str]:
     """Yield a warning for each variable that begins as ours, but is none of them."""
     known = [name.upper() for name in VARIABLES]
     for variable in sorted(os.environ):

@@ -203,7 +203,7 @@ class Writes(Embeddings):
         def write() -> None:
             for old in reads.by_key(self._connection, [key]):
                 self._replace(old, message, counter, to_epoch_ms(now))
-                tombstones.mark_edited(self._connection, old)
+                tombstones.mark_edited(self._connection, old, message.content)
             self._seal()
 
         self._run_write(write)

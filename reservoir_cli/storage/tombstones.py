@@ -5,7 +5,8 @@ conversation, because another program's log of the same conversation has other i
 the time of the deletion: a message with the same content but a later time is new.
 
 An edit leaves the same fingerprints of the old content, and further ones that tell it from a
-deletion: an import that brings forgotten messages back leaves out what an edit replaced.
+deletion: an import that brings forgotten messages back leaves out what an edit replaced. One of the
+new text ends with the time of the edit, so that of two copies the one edited last is known.
 """
 
 import json
@@ -20,8 +21,8 @@ from reservoir_cli.storage.content_identity import parts_of, session_of
 from reservoir_cli.storage.portable_sql import Connection, batches
 from reservoir_cli.storage.writes import source_of
 
-#: The prefix of the source in the fingerprint of an edited message.
-_EDITED = "edited\n"
+#: The prefixes of the source in the fingerprints of an edited message, and of its new text.
+_EDITED, _WRITTEN = "edited\n", "written\n"
 #: Replace the source in the fingerprints of a conversation, and of a content in a session.
 _CONVERSATION, _SAID = "conversation\n", "said\n"
 #: Length of the time that replaces the last bytes of a content's fingerprint, and the latest time.
@@ -34,10 +35,31 @@ def mark(connection: Connection, messages: Sequence[StoredMessage]) -> None:
     _mark_contents(connection, messages)
 
 
-def mark_edited(connection: Connection, message: StoredMessage) -> None:
-    """Record that a person edited a message, so that no import overwrites it."""
+def mark_edited(connection: Connection, message: StoredMessage, text: str) -> None:
+    """Record that a person edited a message, so that no import overwrites it.
+
+    :param message: the message before the edit.
+    :param text: its new text.
+    """
     _mark_sources(connection, [(_EDITED + message.source, message.source_id)])
     _mark_contents(connection, [message], kinds=(_SAID, _EDITED + _SAID))
+    mark = _mark_of_text(connection, message, text)
+    _insert(connection, {_with_time(mark, round(time.time() * 1000))})
+
+
+def last_edit(connection: Connection, message: StoredMessage) -> int:
+    """Return when a person last gave a message its text, in milliseconds; 0 if nobody has."""
+    mark = _mark_of_text(connection, message, message.content)
+    rows = connection.execute(
+        "SELECT mark FROM forgotten WHERE mark BETWEEN ? AND ? ORDER BY mark DESC LIMIT 1",
+        [_with_time(mark, 0), _with_time(mark, _LAST)],
+    )
+    return max((int.from_bytes(row[0][-_TIME:], "big") for row in rows), default=0)
+
+
+def _mark_of_text(connection: Connection, message: StoredMessage, text: str) -> bytes:
+    identity = json.dumps([message.source_id, text])
+    return fingerprint(_key(connection), _WRITTEN + message.source, identity)
 
 
 def find_edited(connection: Connection, messages: Sequence[StoredMessage]) -> list[StoredMessage]:

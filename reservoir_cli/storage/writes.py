@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Message, Scope, clean_text
-from reservoir_cli.storage import find_by_filter, properties
-from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.portable_sql import Connection
 
 #: The columns of ``messages`` in a new row.
 COLUMNS = (
@@ -48,41 +48,6 @@ def find_present(
             )
         )
     return known
-
-
-def find_twins(
-    connection: Connection, old: tuple[str, str], new: tuple[str, str]
-) -> dict[int, int]:
-    """Return the messages of a place whose source and source id another place has, too.
-
-    :param old: the partition and instance of the messages.
-    :param new: those of their twins.
-    :returns: the ids of the twins by those of the messages.
-    """
-    twins: dict[int, int] = {}
-    for batch in batches(find_by_filter.find(connection, Scope(*old)).ids):
-        listed, bound = connection.in_list("id", batch)
-        rows = connection.execute(
-            f"""
-            SELECT source, source_id, id FROM messages {connection.index_hint(None)}
-            WHERE partition = ? AND {listed}
-            """,
-            [old[0], *bound],
-        )
-        by_source: dict[str, dict[str, int]] = {}
-        for source, own, message_id in rows:
-            by_source.setdefault(source, {})[own] = message_id
-        for source, ids in by_source.items():
-            listed, bound = connection.in_list("source_id", list(ids))
-            same = connection.execute(
-                f"""
-                SELECT source_id, id FROM messages
-                WHERE partition = ? AND instance = ? AND source = ? AND {listed}
-                """,
-                [*new, source, *bound],
-            )
-            twins.update((ids[own], twin) for own, twin in same)
-    return twins
 
 
 def add_waiting(connection: Connection, partition: str, ids: Sequence[int]) -> None:

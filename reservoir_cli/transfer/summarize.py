@@ -65,7 +65,7 @@ class Outcome:
 
 def summarize(
     store: Store,
-    embedder: Embedder,
+    load_embedder: Callable[[], Embedder],
     mask: Redactor,
     scope: Scope,
     *,
@@ -77,18 +77,20 @@ def summarize(
 
     A command also replaces the summaries that it has not written itself, with these arguments.
 
+    :param load_embedder: returns the model; called only if there is something to embed.
     :param command: a program and its arguments, which reads a conversation on stdin and prints
         the summary; without it the summary is extracted from the conversation's own sentences.
     :param announce: called with the command before its first run.
     :raises CannotRunError: the command cannot be started.
     """
     made_by = Path(command[0]).name if command else EXTRACT
-    if not dry_run:
-        embed_summaries(store, embedder, scope)
     summaries = Summaries(store)
+    stored, active = summaries.read(scope), store.active_model()
+    if not dry_run and any(not active or summary.model_id != active[0] for summary in stored):
+        embed_summaries(store, load_embedder(), scope)
     known = {
         (summary.instance, summary.conversation_id): (summary.digest, summary.made_by)
-        for summary in summaries.read(scope)
+        for summary in stored
     }
     for conversation in store.conversations(scope):
         conversation_id = conversation.conversation.id
@@ -102,6 +104,7 @@ def summarize(
         if dry_run:
             yield Outcome(conversation)
             continue
+        embedder = load_embedder()
         if command:
             with store.write():
                 pass  # a store that cannot be written to is an error before the command runs

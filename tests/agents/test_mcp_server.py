@@ -82,6 +82,28 @@ def test_a_session_of_each_protocol_revision(client_env, era) -> None:
         assert client.end() == (0, "")
 
 
+def test_a_new_store_in_a_synced_folder_is_reported(
+    client_env: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "Dropbox"
+    folder.mkdir()
+    monkeypatch.setenv("RESERVOIR_DB", str(folder / "r.db"))
+    monkeypatch.setenv("RESERVOIR_PARTITON", "work")
+    with RawClient() as client:
+        client.open()
+        assert client.call("recall", question="why did we drop Redis?")[0].startswith("Nothing")
+        text, _ = client.call("remember", text="We use PostgreSQL now.")
+        assert "note: the store is in a folder that Dropbox syncs" in text
+        assert "RESERVOIR_PARTITON" not in text
+        assert "Dropbox" not in client.call("search", query="PostgreSQL")[0]
+        _, log = client.end()
+    warnings = [line.partition(",")[0] for line in log.splitlines()]
+    assert warnings == [
+        "warning: RESERVOIR_PARTITON is not a setting; did you mean RESERVOIR_PARTITION?",
+        "warning: the store is in a folder that Dropbox syncs",
+    ]
+
+
 def test_a_read_only_server_has_no_tool_that_writes(client_env) -> None:
     with RawClient("--read-only", "-p", "work") as client:
         client.open()

@@ -77,6 +77,23 @@ def test_trim_of_anything_but_a_list_of_messages_is_a_one_line_error(cli, text):
     assert "unexpected" not in result.err
 
 
+def test_summarize_says_that_no_message_is_in_a_conversation(cli):
+    cli.say("hello")  # it needs no model
+    notes = cli("summarize").err.splitlines()
+    assert notes == [
+        "note: no message of default is in a conversation",
+        "0 conversations summarised",
+    ]
+
+
+def test_summarize_says_that_all_summaries_are_up_to_date(cli_with_model):
+    cli_with_model.store({"content": "We fly to Tokyo on 2 May.", "conversation_id": "c1"})
+    cli_with_model("embed")
+    assert cli_with_model("summarize").out
+    notes = cli_with_model("summarize", env={"RESERVOIR_EMBEDDING_MODEL": "nobody/absent"}).err
+    assert "have summaries already" in notes
+
+
 def test_summarize_says_where_messages_are(samples):
     result = samples("summarize", "-p", "nosuch")
     assert result.out == ""

@@ -51,9 +51,11 @@ def test_the_note_after_a_merge_sets_the_default_partition(cli):
         (["db", "copy", "a.db"], "reservoir db copy a.db TARGET"),
         (["tag"], "reservoir tag ID NAME..."),
         (["trim", "a.json"], "reservoir trim a.json --iteration K"),
+        (["view", ""], "reservoir view --help"),
+        (["context", "why", "--system", "@-"], '--system "$(cat)" passes on stdin'),
     ],
 )
-def test_the_hint_of_an_incomplete_command_names_all_that_is_missing(cli, typed, hint):
+def test_the_hint_of_an_incomplete_or_wrong_command_says_what_to_type(cli, typed, hint):
     assert cli(*typed, code=2).err.splitlines()[-1] == f"hint: {hint}"
 
 

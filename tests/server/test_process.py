@@ -60,6 +60,15 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
+def test_a_new_store_in_a_synced_folder_is_reported_once(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "OneDrive").mkdir()
+    for reports in (1, 0):
+        with started(tmp_path / "OneDrive" / "r.db") as (process, _):
+            process.terminate()
+            _, log = process.communicate(PATIENCE)
+            assert log.count(b"warning: the store is in a folder that OneDrive syncs") == reports
+
+
 def test_it_prints_its_address_and_ends_on_a_signal(store_path: Path, home: Path) -> None:
     with started(store_path) as (process, ready):
         root, _, token = ready["base_url"].removesuffix("/v1").partition("/k/")

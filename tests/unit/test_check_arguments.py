@@ -107,6 +107,7 @@ def test_every_parameter_of_a_public_method_has_a_rule() -> None:
         (lambda r: r.budget(maximum="abc"), "maximum must be a whole number, not str"),
         (lambda r: r.export("a.jsonl"), "out must be a Path or a function, not str"),
         (lambda r: r.move_partition("a", None), "new must be text, not NoneType"),
+        (lambda r: r.use(settings={}), "settings must be the config of a Reservoir"),
         (lambda _: Reservoir.open(5), "location must be a path, not int"),
         (lambda _: Reservoir.open(HALF), "location cannot be"),
         (lambda _: Reservoir.open("a.db", settings="redact"), "settings must be a mapping"),  # type: ignore[arg-type]

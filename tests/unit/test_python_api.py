@@ -16,6 +16,7 @@ from reservoir_cli import (
     Message,
     Reservoir,
     Scope,
+    ToolCall,
     WindowMessage,
     api_types,
 )
@@ -85,6 +86,21 @@ def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir: Reser
     assert [message.to_row() for message in window.messages] == rows
 
 
+def test_a_message_of_a_window_has_an_attribute_for_each_value_of_its_row(
+    reservoir: Reservoir,
+) -> None:
+    calls = (ToolCall("c", "find", '{"jobs": 1}'),)
+    result = Message("tool", "none", tool_call_id="c")
+    reservoir.ingest([Message("assistant", "I look them up.", tool_calls=calls), result])
+    stored, _, question = reservoir.context("which queue?", budget=500).messages
+    assert (stored.tool_calls, question.tool_calls) == (calls, ())
+    assert stored.spans is stored.excerpt_priority is None
+    row = stored.to_row() | {"spans": [[0, 1], [7, 9]], "excerpt_priority": 0.5}
+    excerpt = WindowMessage.from_row(row)
+    assert (excerpt.spans, excerpt.excerpt_priority) == (((0, 1), (7, 9)), 0.5)
+    assert all(hasattr(excerpt, name) for name in row)
+
+
 def test_a_message_can_still_be_read_like_a_dict_with_a_warning(reservoir: Reservoir) -> None:
     (message,) = reservoir.context("which queue?", budget=500).messages
     assert isinstance(message, WindowMessage)
@@ -112,6 +128,12 @@ def test_every_option_of_a_context_is_a_setting() -> None:
     from reservoir_cli.settings.schema import SETTINGS
 
     assert set(ContextOptions.__slots__) <= set(SETTINGS)
+
+
+def test_use_takes_settings_by_name(reservoir: Reservoir, tmp_path: Path) -> None:
+    with Reservoir.open(tmp_path / "other.db", settings={"partition": "other"}) as other:
+        reservoir.use(settings=other.config)
+    assert reservoir.scope() == Scope("other", "other")
 
 
 def test_a_context_can_be_built_for_a_given_time(reservoir: Reservoir) -> None:

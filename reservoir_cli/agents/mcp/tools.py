@@ -242,8 +242,8 @@ class Answers:
         :raises ReservoirError: the tool failed.
         """
         try:
-            reservoir = self._store.open(create=tool == "remember")
             self._notes.clear()
+            reservoir = self._store.open(create=tool == "remember")
             self._apply_settings(reservoir)
             text: str = self._answers[tool](reservoir, partition, **arguments)
         except StoreError:
@@ -253,6 +253,8 @@ class Answers:
 
     def _open_store(self, create: bool) -> Reservoir:
         reservoir = self._open_reservoir(create=create, notify=self._notes.append)
+        warnings = reservoir.config.warnings  # they are for the user
+        self._notes[:] = [note for note in self._notes if note not in warnings]
         reservoir.redactor = reservoir.redactor.for_agents
         self._settings = LiveConfig(reservoir.config, self._notes.append)
         reservoir.serve()

@@ -92,6 +92,7 @@ def config(
             console.document({"path": str(file)})
         return
     if path:
+        options.warn_of_unknown_variables()
         file = _settings_file(typed)
         _print_value(str(file), {"path": str(file)}, as_json)
         return

@@ -52,6 +52,8 @@ def connect(
     """
     flags = globals_of(ctx)
     program = own_command(flags.config, flags.db)
+    if not hooks and partition is None:  # otherwise the settings are read below
+        options.warn_of_unknown_variables()
     if client is None:
         if hooks or dry_run or partition:
             raise UsageError("name a client", hint="reservoir connect claude")

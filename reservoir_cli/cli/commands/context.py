@@ -377,9 +377,8 @@ def _text(text: str, option: str) -> str:
         data = read_bounded(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
-        raise UsageError(
-            f"{option}: cannot read {path}: {reason}", hint="@@ stands for a literal @"
-        ) from None
+        hint = f'{option} "$(cat)" passes on stdin' if text == "@-" else "@@ stands for a literal @"
+        raise UsageError(f"{option}: cannot read {path}: {reason}", hint=hint) from None
     return decode(data, str(path))[0].strip("\r\n")
 
 

@@ -40,7 +40,7 @@ def mcp(
 
     server.run(
         wire,
-        open_store.opener(ctx),
+        open_store.opener(ctx, known),
         tools.offered_tools(() if partition else known.mcp_partitions, read_only=read_only),
         partition or str(known.lookup("partition")[0]),
         None if partition or not known.projects else known.partition_of,

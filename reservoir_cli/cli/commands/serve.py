@@ -74,7 +74,7 @@ def serve(
 
     process.serve(
         config,
-        open_store.opener(ctx),
+        open_store.opener(ctx, config),
         host=host,
         port=port,
         typed_upstreams=dict(map(_parse_upstream, upstream or ())),

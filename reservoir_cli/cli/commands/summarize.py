@@ -7,6 +7,7 @@ import typer
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.summarize import Outcome
 from reservoir_cli.util.clock import local_day
 
@@ -46,8 +47,7 @@ def summarize(
                 )
         rows = [_row(outcome, reservoir.redactor) for outcome in outcomes]
         if not outcomes:
-            scope = Scope(reservoir.scope(partition).partition)
-            nothing_found.tell(scope, reservoir.lookup.places())
+            console.note(_why_nothing(reservoir, Scope(reservoir.scope(partition).partition)))
     if as_json:
         console.document({"summaries": rows, "dry_run": dry_run})
     else:
@@ -60,6 +60,17 @@ def summarize(
     console.aside(f"{options.counted(len(succeeded), 'conversation')} {verb}")
     if len(succeeded) < len(outcomes):
         raise typer.Exit(1)
+
+
+def _why_nothing(reservoir: Reservoir, scope: Scope) -> str:
+    """Return why no conversation of a partition was summarised."""
+    if elsewhere := nothing_found.describe_elsewhere(scope, reservoir.lookup.places()):
+        return elsewhere
+    if not reservoir.conversations(scope):
+        return f"no message of {scope.partition} is in a conversation"
+    return (
+        f"the conversations of {scope.partition} have summaries already, or no sentences to quote"
+    )
 
 
 def _row(outcome: Outcome, redactor: Redactor) -> dict[str, Any]:

@@ -309,6 +309,7 @@ def _print_units(ctx: typer.Context, as_json: bool) -> None:
 
     flags = globals_of(ctx)
     command = [*own_command(flags.config, flags.db), "sync", "--quiet"]
+    options.warn_of_unknown_variables()
     warn_of_variables(flags, "the timer", "sync --timer")
     systemd, launchd = systemd_units(command), launchd_units(command)
     if as_json:

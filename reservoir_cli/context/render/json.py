@@ -16,6 +16,7 @@ from reservoir_cli.context.finished_window import (
     summaries_turn,
 )
 from reservoir_cli.context.render.quote_recalled import printed_text
+from reservoir_cli.messages import ToolCall, call_from_dict
 from reservoir_cli.tokens.counter import PER_MESSAGE
 
 #: How many filler messages are explained: those that are not candidates by themselves.
@@ -182,6 +183,9 @@ class WindowMessage:
     :param similarity: 0 to 1, how well it fits the question.
     :param recency: 0 to 1, how new it is.
     :param priority: similarity and recency combined; the highest are chosen.
+    :param excerpt_priority: of an excerpt: the priority of its first passage; else ``None``.
+    :param spans: of an excerpt: start and end of each part, in characters of the whole message;
+        else ``None``.
     :param row: the message as plain JSON values: a row of format ``json``.
     """
 
@@ -196,6 +200,7 @@ class WindowMessage:
     conversation_id: str | None
     created_at: datetime | None
     name: str | None
+    tool_calls: tuple[ToolCall, ...]
     tool_call_id: str | None
     source: str | None
     source_id: str | None
@@ -205,6 +210,8 @@ class WindowMessage:
     bm25: float | None
     recency: float | None
     priority: float | None
+    excerpt_priority: float | None
+    spans: tuple[tuple[int, int], ...] | None
     row: Mapping[str, Any] = field(repr=False, compare=False)
 
     @classmethod
@@ -213,6 +220,8 @@ class WindowMessage:
         values = {name: row[name] for name in cls.__slots__ if name != "row"}
         values["section"] = Section(row["section"])
         values["tier"] = Tier(row["tier"]) if row["tier"] else None
+        values["tool_calls"] = tuple(map(call_from_dict, row["tool_calls"] or ()))
+        values["spans"] = row["spans"] and tuple((start, end) for start, end in row["spans"])
         created_at = row["created_at"]
         values["created_at"] = datetime.fromisoformat(created_at) if created_at else None
         return cls(**values, row=row)

@@ -263,6 +263,16 @@ def read_rolling(phrase: Phrase) -> Span | None:
     return Span(later(phrase.today, -phrase.amount[1], unit), phrase.today + DAY)
 
 
+def read_ago_from(phrase: Phrase) -> Span | None:
+    """Read a year ago today, a week ago yesterday: exactly that day."""
+    low, high = phrase.amount
+    if low != high:
+        return None
+    near = phrase.today + DAY * OFFSETS[phrase.words["near"]]
+    day = later(near, -high, phrase.words["unit"])
+    return Span(day, day + DAY)
+
+
 def read_ago(phrase: Phrase) -> Span:
     """Read three weeks ago, half a year back, ten days from now."""
     (low, high), unit = phrase.amount, phrase.words["unit"]
@@ -364,6 +374,7 @@ _RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (
     ),
     ("{WHICH} (?P<unit>week|month|quarter|year)", read_period),
     ("(?P<unit>week|month|year)(?P<ago> before last)", read_period),
+    ("{N} (?P<unit>day|week|month|year) ago (?P<near>today|yesterday|tomorrow)", read_ago_from),
     (
         "(?P<half>half )?{N} (?P<unit>minute|hour|day|week|month|year) (?P<side>ago|back|from now)",
         read_ago,

@@ -1,8 +1,8 @@
 """The words of German, French and Spanish for dates, and the patterns of dates.
 
 Patterns match text in lower case, without accents, with single spaces between words. In them
-``{M}`` is a month, ``{D}`` a day, ``{Y}`` a year, ``{N}`` a count, ``{U}`` a unit, ``{W}`` a
-weekday, ``{ENDS}`` are two joined dates. More precise patterns come first.
+``{M}`` is a month, ``{S}`` a season or quarter, ``{D}`` a day, ``{Y}`` a year, ``{N}`` a count,
+``{U}`` a unit, ``{W}`` a weekday, ``{ENDS}`` two joined dates. More precise patterns come first.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ class Language(NamedTuple):
     :param signs: words that occur in dates of this language only; a date contains at least one.
     :param shared_signs: the same for words that other languages use too.
     :param months: the names of each month, separated by ``|``; abbreviations are in ``short``.
+    :param seasons: patterns of seasons and quarters, with the English ones.
     :param numbers: words for counts, with their English equivalents.
     :param units: the beginnings of words for units, with the English units; the longest first.
     :param leads: words before a date, with their English equivalents.
@@ -30,6 +31,7 @@ class Language(NamedTuple):
     months: str
     short: str
     weekdays: str
+    seasons: Mapping[str, str]
     numbers: Mapping[str, str]
     units: Mapping[str, str]
     leads: Mapping[str, str]
@@ -47,13 +49,24 @@ def _counts(words: str) -> dict[str, str]:
 GERMAN = Language(
     signs="gestern vorgestern heute ubermorgen uebermorgen neulich januar janner februar marz "
     "maerz oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag "
-    "woche wochen wochenende monat monate monaten jahr jahre jahren jahres tagen",
+    "woche wochen wochenende monat monate monaten jahr jahre jahren jahres tagen fruhling fruhjahr "
+    "herbst quartal quartals",
     shared_signs="morgen april mai juni juli august september november im am vom seit mrz okt dez "
-    "stunden minuten tag",
+    "stunden minuten tag sommer winter",
     months="januar|janner februar|feber marz|maerz april mai juni juli august september oktober "
     "november dezember",
     short="jan feb mrz apr mai jun jul aug sept|sep okt nov dez",
     weekdays="montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag",
+    seasons={
+        "frue?h(?:ling|jahr)": "spring",
+        "sommer": "summer",
+        "herbst": "autumn",
+        "winter": "winter",
+        r"(?:1\.|erste[ns]?) quartal": "Q1",
+        r"(?:2\.|zweite[ns]?) quartal": "Q2",
+        r"(?:3\.|dritte[ns]?) quartal": "Q3",
+        r"(?:4\.|vierte[ns]?) quartal": "Q4",
+    },
     numbers={
         **_counts("zwei drei vier funf sechs sieben acht neun zehn elf zwolf"),
         **dict.fromkeys(("ein", "eine", "einem", "einer", "einen"), "1"),
@@ -111,6 +124,10 @@ GERMAN = Language(
         ("month", r"(?:im|{LEADWORD}) {M}(?: {Y}| {WHICH} jahres)?"),
         ("month", r"{M} (?:{Y}|{WHICH} jahres)"),
         ("month", r"(?P<month>januar|janner|februar|marz|maerz|oktober|dezember)"),
+        ("month", r"{WHICH} {S}(?! {Y})"),
+        ("month", r"{PART}(?: des| vom)? {S}s?(?: {Y}| {WHICH} jahres)?"),
+        ("month", r"(?:im|{LEADWORD})(?: dem| zum)? {S}(?: {Y}| {WHICH} jahres)?"),
+        ("month", r"(?!winter \d){S} (?:{Y}|{WHICH} jahres)"),  # that is English, too
         ("weekday", r"{W} {WHICH} (?P<week>woche)"),
         ("weekday", r"{WHICH} {W}(?:abend|morgen|nachmittag|vormittag|nacht)?"),
         ("weekday", r"(?:am|vom|zum|zwischen|von|(?P<lead>seit|bis)) {W}"
@@ -125,12 +142,23 @@ GERMAN = Language(
 )  # fmt: skip
 FRENCH = Language(
     signs="aujourd demain janvier fevrier avril juillet aout septembre octobre novembre decembre "
-    "lundi mardi mercredi jeudi vendredi samedi dimanche semaine semaines annee annees",
+    "lundi mardi mercredi jeudi vendredi samedi dimanche semaine semaines annee annees printemps "
+    "automne hiver",
     shared_signs="hier mars mai juin mois jour jours an ans soir matin en depuis week weekend "
-    "heures minutes",
+    "heures minutes ete trimestre",
     months="janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
     short="janv|jan fevr|fev mars avr mai juin juil aout sept oct nov dec",
     weekdays="lundi mardi mercredi jeudi vendredi samedi dimanche",
+    seasons={
+        "printemps": "spring",
+        "ete": "summer",
+        "automne": "autumn",
+        "hiver": "winter",
+        "(?:premier|1er) trimestre": "Q1",
+        "(?:deuxieme|second|2e|2eme) trimestre": "Q2",
+        "(?:troisieme|3e|3eme) trimestre": "Q3",
+        "(?:quatrieme|4e|4eme) trimestre": "Q4",
+    },
     numbers={
         **_counts("deux trois quatre cinq six sept huit neuf dix onze douze"),
         "un": "1",
@@ -140,7 +168,7 @@ FRENCH = Language(
         "plusieurs": "several",
     },
     units={"jour": "day", "semaine": "week", "mois": "month", "an": "year", "heure": "hour",
-           "minute": "minute", "week": "weekend"},
+           "minute": "minute", "week": "weekend", "trimestre": "quarter"},
     leads={
         "depuis": "since",
         "des": "since",
@@ -179,6 +207,13 @@ FRENCH = Language(
         ("month", r"(?:en|au mois (?:de |d')|{LEADWORD}) ?{M}(?: (?:de )?{Y}"
                   r"| de l'an(?:nee)? {WHICH})?"),
         ("month", r"{M} {Y}"),
+        # "A été" is a verb.
+        ("month", r"(?:l'|le |du ){S} {WHICH}"),
+        ("month", r"(?P<which>cet?) {S}"),
+        ("month", r"(?:au |a la |en )?{PART}(?: de | du | d'| |-)(?:l'|le )?{S}(?: (?:de )?{Y})?"),
+        ("month", r"(?:en|au|a l'|pendant (?:l'|le)|{LEADWORD}(?: l'| le)?) ?{S}"
+                  r"(?: (?:de )?{Y}| de l'an(?:nee)? {WHICH})?"),
+        ("month", r"(?:l'|(?!ete)){S} (?:de )?{Y}"),
         ("weekday", r"{W} {WHICH}"),
         ("weekday", r"(?<!\ble )(?<!\bles )(?<!\bun )(?<!\bdu )(?<!\bau )(?<!\bchaque )"
                     r"(?:{LEADWORD} )?{W}(?! (?:gras|saint|noir|13|ouvr|matins|soirs))"),
@@ -197,12 +232,22 @@ FRENCH = Language(
 SPANISH = Language(
     signs="ayer anteayer antier anoche hoy enero febrero marzo abril mayo junio julio septiembre "
     "setiembre octubre noviembre diciembre lunes martes miercoles jueves viernes sabado domingo "
-    "semana semanas dias meses anos",
-    shared_signs="agosto manana mes ano dia horas minutos en desde hace",
+    "semana semanas dias meses anos primavera verano otono invierno",
+    shared_signs="agosto manana mes ano dia horas minutos en desde hace trimestre",
     months="enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre "
     "noviembre diciembre",
     short="ene feb mar abr may jun jul ago sept|sep oct nov dic",
     weekdays="lunes martes miercoles jueves viernes sabado domingo",
+    seasons={
+        "primavera": "spring",
+        "verano": "summer",
+        "otono": "autumn",
+        "invierno": "winter",
+        "(?:primer|1er|1o) trimestre": "Q1",
+        "(?:segundo|2o) trimestre": "Q2",
+        "(?:tercer|3er|3o) trimestre": "Q3",
+        "(?:cuarto|4o) trimestre": "Q4",
+    },
     numbers={
         **_counts("dos tres cuatro cinco seis siete ocho nueve diez once doce"),
         "un": "1",
@@ -217,7 +262,7 @@ SPANISH = Language(
         "quince": "15",
     },
     units={"fin de semana": "weekend", "dia": "day", "semana": "week", "mes": "month",
-           "ano": "year", "hora": "hour", "minuto": "minute"},
+           "ano": "year", "hora": "hour", "minuto": "minute", "trimestre": "quarter"},
     leads={
         "desde": "since",
         "hasta": "until",
@@ -257,6 +302,12 @@ SPANISH = Language(
         ("month", r"(?:a |en )?{PART}(?:e?s)? de {M}(?: (?:de |del )?{Y})?"),
         ("month", r"(?:en|{LEADWORD}) {M}(?: (?:de |del (?:ano )?)?{Y}| del ano {WHICH})?"),
         ("month", r"{M} (?:de |del )?{Y}"),
+        ("month", r"{S} (?P<which>(?:antepasad|pasad|proxim)[oa]|que viene)"),
+        ("month", r"(?:el )?{WHICH} {S}"),
+        ("month", r"(?:a |en )?{PART}(?:e?s)? (?:del?|de la) {S}(?: (?:de |del )?{Y})?"),
+        ("month", r"(?:en|durante|{LEADWORD})(?: el| la)? {S}"
+                  r"(?: (?:de |del (?:ano )?)?{Y}| del ano {WHICH})?"),
+        ("month", r"{S} (?:de |del )?{Y}"),
         ("weekday", r"(?:el |este ){W} {WHICH}"),
         ("weekday", r"(?:el )?{WHICH} {W}"),
         ("weekday", r"(?:{LEADWORD} )?el {W}"),

@@ -19,6 +19,7 @@ _RELATIVE = {
     "後天": "day after tomorrow", "去年": "last year", "今年": "this year", "明年": "next year",
     "前年": "year before last",
 }  # fmt: skip
+_SEASONS = {"春": "spring", "夏": "summer", "秋": "autumn", "冬": "winter"}
 _WHICH = {"上上": "before", "上": "last", "这": "this", "這": "this", "本": "this", "下": "next"}
 _UNITS = {
     "天": "days", "日": "days", "周": "weeks", "週": "weeks", "星期": "weeks", "礼拜": "weeks",
@@ -30,8 +31,13 @@ _INSIDE = "(?<![目之从先生当眼午提面聪光文发说证如至而迄过�
 _PATTERN = (
     f"(?P<year>\\d{{4}}|[一二][零〇一二三四五六七八九]{{3}}|{_INSIDE}(?:去年|今年|明年|前年))"
     f"(?:年|(?<=年))(?:的)?(?P<month>{_NUMBER})月(?:(?P<day>{_NUMBER})[日号號])?"
+    f"|(?:(?P<year3>\\d{{4}}|[一二][零〇一二三四五六七八九]{{3}}|{_INSIDE}(?:去年|今年|明年|前年))"
+    "(?:年|(?<=年))(?:的)?|(?P<whichseason>上|这|這|下)个?|(?<=[在从自于]))(?P<season>[春夏秋冬])[天季]"
+    f"|(?:(?P<year4>\\d{{4}}|{_INSIDE}(?:去年|今年|明年|前年))(?:年|(?<=年))(?:的)?)?"
+    "(?:第|(?<![\\d.]))(?P<quarter>[一二三四1-4])季度"
+    "|(?P<whichquarter>上|这|這|本|下)(?:一)?个?季度"
     f"|(?P<month2>(?<![\\d.第]){_NUMBER})月(?P<day2>{_NUMBER})[日号號]"
-    f"|(?P<month3>(?<![\\d.第每]){_NUMBER})月(?:份|初|中旬|底|末|(?![天兔票饼嫂子球光怀经薪费工供租台活季牙]))"
+    f"|(?P<month3>(?<![\\d.第每]){_NUMBER})月(?:份|初|中旬|底|末|(?![天兔票饼嫂子球光怀经薪费工供租台活季牙龄齡]|花[号號]))"
     "|(?<![\\d.第])(?P<year2>(?:19|20)\\d\\d)年(?![级代龄费版薪检假度])"
     f"|(?P<count>{_NUMBER}|半|几|幾)个?(?P<unit>天|周|週|星期|礼拜|禮拜|月|年|小时|分钟)(?:之|以)?前(?![天年])"
     f"|(?:最近|过去|過去|近)(?:的)?(?P<last>{_NUMBER})个?(?P<lastunit>天|周|週|星期|礼拜|禮拜|月|年)"
@@ -62,7 +68,7 @@ _SINCE = ("以来", "以來", "至今", "到现在", "到現在", "到今天")
 
 def in_english(text: str) -> str:
     """Return a text with its Chinese dates rewritten in English."""
-    if not re.search("[年月日号號天周週星礼禮晚]", text):
+    if not re.search("[年月日号號天周週星礼禮晚季]", text):
         return text
     text = re.sub(_SHARED_UNIT, r"\g<0>\1\2", text)
     text = re.sub(_SHARED_MONTH, r"\1\2日\3\1", text)
@@ -125,6 +131,19 @@ def _date(parts: dict[str, str]) -> str | None:
     return f"{preposition}{f'{day} ' if day else ''}{_MONTHS[month - 1]} {year}".strip()
 
 
+def _in_period(period: str, year: str) -> str:
+    """Return a period of a year; the year alone if English has no phrase for it."""
+    name = _year(year) if year else ""
+    return name if name == "year before last" else f"in {period} {name}".strip()
+
+
+def _season(parts: dict[str, str]) -> str:
+    season = _SEASONS[parts["season"]]
+    if "whichseason" in parts:
+        return f"{_WHICH[parts['whichseason']]} {season}"
+    return _in_period(season, parts.get("year3", ""))
+
+
 def _ago(parts: dict[str, str]) -> str:
     unit = _UNITS[parts["unit"]]
     if parts["count"] == "半":
@@ -146,6 +165,9 @@ _READERS: dict[str, Callable[[dict[str, str]], str | None]] = {
     "month": _date,
     "month2": _date,
     "month3": _date,
+    "season": _season,
+    "quarter": lambda found: _in_period(f"Q{_number(found['quarter'])}", found.get("year4", "")),
+    "whichquarter": lambda found: f"{_WHICH[found['whichquarter']]} quarter",
     "year2": lambda found: f"in {found['year2']}",
     "unit": _ago,
     "last": lambda found: f"the last {_number(found['last'])} {_UNITS[found['lastunit']]}",

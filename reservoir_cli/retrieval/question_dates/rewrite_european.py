@@ -79,6 +79,7 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
     near = [_MORNINGS + word if word in ("morgen", "manana") else word for word in language.near]
     expressions = {
         "{M}": _group("month", language.months),
+        "{S}": _group("season", language.seasons),
         "{SHORT}": _group("short", language.short),
         "{W}": _group("weekday", language.weekdays),
         "{D}": f"(?P<day>{_DAY})",
@@ -142,6 +143,12 @@ def _look_up_prefix(word: str, values: Mapping[str, str]) -> str:
 
 
 def _month(parts: Parts, language: Language) -> str:
+    if "season" in parts:
+        return next(
+            season
+            for pattern, season in language.seasons.items()
+            if re.fullmatch(pattern, parts["season"])
+        )
     if "short" in parts:
         return _MONTHS[_index(parts["short"], language.short)]
     return _MONTHS[_index(parts["month"], language.months)]

@@ -15,6 +15,7 @@ from reservoir_cli.storage import (
     sources,
     summaries,
     tag_and_pin_rows,
+    twins,
     writes,
 )
 from reservoir_cli.storage.portable_sql import batches
@@ -44,10 +45,13 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     moved = dropped = 0
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
-        twins = writes.find_twins(connection, *places)
-        tag_and_pin_rows.copy(connection, old, new, twins)
-        delete.remove(connection, {old: sorted(twins)} if twins else {}, mark=False)
-        dropped += len(twins)
+        dropped += twins.remove(
+            connection,
+            *places,
+            lambda partition, ids: delete.remove(
+                connection, {partition: ids} if ids else {}, mark=False
+            ),
+        )
         moved += _move(connection, *places)
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])

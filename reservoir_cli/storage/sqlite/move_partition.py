@@ -10,8 +10,7 @@ from reservoir_cli.storage import (
     reads,
     sources,
     summaries,
-    tag_and_pin_rows,
-    writes,
+    twins,
 )
 from reservoir_cli.storage.portable_sql import batches, placeholders
 from reservoir_cli.storage.sqlite import delete, keyword_search, vector_blocks
@@ -32,10 +31,9 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     moved = dropped = 0
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
-        twins = writes.find_twins(connection, *places)
-        tag_and_pin_rows.copy(connection, old, new, twins)
-        delete.remove(connection, list(twins), mark=False)
-        dropped += len(twins)
+        dropped += twins.remove(
+            connection, *places, lambda _, ids: delete.remove(connection, ids, mark=False)
+        )
         moved += _move(connection, *places)
     for table in ("conversations", "summaries", "vector_chunks"):
         connection.execute(f"DELETE FROM {table} WHERE partition = ?", [old])

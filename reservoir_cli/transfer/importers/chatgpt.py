@@ -19,7 +19,7 @@ from reservoir_cli.transfer.importers.foreign_values import call, obj, objects, 
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
-from reservoir_cli.transfer.importers.message_times import fill_gaps, moment, seconds
+from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
 from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _ROLES = {
@@ -74,8 +74,8 @@ def _read_conversation(
     title, model = text(value.get("title")), _model(value, messages)
     conversation = Conversation(identity, title, ChatGPT.name, model) if identity else None
     thread = Thread(ChatGPT.name, conversation, identities=identities)
-    times = [moment(message.get("create_time")) for _, message in messages]
-    collected = _Branch(fill_gaps(times, moment(value.get("create_time"))))
+    times = [_moment(message) for _, message in messages]
+    collected = _Branch(fill_gaps(times, _moment(value)))
     for index, (number, message) in enumerate(messages):
         try:
             collected.add(index, message)
@@ -87,8 +87,14 @@ def _read_conversation(
         yield thread.record(message, message_id)
 
 
+def _moment(value: dict[str, Any]) -> datetime | None:
+    """Return the time of a message or conversation; without one, that of its last change."""
+    return moment(value.get("create_time")) or moment(value.get("update_time"))
+
+
 def _time(node: dict[str, Any]) -> float:
-    return seconds(obj(node.get("message")).get("create_time"))
+    time = _moment(obj(node.get("message")))
+    return time.timestamp() if time else 0.0
 
 
 def _model(value: dict[str, Any], messages: Sequence[Placed]) -> str | None:

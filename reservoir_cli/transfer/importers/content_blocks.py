@@ -92,7 +92,7 @@ def messages(
     """Return the messages in the blocks of one author, in order; none if the blocks are empty.
 
     :param id_prefix: of the numbered ids for tool calls without one.
-    :raises ValueError: a block cannot be read.
+    :raises ValueError: a block cannot be read, or there are only tool calls without a name.
     """
     if isinstance(content, str):
         content = [content]
@@ -105,6 +105,8 @@ def messages(
         if block is not None:
             reader.read(block)
     reader.flush()
+    if reader.nameless and not reader.messages:
+        raise ValueError("a tool call without a name")
     return reader.messages
 
 
@@ -118,6 +120,7 @@ class _BlockReader:
     thoughts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     unanswered: list[str] = field(default_factory=list)
+    nameless: bool = False
 
     def read(self, block: Any) -> None:
         kind = text(obj(block).get("type")) or ""
@@ -125,6 +128,9 @@ class _BlockReader:
             thinking = text(block.get("thinking")) or text(block.get("text"))
             self.thoughts += [thinking] if thinking else []
         elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+            if text(block.get("name")) is None:
+                self.nameless = True
+                return
             identity = block.get("id") or self._next_id()
             tool_call = call(identity, block.get("name"), block.get("input"))
             self.calls.append(tool_call)

@@ -136,7 +136,7 @@ def _read_row(row: Any) -> Record:
         trace_id=_text(row, "trace_id"),
         name=_text(row, "name"),
         tool_calls=tuple(call_from_dict(item) for item in calls),
-        tool_call_id=_text(row, "tool_call_id"),
+        tool_call_id=_text(row, "tool_call_id", empty=""),
         source=_text(row, "source") or Native.name,
         source_id=_text(row, "source_id"),
         conversation_id=_text(row, "conversation_id"),
@@ -191,13 +191,18 @@ def _tags(row: dict[str, Any]) -> tuple[str, ...]:
     return tuple(clean_name(name) for name in names if name.strip())
 
 
-def _text(row: dict[str, Any], key: str) -> str | None:
+def _text(row: dict[str, Any], key: str, *, empty: str | None = None) -> str | None:
+    """Return a text of a row; ``None`` if it has none.
+
+    :param empty: returned for an empty text.
+    :raises ValueError: the value is not a text.
+    """
     value = row.get(key)
     if value is None:
         return None
     if not isinstance(value, str):
         raise ValueError(f"{key} is not a text")
-    return clean_text(value) or None
+    return clean_text(value) or empty
 
 
 def _scope_name(row: dict[str, Any], key: str) -> str | None:

@@ -15,6 +15,14 @@ from reservoir_cli.retrieval.question_dates import find_dates
 from reservoir_cli.retrieval.question_dates.rewrite_foreign import in_english
 
 GERMAN = {
+    "Was haben wir im Sommer 2023 besprochen?": "2023-06-01/2023-08-31",
+    "im Fruehjahr": "03-01/05-31",
+    "letzten Winter": "2025-12-01/2026-02-28",
+    "im Herbst letzten Jahres": "2025-09-01/2025-11-30",
+    "im zweiten Quartal": "04-01/06-30",
+    "im 4. Quartal 2023": "2023-10-01/2023-12-31",
+    "Ende des zweiten Quartals 2023": "2023-06-01/2023-06-30",
+    "letztes Quartal": "2026-01-01/2026-03-31",
     "Was haben wir am 3. Februar besprochen?": "02-03",
     "am 3. Februar 2024": "2024-02-03",
     "am 3. Feb. 2024": "2024-02-03",
@@ -51,6 +59,13 @@ GERMAN = {
     "am Wochenende": "2026-05-09/2026-05-10",
 }
 FRENCH = {
+    "Qu'a-t-on dit au printemps ?": "03-01/05-31",
+    "en été 2023": "2023-06-01/2023-08-31",
+    "l'été dernier": "2025-06-01/2025-08-31",
+    "cet hiver": "2026-12-01/2027-02-28",
+    "à la fin de l'été 2023": "2023-08-01/2023-08-31",
+    "au deuxième trimestre 2023": "2023-04-01/2023-06-30",
+    "le trimestre dernier": "2026-01-01/2026-03-31",
     "le 3 février": "02-03",
     "le 3 fevrier": "02-03",
     "le 3 fe\u0301vrier": "02-03",
@@ -83,6 +98,13 @@ FRENCH = {
     "en 2023": "2023-01-01/2023-12-31",
 }
 SPANISH = {
+    "¿Qué decidimos en otoño de 2022?": "2022-09-01/2022-11-30",
+    "en la primavera": "03-01/05-31",
+    "el verano pasado": "2025-06-01/2025-08-31",
+    "este invierno": "2026-12-01/2027-02-28",
+    "a finales del verano de 2023": "2023-08-01/2023-08-31",
+    "en el segundo trimestre de 2023": "2023-04-01/2023-06-30",
+    "el trimestre pasado": "2026-01-01/2026-03-31",
     "3 de febrero": "02-03",
     "el 3 de febrero de 2024": "2024-02-03",
     "del 3 al 5 de febrero": "02-03/02-05",
@@ -108,6 +130,15 @@ SPANISH = {
     "desde 2023": "2023-01-01/2026-05-13",
 }
 CHINESE = {
+    "2023年夏天我们决定了什么": "2023-06-01/2023-08-31",
+    "去年秋季": "2025-09-01/2025-11-30",
+    "前年冬天": "2024-01-01/2024-12-31",
+    "上个冬天": "2025-12-01/2026-02-28",
+    "在春天": "03-01/05-31",
+    "第二季度的预算": "04-01/06-30",
+    "2023年第4季度": "2023-10-01/2023-12-31",
+    "上个季度": "2026-01-01/2026-03-31",
+    "5月花了多少钱": "05-01/05-31",
     "前年5月的计划": "2024-01-01/2024-12-31",
     "前些天我们说了什么": "2026-05-06/2026-05-12",
     "在4月27号这天我在公园里跑了多久": "04-27",
@@ -195,6 +226,13 @@ LISTS = {
     "5月3日和10日": "05-03; 05-10",
 }
 WITHOUT = """
+il a été passé en revue
+la machine a été 2023 fois en panne
+la primavera está llegando
+夏天怎么防晒
+第二季怎么样
+什么是5月花号
+12月龄的宝宝吃什么
 13月5日说了什么
 5月40日
 letztes Jahrzehnt

@@ -1,6 +1,7 @@
 """A renamed or merged partition is like one that always had its new name."""
 
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -9,10 +10,12 @@ from typing import Any
 import pytest
 from behind import behind
 from builders import embed
+from stored import COUNTER
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tags_and_pins import TagsAndPins
 
 Adding = Callable[..., list[StoredMessage | None]]
 EVERYWHERE = Scope(None)
@@ -144,6 +147,31 @@ def test_messages_of_the_target_can_still_be_imported(store: Store, add: Adding)
     add(make_message("one", 1), partition="b", instance="b")
     store.move_partition("a", "b")
     assert store.forgotten([make_message("one", 1)]) == [False]
+
+
+@pytest.mark.parametrize("edits", [["a"], ["b"], ["a", "b"], ["b", "a"]], ids="-".join)
+def test_merging_keeps_the_text_that_was_edited_last(
+    store: Store, add: Adding, edits: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = {
+        partition: add(make_message("fly on 2 May", 1, "c"), partition=partition, instance="i")[0]
+        for partition in "ab"
+    }
+    for partition, message in stored.items():
+        assert message is not None
+        store.add_conversations(Scope(partition, "i"), [Conversation("c", f"of {partition}")])
+        TagsAndPins(store).add_tags(message.key, [partition])
+    for second, partition in enumerate(edits):
+        message = stored[partition]
+        assert message is not None
+        monkeypatch.setattr(time, "time", lambda second=second: 1.8e9 + second)
+        edited = make_message(f"edited in {partition}", 1, "c")
+        store.edit(message.key, edited, counter=COUNTER, now=datetime.now(UTC))
+    assert sum(store.move_partition("a", "b")) == 1
+    (message,) = store.last(Scope("b"), 0)
+    assert (message.content, message.tags) == (f"edited in {edits[-1]}", ("a", "b"))
+    assert store.known_conversations([("b", "i", "c")])["b", "i", "c"].title == "of b"
+    assert store.problems() == []
 
 
 def test_runs_move_with_their_partition(filled_store: Store) -> None:

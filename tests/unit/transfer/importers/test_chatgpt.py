@@ -76,6 +76,12 @@ def test_a_message_without_a_time_gets_that_of_its_neighbour(
     assert [time and time.timestamp() for time in created] == expected
 
 
+def test_without_a_time_of_creation_that_of_the_last_change_counts() -> None:
+    nodes = [node("a", None, create_time=None, update_time=7.0), node("b", "a", update_time=9.0)]
+    created = [message.created_at for message in messages(conversation(*nodes, create_time=5.0))]
+    assert [time and time.timestamp() for time in created] == [7, 9]
+
+
 HIDDEN = [
     {"weight": 0},
     {"weight": 0.0},

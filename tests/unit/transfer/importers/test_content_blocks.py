@@ -55,6 +55,11 @@ CONTENTS = [
             ("tool", "5", [], "m/2"),
         ],
     ),
+    (
+        "the text beside a call without a name",
+        [text("a"), use("c", None), result("c"), text("b")],
+        [("assistant", "a", [], None), ("tool", "5", [], "c"), ("assistant", "b", [], None)],
+    ),
     ("a result without a call", [result(None)], [("tool", "5", [], None)]),
     ("a result of nothing", [result("c", None)], [("tool", "", [], "c")]),
     ("a result of one block", [result("c", text("5"))], [("tool", "5", [], "c")]),

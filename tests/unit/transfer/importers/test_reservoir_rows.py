@@ -59,7 +59,7 @@ STORED = st.builds(
     content=TEXT.filter(str.strip),
     name=st.none() | NAMED,
     tool_calls=st.lists(CALLS, max_size=2).map(tuple),
-    tool_call_id=st.none() | NAMED,
+    tool_call_id=st.none() | TEXT,
     created_at=MOMENTS,
     source=NAMED,
     source_id=NAMED,
