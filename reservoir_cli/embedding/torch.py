@@ -102,8 +102,8 @@ def _load(name: str, folder: str) -> Any:
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
 
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()
+        logging.set_verbosity_error()
         model = SentenceTransformer(
             folder,
             device="cpu",
