@@ -22,8 +22,9 @@ _BLOCK, _OVERLAP = 1_000_000, 25_000
 _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 
 
-#: Characters that can stand unseen within a secret.
-_HIDING = re.compile(f"[{ZERO_WIDTH_SPACE}{INVISIBLE}]")
+#: What can stand unseen within a secret or before it: characters, and the escape sequences with
+#: which programs colour their output, as they are or in JSON.
+_HIDING = re.compile(rf"[{ZERO_WIDTH_SPACE}{INVISIBLE}]|(?:\x1b|\\u001b)\[[0-9;]{{0,20}}[A-Za-z]")
 _LONG_WORD = rf"\S{{{SHORTEST_TOKEN},}}"
 
 
@@ -42,10 +43,12 @@ def find(text: str) -> list[Secret]:
 
 def _find(text: str) -> list[Secret]:
     """Return the secrets of a text, also those that contain invisible characters."""
-    hidden = [] if text.isascii() else [match.start() for match in _HIDING.finditer(text)]
+    is_plain = text.isascii() and "\x1b" not in text and "\\u001b" not in text
+    matches = [] if is_plain else _HIDING.finditer(text)
+    hidden = [index for match in matches for index in range(*match.span())]
     if not hidden:
         return _find_visible(text)
-    # The positions of the hidden characters in the text without them.
+    # Where the hidden characters would be in the text without them.
     removed = [position - count for count, position in enumerate(hidden)]
     secrets = [
         Secret(kind, start + bisect_right(removed, start), end + bisect_right(removed, end - 1))

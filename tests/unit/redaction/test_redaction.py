@@ -261,6 +261,11 @@ def test_a_secret_across_a_chunk_boundary_is_found_whole(before: int) -> None:
         assert text[finding.start : finding.end] == secret.removeprefix("PASSWORD=")
 
 
+def test_a_key_does_not_begin_where_another_text_names_its_first_line() -> None:
+    text = f"A file with -----BEGIN PRIVATE KEY----- in it, such as this one:\n{KEY}\n"
+    assert without_secrets(text)[0] == text.replace(KEY, "[redacted:private-key]")
+
+
 def test_tool_calls_are_scanned_and_stay_valid_json() -> None:
     call = ToolCall("1", "Bash", '{"command": "PASSWORD=\\"hunter2xyz\\" ./run"}')
     message = Message("assistant", "I run it.", tool_calls=(call,))
@@ -294,6 +299,22 @@ def test_invisible_characters_hide_no_secret(hidden: str) -> None:
         assert without_secrets(text) == (around.format("[redacted:openai-key]"), ["openai-key"])
     password, kinds = without_secrets(f"password: hun{hidden}ter2xyZ99")
     assert (password, kinds) == ("password: [redacted:secret-value]", ["secret-value"])
+
+
+@pytest.mark.parametrize("escape", ["\x1b", "\\u001b"])
+def test_colours_hide_no_secret(escape: str) -> None:
+    red, plain = f"{escape}[1;31m", f"{escape}[0m"
+    for coloured in (f"{red}{GITHUB}", f"{GITHUB[:9]}{plain}{GITHUB[9:]}"):
+        text = f"token {coloured}{plain}, {red}done{plain}"
+        assert without_secrets(text)[0].endswith(
+            f"[redacted:github-token]{plain}, {red}done{plain}"
+        )
+        assert GITHUB[9:] not in without_secrets(text)[0]
+    password, kinds = without_secrets(f"{red}PASSWORD{plain}={red}hunter2xyZ99{plain}")
+    assert (password, kinds) == (
+        f"{red}PASSWORD{plain}={red}[redacted:secret-value]{plain}",
+        ["secret-value"],
+    )
 
 
 def test_an_invisible_character_separates_a_secret_from_a_word() -> None:
