@@ -147,13 +147,13 @@ BLOCKS = (
         "private-key",
         ("private key",),
         r"-----BEGIN (?:[A-Z0-9]{2,10} ){0,2}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?s:.{20,20000}?)-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:[^-]|-(?!----BEGIN )){20,20000}?-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
         r"|[\s\\nr]{0,9}[A-Za-z0-9+/=\s\\]{20,20000})",
     ),
     Rule(
         "private-key",
         ("putty-user-key-file-",),
-        r"PuTTY-User-Key-File-\d: (?s:.{20,20000}?)Private-MAC: [0-9a-f]{1,128}",
+        r"PuTTY-User-Key-File-\d: (?:[^P]|P(?!uTTY-User)){20,20000}?Private-MAC: [0-9a-f]{1,128}",
     ),
 )
 
