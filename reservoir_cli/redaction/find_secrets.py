@@ -7,8 +7,10 @@ secrets.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from reservoir_cli.redaction.false_alarms import is_real, is_real_token
@@ -36,9 +38,23 @@ class Secret(NamedTuple):
     end: int
 
 
-def find(text: str) -> list[Secret]:
-    """Return the secrets of a text, in order and without overlaps."""
-    return _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
+def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Secret]:
+    """Return the secrets of a text, in order and without overlaps.
+
+    :param known: kinds of values that are secrets elsewhere in the message.
+    """
+    secrets = _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
+    for value, kind in known.items():
+        _add_repeated(value, kind, text, secrets)
+    return secrets
+
+
+def find_values(texts: Iterable[str]) -> dict[str, str]:
+    """Return the kinds of the longer secrets in some texts, by value."""
+    found = ((text, secret) for text in texts for secret in find(text))
+    values = {text[start:end]: kind for text, (kind, start, end) in found}
+    long = ((value, kind) for value, kind in values.items() if len(value) >= _REPEATABLE_LENGTH)
+    return dict(islice(long, _MOST_REPEATED))
 
 
 def _find(text: str) -> list[Secret]:
@@ -115,10 +131,15 @@ def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = ""
             if end - start >= _REPEATABLE_LENGTH:
                 values[original[start:end]] = None
     for value in list(values)[:_MOST_REPEATED]:
-        position = original.find(value)
-        while position >= 0:
-            _add(Secret(rule.kind, position, position + len(value)), secrets)
-            position = original.find(value, position + len(value))
+        _add_repeated(value, rule.kind, original, secrets)
+
+
+def _add_repeated(value: str, kind: str, text: str, secrets: list[Secret]) -> None:
+    """Add all occurrences of a secret's value, unless they overlap secrets found before."""
+    position = text.find(value)
+    while position >= 0:
+        _add(Secret(kind, position, position + len(value)), secrets)
+        position = text.find(value, position + len(value))
 
 
 def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:

@@ -224,6 +224,24 @@ def test_names_and_ids_are_scanned_and_ids_stay_distinct() -> None:
     assert scan(clean, Mode.REMOVE) == (clean, {})
 
 
+def test_a_found_secret_is_masked_everywhere_in_the_message() -> None:
+    calls = (ToolCall("1", "run", '{"command": "login hunter2Zebra"}'),)
+    tags = ("a", "hunter2Zebra")
+    message = Message(
+        "assistant", "DB_PASSWORD=hunter2Zebra", name="hunter2Zebra", tool_calls=calls, tags=tags
+    )
+    clean, counts = scan(message, Mode.REMOVE)
+    assert "hunter2Zebra" not in repr(clean)
+    assert counts == {"secret-value": 4}
+    assert clean.tags == ("a", "[redacted:secret-value]")
+    assert scan(clean, Mode.REMOVE) == (clean, {})
+
+
+def test_an_id_is_replaced_by_its_own_text_alone() -> None:
+    message = Message("user", "DB_PASSWORD=hunter2Zebra", conversation_id="about hunter2Zebra")
+    assert scan(message, Mode.REMOVE)[0].conversation_id == "about hunter2Zebra"
+
+
 @given(st.lists(st.sampled_from(PARTS), min_size=4, max_size=4))
 def test_texts_of_a_message_are_scanned_separately(texts: list[str]) -> None:
     content, arguments, name, trace_id = texts
