@@ -41,7 +41,7 @@ class ToolCall:
     """The assistant's request to run a tool.
 
     :param arguments: JSON text, kept as the model wrote it; it may be invalid.
-    :raises UsageError: a field is not text.
+    :raises UsageError: a field is not text, or the name is empty.
     """
 
     id: str
@@ -51,6 +51,8 @@ class ToolCall:
     def __post_init__(self) -> None:
         for name in ("id", "name", "arguments"):
             check_text(name, getattr(self, name))
+        if not self.name:
+            raise UsageError("a tool call has no name")
 
 
 @dataclass(frozen=True, slots=True)

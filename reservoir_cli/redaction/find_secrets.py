@@ -7,8 +7,10 @@ secrets.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from reservoir_cli.redaction.false_alarms import is_real, is_real_token
@@ -22,8 +24,9 @@ _BLOCK, _OVERLAP = 1_000_000, 25_000
 _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 
 
-#: Characters that can stand unseen within a secret.
-_HIDING = re.compile(f"[{ZERO_WIDTH_SPACE}{INVISIBLE}]")
+#: What can stand unseen within a secret or before it: characters, and the escape sequences with
+#: which programs colour their output, as they are or in JSON.
+_HIDING = re.compile(rf"[{ZERO_WIDTH_SPACE}{INVISIBLE}]|(?:\x1b|\\u001b)\[[0-9;]{{0,20}}[A-Za-z]")
 _LONG_WORD = rf"\S{{{SHORTEST_TOKEN},}}"
 
 
@@ -35,17 +38,33 @@ class Secret(NamedTuple):
     end: int
 
 
-def find(text: str) -> list[Secret]:
-    """Return the secrets of a text, in order and without overlaps."""
-    return _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
+def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Secret]:
+    """Return the secrets of a text, in order and without overlaps.
+
+    :param known: kinds of values that are secrets elsewhere in the message.
+    """
+    secrets = _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
+    for value, kind in known.items():
+        _add_repeated(value, kind, text, secrets)
+    return secrets
+
+
+def find_values(texts: Iterable[str]) -> dict[str, str]:
+    """Return the kinds of the longer secrets in some texts, by value."""
+    found = ((text, secret) for text in texts for secret in find(text))
+    values = {text[start:end]: kind for text, (kind, start, end) in found}
+    long = ((value, kind) for value, kind in values.items() if len(value) >= _REPEATABLE_LENGTH)
+    return dict(islice(long, _MOST_REPEATED))
 
 
 def _find(text: str) -> list[Secret]:
     """Return the secrets of a text, also those that contain invisible characters."""
-    hidden = [] if text.isascii() else [match.start() for match in _HIDING.finditer(text)]
+    is_plain = text.isascii() and "\x1b" not in text and "\\u001b" not in text
+    matches = [] if is_plain else _HIDING.finditer(text)
+    hidden = [index for match in matches for index in range(*match.span())]
     if not hidden:
         return _find_visible(text)
-    # The positions of the hidden characters in the text without them.
+    # Where the hidden characters would be in the text without them.
     removed = [position - count for count, position in enumerate(hidden)]
     secrets = [
         Secret(kind, start + bisect_right(removed, start), end + bisect_right(removed, end - 1))
@@ -112,10 +131,15 @@ def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = ""
             if end - start >= _REPEATABLE_LENGTH:
                 values[original[start:end]] = None
     for value in list(values)[:_MOST_REPEATED]:
-        position = original.find(value)
-        while position >= 0:
-            _add(Secret(rule.kind, position, position + len(value)), secrets)
-            position = original.find(value, position + len(value))
+        _add_repeated(value, rule.kind, original, secrets)
+
+
+def _add_repeated(value: str, kind: str, text: str, secrets: list[Secret]) -> None:
+    """Add all occurrences of a secret's value, unless they overlap secrets found before."""
+    position = text.find(value)
+    while position >= 0:
+        _add(Secret(kind, position, position + len(value)), secrets)
+        position = text.find(value, position + len(value))
 
 
 def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:

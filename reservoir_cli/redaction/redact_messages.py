@@ -1,14 +1,15 @@
 """Mark, mask or remove the secrets of messages, according to each partition's settings."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from reservoir_cli.messages import Conversation, Message, StoredMessage
-from reservoir_cli.redaction.find_secrets import Secret, find
+from reservoir_cli.redaction.find_secrets import Secret, find, find_values
 from reservoir_cli.util.progress import counted
 
 #: The beginning of every masked id.
@@ -119,9 +120,14 @@ class Redactor:
         return redact_id(identity) if self.hides(partition) else identity
 
 
-def without_secrets(text: str) -> tuple[str, list[str]]:
-    """Return a text with its secrets replaced by their kinds, and the list of kinds."""
-    secrets = find(text)
+def without_secrets(
+    text: str, known: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, list[str]]:
+    """Return a text with its secrets replaced by their kinds, and the list of kinds.
+
+    :param known: kinds of values that are secrets elsewhere in the message.
+    """
+    secrets = find(text, known)
     pieces, end = [], 0
     for secret in secrets:
         pieces += [text[end : secret.start], _replacement(secret)]
@@ -167,19 +173,25 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
     """Return a message without its secrets, and their kinds; the same object if it has none."""
     if not find(_join_texts(message)):  # one scan in the usual case
         return message, ()
-    content, kinds = without_secrets(message.content)
+    arguments: list[str] = [call.arguments for call in message.tool_calls]
+    known = find_values([message.content, *arguments, *_collect_names(message)])
+    content, kinds = without_secrets(message.content, known)
     calls = []
     for call in message.tool_calls:
-        arguments, further = without_secrets(call.arguments)
-        calls.append(replace(call, arguments=arguments))
+        masked, further = without_secrets(call.arguments, known)
+        calls.append(replace(call, arguments=masked))
         kinds += further
-    if further := [secret.kind for text in _collect_names(message) for secret in find(text)]:
-        name = message.name and without_secrets(message.name)[0]
+    name, further = without_secrets(message.name or "", known)
+    tags = [without_secrets(tag, known) for tag in message.tags]
+    # The same id in another message has to be replaced by the same hash, so only by its own text.
+    further += [kind for _, found in tags for kind in found]
+    further += [secret.kind for text in _collect_ids(message) for secret in find(text)]
+    if further:
         ids: dict[str, Any] = {
             field: redact_id(text) for field in _ID_FIELDS if (text := getattr(message, field))
         }
-        tags = tuple(without_secrets(tag)[0] for tag in message.tags)
-        message = replace(message, name=name, tags=tags, **ids)
+        clean_tags = tuple(tag for tag, _ in tags)
+        message = replace(message, name=message.name and name, tags=clean_tags, **ids)
         calls = [
             replace(call, id=redact_id(call.id), name=without_secrets(call.name)[0])
             for call in calls
@@ -195,7 +207,12 @@ _ID_FIELDS = ("trace_id", "conversation_id", "tool_call_id", "source", "source_i
 
 def _collect_names(message: Message | StoredMessage) -> list[str]:
     """Return the names, tags and ids of a message."""
-    values = [message.name, *message.tags, *(getattr(message, field) for field in _ID_FIELDS)]
+    return [*filter(None, [message.name]), *message.tags, *_collect_ids(message)]
+
+
+def _collect_ids(message: Message | StoredMessage) -> list[str]:
+    """Return the ids of a message and of its tool calls, and the names of those."""
+    values = [getattr(message, field) for field in _ID_FIELDS]
     values += [text for call in message.tool_calls for text in (call.id, call.name)]
     return [text for text in values if text]
 

@@ -147,13 +147,13 @@ BLOCKS = (
         "private-key",
         ("private key",),
         r"-----BEGIN (?:[A-Z0-9]{2,10} ){0,2}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?s:.{20,20000}?)-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:[^-]|-(?!----BEGIN )){20,20000}?-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
         r"|[\s\\nr]{0,9}[A-Za-z0-9+/=\s\\]{20,20000})",
     ),
     Rule(
         "private-key",
         ("putty-user-key-file-",),
-        r"PuTTY-User-Key-File-\d: (?s:.{20,20000}?)Private-MAC: [0-9a-f]{1,128}",
+        r"PuTTY-User-Key-File-\d: (?:[^P]|P(?!uTTY-User)){20,20000}?Private-MAC: [0-9a-f]{1,128}",
     ),
 )
 
@@ -194,6 +194,8 @@ _ABOUT = "".join(
 _NAME = rf"(?:{_NAMES})[a-z0-9_]{{0,40}}+{_ABOUT}"
 _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
 _QUOTE = r"[\"'`\\]{0,3}"
+#: The end of a name in bold type: ``**Password:** value``.
+_BOLD = r"\*{0,2}"
 #: A quoted value may contain any punctuation, an unquoted one only what has no syntactic meaning.
 _ASSIGNED = (
     rf"(?:\"([^\s\"\\]{{6,200}}+)\"|'([^\s'\\]{{6,200}}+)'"
@@ -243,7 +245,7 @@ GUESSES = (
     Rule(
         "secret-value",
         ("key", "pass", "pw", "secret", "token", "contrase"),
-        rf"{_NAME}(?:[\]\"'`\\]{{0,4}}(?:\s{{0,3}}(?::=|=>|={{1,3}}|:)[ \t]{{0,3}}"
+        rf"{_NAME}(?:[\]\"'`\\*]{{0,4}}(?:\s{{0,3}}(?::=|=>|={{1,3}}|:){_BOLD}[ \t]{{0,3}}"
         rf"|>(?=[^\s<]{{6,200}}</)|[\"'\\,]{{0,4}}\s{{1,40}}[\"'\\]{{0,2}}value[\"'\\]{{0,2}}"
         rf"\s{{0,3}}[:=]\s{{0,3}}){_ASSIGNED}"
         rf"|[\"']\s{{0,3}},\s{{0,3}}[\"']([^\s\"'\\]{{6,200}}+)[\"'])",
@@ -261,8 +263,8 @@ GUESSES = (
     Rule(
         "secret-value",
         ("token",),
-        r"token(?:(?<![a-z0-9]token)|(?<=\\[nrt]token))[\"'\\]{0,3}\s{0,3}[=:]"
-        rf"[ \t]{{0,3}}[\"'\\]{{0,3}}({_VALUE}{{12,200}}+)(?![(\[{{])",
+        r"token(?:(?<![a-z0-9]token)|(?<=\\[nrt]token))[\"'\\*]{0,3}\s{0,3}[=:]"
+        rf"{_BOLD}[ \t]{{0,3}}{_QUOTE}({_VALUE}{{12,200}}+)(?![(\[{{])",
         from_word=True,
     ),
     # curl -u name:password, sshpass -p password, mysql -ppassword
@@ -289,7 +291,7 @@ GUESSES = (
         "password-in-words",
         ("password", "passphrase", "passwort"),
         r"(?:password|passphrase|passwort)(?:\s(?:for|of|on|für)(?:\s[\w.@-]{1,30}){1,3})?"
-        r"\s{1,3}(?:is|was|ist|war|lautet)\s{0,3}:?\s{1,3}[\"'`]?"
+        r"\s{1,3}(?:is|was|ist|war|lautet)\s{0,3}:?\s{1,3}[\"'`*]{0,3}"
         rf"({_VALUE}{{6,200}})",
     ),
 )

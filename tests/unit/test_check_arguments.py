@@ -119,6 +119,7 @@ def test_every_parameter_of_a_public_method_has_a_rule() -> None:
         (lambda _: Message("user", "a", pinned_at=NAIVE), "pinned_at has no time zone"),
         (lambda _: Message("user", "a", tool_calls=5), "tuple of ToolCall values, not int"),  # type: ignore[arg-type]
         (lambda _: ToolCall("1", "find", {}), "arguments must be text, not dict"),  # type: ignore[arg-type]
+        (lambda _: ToolCall("1", "", "{}"), "a tool call has no name"),
         (lambda _: Filter(conversation_id=HALF), "conversation_id is not valid text"),
         (lambda _: trim_history("a", turn_start=2, iteration=2, budget=1), "chat messages"),  # type: ignore[arg-type]
         (lambda _: trim_history([], turn_start=2, iteration=2, budget="1"), "budget must be"),  # type: ignore[arg-type]

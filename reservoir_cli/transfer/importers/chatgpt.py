@@ -117,6 +117,7 @@ class _Branch:
         self._open_calls: dict[str, str] = {}
         self._messages: list[tuple[str | None, Message]] = []
         self._thinking: list[tuple[str | None, Message]] = []
+        self._texts: set[str] = set()
 
     def add(self, index: int, value: dict[str, Any]) -> None:
         """Add the message of a node.
@@ -127,12 +128,13 @@ class _Branch:
         if message is not None:
             self._place(identity, message)
         report = remove_marks(_report(value))
-        if report and all(other.content != report for _, other in self._messages):
+        if report and report not in self._texts:
             reply = Message("assistant", report, self._times[index])
             self._place(identity and f"{identity}#report", reply)
 
     def _place(self, identity: str | None, message: Message) -> None:
         placed = (identity, message)
+        self._texts.add(message.content)
         if message.name == THINKING:
             self._thinking.append(placed)
         elif message.role == "assistant":

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -121,21 +122,20 @@ def _explain_error(error: Exception, *, in_document: bool = False) -> str:
 def _read_lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     """Yield the entries of JSON Lines; a document on one or several lines is one entry."""
     lines = _number_lines(stream)
-    number, line = next(lines, (0, b""))
-    if not number:
+    numbered = list(islice(lines, 3))
+    parsed = [(f"line {number}", parse_line(f"line {number}", line)) for number, line in numbered]
+    values = [value for _, value in parsed]
+    if len(values) == 1:
+        yield _DOCUMENT, _document_value(values[0])
         return
-    first = parse_line(f"line {number}", line)
-    next_line = next(lines, None)
-    if next_line is None:
-        yield _DOCUMENT, _document_value(first)
+    if values and all(isinstance(value, Skipped) for value in values[:2]):
+        yield _DOCUMENT, _parse_document(_restore_blank_lines(numbered), stream)
         return
-    second = parse_line(f"line {next_line[0]}", next_line[1])
-    if isinstance(first, Skipped) and isinstance(second, Skipped):
-        blank = (b"\n" * (number - 1), b"\n" * (next_line[0] - number - 1))
-        yield _DOCUMENT, _parse_document([blank[0], line, blank[1], next_line[1]], stream)
-        return
-    yield f"line {number}", first
-    yield f"line {next_line[0]}", second
+    if values and isinstance(values[0], Skipped):
+        # A document may have a row on its second line, as an export of one message has.
+        document = parse_line(_DOCUMENT, _restore_blank_lines(numbered))
+        parsed = parsed if isinstance(document, Skipped) else [(_DOCUMENT, document)]
+    yield from parsed
     for number, line in lines:
         yield f"line {number}", parse_line(f"line {number}", line)
 
@@ -166,9 +166,17 @@ def read_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
         yield line, length
 
 
-def _parse_document(lines: list[bytes], stream: BinaryIO) -> Any:
-    """Parse a document on several lines: the lines already read, and the rest of the stream."""
-    beginning = b"".join(lines)
+def _restore_blank_lines(numbered: list[tuple[int, bytes]]) -> bytes:
+    """Return the first non-blank lines of a file with the blank lines before them."""
+    before = [0, *(number for number, _ in numbered)]
+    return b"".join(
+        b"\n" * (number - previous - 1) + line
+        for previous, (number, line) in zip(before, numbered, strict=False)
+    )
+
+
+def _parse_document(beginning: bytes, stream: BinaryIO) -> Any:
+    """Parse a document on several lines: its beginning, and the rest of the stream."""
     return parse_line(_DOCUMENT, beginning + stream.read(max(0, LARGEST + 1 - len(beginning))))
 
 

@@ -101,6 +101,10 @@ FOUND = {
     "https://me:a1@@b2@h?mail=you@example.org": ("password-in-url", "a1@@b2"),
     "export TOKEN=q8Zk2mX0vLs4": ("secret-value", "q8Zk2mX0vLs4"),
     "pw: Zebra99hunter": ("secret-value", "Zebra99hunter"),
+    "- **Password:** `Zebra99hunter`": ("secret-value", "Zebra99hunter"),
+    "**API Key**: q9W8e7R6t5Y4": ("secret-value", "q9W8e7R6t5Y4"),
+    "**Token:** `q8Zk2mX0vLs4`": ("secret-value", "q8Zk2mX0vLs4"),
+    "the password is **Zebra99hunter**": ("password-in-words", "Zebra99hunter**"),
     "curl -u admin:S3cr3tPw99 http://host/": ("password-option", "S3cr3tPw99"),
     "mysql -uroot -pS3cr3tPw99": ("password-option", "S3cr3tPw99"),
     "mysql -pS3cr3tPw99 shop": ("password-option", "S3cr3tPw99"),
@@ -220,6 +224,24 @@ def test_names_and_ids_are_scanned_and_ids_stay_distinct() -> None:
     assert scan(clean, Mode.REMOVE) == (clean, {})
 
 
+def test_a_found_secret_is_masked_everywhere_in_the_message() -> None:
+    calls = (ToolCall("1", "run", '{"command": "login hunter2Zebra"}'),)
+    tags = ("a", "hunter2Zebra")
+    message = Message(
+        "assistant", "DB_PASSWORD=hunter2Zebra", name="hunter2Zebra", tool_calls=calls, tags=tags
+    )
+    clean, counts = scan(message, Mode.REMOVE)
+    assert "hunter2Zebra" not in repr(clean)
+    assert counts == {"secret-value": 4}
+    assert clean.tags == ("a", "[redacted:secret-value]")
+    assert scan(clean, Mode.REMOVE) == (clean, {})
+
+
+def test_an_id_is_replaced_by_its_own_text_alone() -> None:
+    message = Message("user", "DB_PASSWORD=hunter2Zebra", conversation_id="about hunter2Zebra")
+    assert scan(message, Mode.REMOVE)[0].conversation_id == "about hunter2Zebra"
+
+
 @given(st.lists(st.sampled_from(PARTS), min_size=4, max_size=4))
 def test_texts_of_a_message_are_scanned_separately(texts: list[str]) -> None:
     content, arguments, name, trace_id = texts
@@ -261,6 +283,11 @@ def test_a_secret_across_a_chunk_boundary_is_found_whole(before: int) -> None:
         assert text[finding.start : finding.end] == secret.removeprefix("PASSWORD=")
 
 
+def test_a_key_does_not_begin_where_another_text_names_its_first_line() -> None:
+    text = f"A file with -----BEGIN PRIVATE KEY----- in it, such as this one:\n{KEY}\n"
+    assert without_secrets(text)[0] == text.replace(KEY, "[redacted:private-key]")
+
+
 def test_tool_calls_are_scanned_and_stay_valid_json() -> None:
     call = ToolCall("1", "Bash", '{"command": "PASSWORD=\\"hunter2xyz\\" ./run"}')
     message = Message("assistant", "I run it.", tool_calls=(call,))
@@ -294,6 +321,22 @@ def test_invisible_characters_hide_no_secret(hidden: str) -> None:
         assert without_secrets(text) == (around.format("[redacted:openai-key]"), ["openai-key"])
     password, kinds = without_secrets(f"password: hun{hidden}ter2xyZ99")
     assert (password, kinds) == ("password: [redacted:secret-value]", ["secret-value"])
+
+
+@pytest.mark.parametrize("escape", ["\x1b", "\\u001b"])
+def test_colours_hide_no_secret(escape: str) -> None:
+    red, plain = f"{escape}[1;31m", f"{escape}[0m"
+    for coloured in (f"{red}{GITHUB}", f"{GITHUB[:9]}{plain}{GITHUB[9:]}"):
+        text = f"token {coloured}{plain}, {red}done{plain}"
+        assert without_secrets(text)[0].endswith(
+            f"[redacted:github-token]{plain}, {red}done{plain}"
+        )
+        assert GITHUB[9:] not in without_secrets(text)[0]
+    password, kinds = without_secrets(f"{red}PASSWORD{plain}={red}hunter2xyZ99{plain}")
+    assert (password, kinds) == (
+        f"{red}PASSWORD{plain}={red}[redacted:secret-value]{plain}",
+        ["secret-value"],
+    )
 
 
 def test_an_invisible_character_separates_a_secret_from_a_word() -> None:

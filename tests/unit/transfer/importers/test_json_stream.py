@@ -51,6 +51,18 @@ def test_a_single_object_is_the_document(text: str) -> None:
     assert entries(text) == [("the document", {"a": 1})]
 
 
+@pytest.mark.parametrize("blank", ["", "\n", "\n\n"])
+def test_a_document_may_have_an_object_on_a_line_of_its_own(blank: str) -> None:
+    text = f'{blank}{{"rows": [\n{blank}{{"a": 1}}\n{blank}]}}\n'
+    assert entries(text) == [("the document", {"rows": [{"a": 1}]})]
+
+
+def test_a_torn_first_line_does_not_hide_the_next_ones() -> None:
+    torn = [Skipped("line 1", "not valid JSON"), ("line 2", {"b": 2})]
+    assert entries('{"a": [\n{"b": 2}') == torn
+    assert entries('{"a": [\n{"b": 2}\n{"c": 3}\n') == [*torn, ("line 3", {"c": 3})]
+
+
 @pytest.mark.parametrize("text", ["", "\n \n", "[]", " [ ] ", "\ufeff[]"])
 def test_an_empty_text_gives_nothing(text: str) -> None:
     assert entries(text) == []
