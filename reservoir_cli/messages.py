@@ -188,6 +188,7 @@ class Scope:
 
     :param partition: ``None`` for all partitions.
     :param instance: ``None`` for all instances of the partition.
+    :raises UsageError: a name is not valid text, or there is an instance without a partition.
     """
 
     partition: str | None
@@ -196,9 +197,11 @@ class Scope:
     def __post_init__(self) -> None:
         for part, name in (("partition", self.partition), ("instance", self.instance)):
             if name is not None:
-                check_text(part, name)
-                if clean_text(name) != name:
-                    raise UsageError("the name of a partition or instance is not valid text")
+                check_valid_text(part, name)
+        if self.partition is None and self.instance is not None:
+            raise UsageError(
+                "an instance without its partition", hint='Scope("work", "claude") names both'
+            )
 
     def __str__(self) -> str:
         return f"{self.partition or '*'}/{self.instance or '*'}"
@@ -216,11 +219,11 @@ def check_text(name: str, value: object) -> None:
 def check_valid_text(name: str, value: object) -> None:
     """Check that a value of this name is text that a store can hold.
 
-    :raises UsageError: it is something else, or contains half a surrogate pair.
+    :raises UsageError: it is something else, or contains NUL or half a surrogate pair.
     """
     check_text(name, value)
-    if not is_text(str(value)):
-        raise UsageError(f"{name} is not valid text", hint="it must be UTF-8")
+    if clean_text(str(value)) != value:
+        raise UsageError(f"{name} is not valid text", hint="it must be UTF-8, without NUL")
 
 
 def check_time(name: str, value: object) -> None:

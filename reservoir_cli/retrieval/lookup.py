@@ -6,7 +6,7 @@ from datetime import datetime
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.message_filter import Filter, IdField
-from reservoir_cli.messages import Key, Scope, StoredMessage, ThreadName
+from reservoir_cli.messages import Key, Scope, StoredMessage, ThreadName, clean_text
 from reservoir_cli.redaction import MASKED_ID, redact_id, without_secrets
 from reservoir_cli.retrieval.expired_messages import find_expired
 from reservoir_cli.settings.config import Config
@@ -51,6 +51,7 @@ class Lookup:
 
         An id with a secret is also found by its masked form.
         """
+        beginning = clean_text(beginning)
         ids = self._store.starting_with(field, beginning, scope)
         if not beginning.startswith(MASKED_ID.rstrip("-")):
             return ids

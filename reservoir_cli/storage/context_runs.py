@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from reservoir_cli.messages import to_epoch_ms
+from reservoir_cli.messages import FIRST_MS, to_epoch_ms
 from reservoir_cli.storage.portable_sql import Connection, placeholders
 
 
@@ -25,7 +25,7 @@ def read(
     where, values = ("", []) if partition is None else ("AND partition = ?", [partition])
     cursor = connection.execute(
         f"SELECT * FROM context_runs WHERE at >= ? {where} ORDER BY id, partition",
-        [to_epoch_ms(since) if since else 0, *values],
+        [to_epoch_ms(since) if since else FIRST_MS, *values],
     )
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor]

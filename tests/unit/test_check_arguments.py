@@ -87,6 +87,9 @@ def test_every_parameter_of_a_public_method_has_a_rule() -> None:
         (lambda r: r.edit("12", "new"), "message must be the id of a message, not str"),
         (lambda r: r.tag(1, 2), "names must be text, not int"),
         (lambda r: r.untag(1, HALF), "names is not valid text"),
+        (lambda r: r.untag(1, "a\0"), "names is not valid text"),
+        (lambda r: r.messages([Key("a\0", 1)]), "partition is not valid text"),
+        (lambda r: r.view(Scope(None, "i")), "an instance without its partition"),
         (lambda r: r.stats(partition=HALF), "partition is not valid text"),
         (lambda r: r.conversations(only=HALF), "only is not valid text"),
         (lambda r: r.move_partition(HALF, "a"), "old is not valid text"),
@@ -121,6 +124,7 @@ def test_every_parameter_of_a_public_method_has_a_rule() -> None:
         (lambda _: ToolCall("1", "find", {}), "arguments must be text, not dict"),  # type: ignore[arg-type]
         (lambda _: ToolCall("1", "", "{}"), "a tool call has no name"),
         (lambda _: Filter(conversation_id=HALF), "conversation_id is not valid text"),
+        (lambda _: Filter(trace_id="a\0"), "trace_id is not valid text"),
         (lambda _: trim_history("a", turn_start=2, iteration=2, budget=1), "chat messages"),  # type: ignore[arg-type]
         (lambda _: trim_history([], turn_start=2, iteration=2, budget="1"), "budget must be"),  # type: ignore[arg-type]
         (lambda _: Message("user", 5), "content must be text, not int"),  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """Erase all remains of deleted rows: merge the full-text index, rewrite the file, empty its log."""
 
+import os
 import sqlite3
 from contextlib import closing
 
@@ -52,7 +53,9 @@ def _rewrite(connection: Connection, wait: float) -> None:
     When SQLite splits or joins pages, it copies rows and leaves the old bytes in free space, which
     deleting the row does not overwrite. Freshly written pages have no such remains.
     """
-    file = next(row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main")
+    # As bytes: a path need not be valid UTF-8.
+    listed = "SELECT CAST(file AS BLOB) FROM pragma_database_list WHERE name = 'main'"
+    file = os.fsdecode(connection.execute(listed).fetchone()[0])
     size = connection.execute("PRAGMA page_count").fetchone()[0]
     size *= connection.execute("PRAGMA page_size").fetchone()[0]
     with closing(sqlite3.connect(file, timeout=wait, isolation_level=None)) as own_connection:

@@ -21,6 +21,7 @@ from reservoir_cli.storage.sqlite.store_file import (
     refuse_emptied,
     refuse_hard_link,
     refuse_special_files,
+    refuse_unread_log,
     uri_of,
 )
 from reservoir_cli.storage.transactions import refuse_newer
@@ -53,10 +54,13 @@ def open_file(path: Path, create: bool, patience: float) -> tuple[Connection, bo
     connection = connect(f"{uri_of(path)}?mode=ro", patience)
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:
-        # SQLite cannot read a WAL file in a read-only folder. Nobody can write to it there, so
-        # it can be opened as immutable.
+    except sqlite3.OperationalError as error:
         connection.close()
+        if is_busy(error):
+            raise
+        # SQLite cannot read a WAL file in a read-only folder. Nobody can write to it there, so
+        # it can be opened as immutable, but SQLite would not read its log then.
+        refuse_unread_log(path)
         connection = connect(f"{uri_of(path)}?immutable=1", patience)
     return connection, True
 

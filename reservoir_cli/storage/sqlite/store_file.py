@@ -82,6 +82,17 @@ def refuse_emptied(path: Path) -> None:
     raise StoreError(f"the store {path} was {happened}, but its log was not", hint=_WAY_BACK)
 
 
+def refuse_unread_log(path: Path) -> None:
+    """Refuse a file whose log holds messages, but cannot be read in a read-only folder."""
+    log = path.with_name(path.name + "-wal")
+    if exists(log) and log.stat().st_size:
+        raise StoreError(
+            f"the log of the store {path} cannot be read in a read-only folder",
+            hint=f"copy {path.name} and {log.name} to a folder that you can write to, and use them "
+            "there",
+        )
+
+
 def refuse_hard_link(path: Path) -> None:
     """Refuse a file with several names: each name has its own log, and one overwrites the other.
 

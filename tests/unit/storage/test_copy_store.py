@@ -62,7 +62,7 @@ def filled_store(store: Store, fake_embedder) -> Store:
     for index in range(3):
         store.add_run(
             {
-                "at": index,
+                "at": index - 1,  # one is before 1970
                 "partition": "p",
                 **dict.fromkeys(("instance", "format", "counter", "sections"), "x"),
                 **dict.fromkeys(names.split(), index),
@@ -70,6 +70,7 @@ def filled_store(store: Store, fake_embedder) -> Store:
                 "ms": 1.7,
             }
         )
+    assert len(store.runs(None)) == 3
     return store
 
 
@@ -93,7 +94,11 @@ def answers(store: Store, embedder) -> tuple[list[object], list[float]]:
         cosines += candidates.cosine.tolist()
         hits, _ = store.keyword("queue 京都 post*", scope, 50)
         results.append([(message_id, round(score, 9)) for message_id, score in hits])
-    results += [store.holdings(), store.runs(None) != [], store.conversations(EVERYWHERE)]
+    results += [
+        store.holdings(),
+        [run["at"] for run in store.runs(None)],
+        store.conversations(EVERYWHERE),
+    ]
     return results, cosines
 
 

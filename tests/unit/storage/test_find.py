@@ -11,6 +11,7 @@ from builders import NOW
 
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.storage import reads
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.store import Store
@@ -177,3 +178,11 @@ def test_ids_are_found_by_their_beginning_inside_the_scope(store: Store, add: Ad
     assert store.starting_with("trace_id", "a%", Scope("p")) == ["a%"]
     assert store.starting_with("conversation_id", "cab", Scope(None)) == ["cabc", "cabd"]
     assert store.starting_with("conversation_id", "x", Scope(None)) == []
+
+
+@pytest.mark.parametrize("typed", ["a\0", "a\ud83d", "\ufffd"])
+def test_a_beginning_is_cleaned_as_stored_ids_are(store: Store, add: Adding, typed: str) -> None:
+    add(Message("user", "x", conversation_id=typed))
+    [stored] = store.last(Scope(None), 0)
+    found = Lookup(store).ids_starting_with("conversation_id", typed, Scope("p"))
+    assert found == [stored.conversation_id]

@@ -1,5 +1,6 @@
 """No word of a forgotten message is left in any file of the store."""
 
+import os
 import random
 import sqlite3
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from builders import EVERYWHERE, NOW, embed, ingestor
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.storage.open_store import open_store
@@ -235,6 +237,19 @@ def test_a_tombstone_reveals_nothing_without_the_stores_key(store: Store, tmp_pa
             assert len(row[0]) == 32
             tombstones.add(row[0])
     assert len(tombstones) == 2
+
+
+@pytest.mark.sqlite("a server has no path")
+def test_no_word_is_left_in_a_file_whose_path_is_not_utf8(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9 %23?#"))
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("the file system has only valid names")
+    with Reservoir.open(folder / "store.db") as reservoir:
+        reservoir.ingest([SECRET], partition="p", embed=False)
+        reservoir.forget(reservoir.find(Scope("p")))
+        assert traces(reservoir.store) == set()
 
 
 @pytest.mark.sqlite("the log of a server is not emptied by us")

@@ -250,6 +250,20 @@ def test_a_read_only_store_can_be_read(tmp_path: Path, file_mode: int, folder_mo
     assert "1" in result.stdout.splitlines()[1]
 
 
+def test_a_read_only_store_is_not_read_without_its_log(tmp_path: Path) -> None:
+    path, folder = tmp_path / "store.db", tmp_path / "folder"
+    folder.mkdir()
+    with closing(open_store(str(path))) as store:
+        store.add(HERE, [Message("user", "kept")], counter=COUNTER, now=NOW)
+        for name in ("store.db", "store.db-wal"):
+            shutil.copy(tmp_path / name, folder / name)
+    folder.chmod(0o500)
+    result = run(OPEN, str(folder / "store.db"), unprivileged=True)
+    folder.chmod(0o700)
+    assert (result.stdout, result.returncode) == ("", 1)
+    assert result.stderr.startswith("3 the log of the store")
+
+
 def test_writing_to_a_read_only_store_is_an_error(tmp_path: Path) -> None:
     path = _closed_store(tmp_path / "folder" / "store.db")
     path.chmod(0o400)
