@@ -55,9 +55,10 @@ def _listed_by(nodes: dict[str, Any], children_key: str | None) -> dict[str, str
 
 
 def _newest_leaf(nodes: dict[str, Any], parent_key: str, time: Time) -> str | None:
-    """Return the id of the leaf with the latest time."""
+    """Return the id of the leaf with the latest time; if links form a circle, of any node."""
     parents = {
         node[parent_key] for node in objects(list(nodes.values())) if text(node.get(parent_key))
     }
-    leaves = [key for key, node in nodes.items() if isinstance(node, dict) and key not in parents]
-    return max(leaves, key=lambda key: time(nodes[key]), default=None)
+    keys = [key for key, node in nodes.items() if isinstance(node, dict)]
+    leaves = [key for key in keys if key not in parents]
+    return max(leaves or keys, key=lambda key: time(nodes[key]), default=None)

@@ -52,6 +52,9 @@ def test_without_a_current_node_the_leaf_with_the_latest_time_is_the_end(current
 def test_messages_in_a_circle_are_read_once() -> None:
     assert contents_of(conversation(node("a", "b"), node("b", "a"))) == ["a", "b"]
     assert contents_of(conversation(node("a", "a"))) == ["a"]
+    late = node("b", "a", create_time=2.0)
+    circle = conversation(node("a", "b", create_time=1.0), late, current_node=None)
+    assert contents_of(circle) == ["a", "b"]
 
 
 def test_a_branch_without_its_beginning_is_read_from_its_first_message() -> None:
