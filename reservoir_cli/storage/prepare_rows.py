@@ -131,7 +131,7 @@ def _asked_at(connection: Connection, scope: Scope, trace_id: str) -> int | None
     row = connection.execute(
         "SELECT MAX(created_at) FROM messages WHERE partition = ? AND trace_id = ? "
         "AND role = 'user'",
-        (scope.partition, clean_text(trace_id)),
+        (scope.partition, clean_name(trace_id)),
     ).fetchone()
     return None if row[0] is None else int(row[0])
 

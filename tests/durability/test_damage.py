@@ -255,6 +255,19 @@ def test_a_lost_page_of_derived_data_is_repaired(sound: Home, tmp_path: Path, na
         assert connection.execute("SELECT * FROM messages ORDER BY id").fetchall() == before
 
 
+def test_a_repair_of_an_emptied_store_does_not_reuse_ids(filled: Home) -> None:
+    filled.must("forget", "--id", "1", "--id", "2", "--id", "3", "--yes")
+    settle(filled.db)
+    with closing(sqlite3.connect(filled.db)) as connection:
+        [[page]] = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'messages_by_trace'"
+        ).fetchall()
+    zero_page(filled.db, page)
+    filled.must("doctor", "--repair")
+    filled.must("ingest", "--no-embed", stdin="said after the repair")
+    assert filled.rows("id") == [(4,)]
+
+
 def test_a_damaged_model_name_is_restored_from_the_vectors(sound: Home, tmp_path: Path) -> None:
     path = tmp_path / "damaged.db"
     copied(sound.db, path)

@@ -275,9 +275,12 @@ def copy_tables(
             hint="look in a backup",
         )
     with suppress(sqlite3.DatabaseError):  # ids of deleted messages must not be reused
-        last = old.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        last = old.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'messages'")
+        [used] = last.fetchone()
+        [copied] = new.execute("SELECT max(id) FROM messages").fetchone()
+        new.execute("DELETE FROM sqlite_sequence WHERE name = 'messages'")
         new.execute(
-            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'messages'", last or (0,)
+            "INSERT INTO sqlite_sequence VALUES ('messages', ?)", [max(used or 0, copied or 0)]
         )
     new.execute("COMMIT")
     return lost
