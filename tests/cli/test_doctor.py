@@ -109,7 +109,9 @@ def test_settings_of_a_partition_that_does_not_exist_are_a_note(cli):
     assert checks(cli("doctor", "--json"))["settings"] == ("ok", None)
 
 
-def test_a_model_that_does_not_read_most_questions_is_a_note(cli):
+def test_a_model_that_does_not_read_most_questions_is_a_note(cli_with_model):
+    cli = cli_with_model
+    cli.env["RESERVOIR_EMBEDDING_MODEL"] = "nobody/absent-model"
     german = "Wann ist der Termin?", "Wie viel Wasser kommt in den Teig?", "Was hat er gesagt?"
     english = "What did we choose?", "Why is the port closed?"
     cli.store(*({"content": text} for text in (*german, *english)))
