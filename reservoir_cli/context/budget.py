@@ -144,7 +144,8 @@ def plan(
                 f"{available:,} available; nothing is printed"
             )
         else:
-            hint = "" if budget is None else f"; --budget {fixed:,} holds them"
+            readable = not model or fixed <= window
+            hint = f"; --budget {fixed:,} holds them" if budget is not None and readable else ""
             notes.append(
                 f"the question and the sections alone need {fixed:,} tokens, more than the "
                 f"{available:,} available; they are printed whole{hint}"

@@ -174,7 +174,7 @@ class Chooser:
         return next(members, (candidate,))
 
     def _find_round_budget(self, best: Candidate) -> int | None:
-        """Return a round budget with which a message is selected.
+        """Return a round budget with which a message is selected, unless the model cannot read it.
 
         More room may select other passages, and then again none: try what is named.
         """
@@ -183,7 +183,8 @@ class Chooser:
         step = 10 ** max(0, len(str(needed)) - 2)
         first = math.ceil(needed / step) * step
         budgets = range(first, first + _MOST_STEPS * step, step)
-        return next((tokens for tokens in budgets if self._fits(best, tokens - fixed)), None)
+        enough = next((tokens for tokens in budgets if self._fits(best, tokens - fixed)), None)
+        return None if enough and self.request.model and enough > self.budget.window else enough
 
     def _find_room(self, best: Candidate) -> int:
         """Return little more than the least room in which a message is selected."""

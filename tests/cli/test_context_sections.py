@@ -26,6 +26,23 @@ def talk(cli):
 # Sections
 
 
+@pytest.mark.parametrize("budget", [(), ("--budget", "4096")])
+def test_no_budget_is_named_that_the_model_cannot_read(talk, budget):
+    arguments = ("context", "user 3 says", "--model", "gpt-3.5-turbo", *budget)
+    result = talk(*arguments, "--system", "word " * 9500)
+    assert "they are printed whole" in result.err
+    assert "the best match, #" in result.err
+    assert "--budget" not in result.err
+
+
+def test_a_budget_that_the_model_can_read_is_named(talk):
+    arguments = ("context", "user 3 says", "--model", "gpt-3.5-turbo", "--system", "word " * 500)
+    result = talk(*arguments, "--budget", "300")
+    assert result.err.count("--budget") == 2
+    for named in re.findall(r"--budget ([\d,]+)", result.err):
+        talk(*arguments, "--budget", named.replace(",", ""))
+
+
 def test_sections_come_from_arguments_and_from_files(cli, tmp_path):
     file = tmp_path / "prompt.txt"
     file.write_text("FROM A FILE\n")
