@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -154,6 +154,10 @@ class StoredMessage:
     def key(self) -> Key:
         """The message's key in its store."""
         return Key(self.partition, self.id)
+
+    def as_new(self) -> Message:
+        """Return the message without its id, place and token count."""
+        return Message(**{field.name: getattr(self, field.name) for field in fields(Message)})
 
     def to_row(self) -> dict[str, Any]:
         """Return the message as plain JSON values: the row that ``--json`` and ``export`` print."""

@@ -174,7 +174,7 @@ def is_writable(folder: Path) -> bool:
     """Return whether a folder can be written, or created if it does not exist."""
     if not folder.is_absolute():  # there is no home folder
         return False
-    existing = next((path for path in (folder, *folder.parents) if path.exists()), None)
+    existing = next((path for path in (folder, *folder.parents) if os.path.exists(path)), None)
     # Windows may have no such drive.
     return existing is not None and existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 

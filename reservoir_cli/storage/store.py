@@ -209,6 +209,13 @@ class Writes(Embeddings):
         self._run_write(write)
         return self._purge()
 
+    def _replace_text(self, message: StoredMessage, edited: StoredMessage) -> None:
+        """Give a message the text of an edited one, inside a write transaction."""
+        from reservoir_cli.tokens.estimates import ApproximateCounter
+
+        new = replace(message.as_new(), content=edited.content, secrets=edited.secrets)
+        self._replace(message, new, ApproximateCounter(), 0)  # another counter counts it again
+
     def _seal(self, progress: Progress = no_progress) -> None:
         """Record in the current transaction that removed words are still in the files."""
 

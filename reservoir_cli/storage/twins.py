@@ -1,42 +1,42 @@
-"""Delete one of each two messages that would become the same by moving a partition.
+"""Merge messages that would become the same by moving a partition, with the newest edit.
 
-They have the same source and source id. The one whose text was edited last stays.
+They have the same source and source id. Those of the target keep their ids, and so their order.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
-from reservoir_cli.messages import Scope
-from reservoir_cli.storage import conversations, find_by_filter, reads, tag_and_pin_rows, tombstones
+from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.storage import find_by_filter, reads, tag_and_pin_rows, tombstones
 from reservoir_cli.storage.portable_sql import Connection, batches
 
 #: A partition and an instance.
 Place = tuple[str, str]
 
 
-def remove(
-    connection: Connection, old: Place, new: Place, delete: Callable[[str, Sequence[int]], None]
-) -> int:
-    """Delete one of each two messages with the same source and source id; the other gets its tags.
+def merge(
+    connection: Connection,
+    old: Place,
+    new: Place,
+    replace_text: Callable[[StoredMessage, StoredMessage], None],
+) -> list[int]:
+    """Give messages of a place the tags, and the newer edits, of their twins in another place.
 
-    :param old: the place that is moved.
-    :param new: the place that it is moved to.
-    :param delete: deletes messages of a partition.
-    :returns: how many messages of the old place were deleted.
+    :param old: the place of the twins.
+    :param new: the place of the messages.
+    :param replace_text: gives a message the text of its twin.
+    :returns: the ids of the twins, which can be deleted.
     """
     twins = _find(connection, old, new)
-    replaced = _find_replaced(connection, old[0], new[0], twins)
-    for batch in batches(list(replaced)):
-        messages = reads.by_id(connection, batch, Scope(new[0]))
-        threads = {(*new, message.conversation_id) for message in messages}
-        known = conversations.read_known(connection, threads)
-        tag_and_pin_rows.copy(connection, new[0], old[0], {twin: replaced[twin] for twin in batch})
-        delete(new[0], batch)
-        conversations.add(connection, Scope(*new), list(known.values()))  # as they were
-    kept = set(replaced.values())
-    dropped = {message: twin for message, twin in twins.items() if message not in kept}
-    tag_and_pin_rows.copy(connection, old[0], new[0], dropped)
-    delete(old[0], list(dropped))
-    return len(dropped)
+    for batch in batches(list(twins)):
+        edited = tombstones.find_edited(connection, reads.by_id(connection, batch, Scope(old[0])))
+        ids = [twins[twin.id] for twin in edited]
+        messages = {message.id: message for message in reads.by_id(connection, ids, Scope(new[0]))}
+        for twin in edited:
+            message = messages[twins[twin.id]]
+            if tombstones.last_edit(connection, twin) > tombstones.last_edit(connection, message):
+                replace_text(message, twin)
+    tag_and_pin_rows.copy(connection, old[0], new[0], twins)
+    return list(twins)
 
 
 def _find(connection: Connection, old: Place, new: Place) -> dict[int, int]:
@@ -68,21 +68,3 @@ def _find(connection: Connection, old: Place, new: Place) -> dict[int, int]:
             )
             twins.update((ids[own], twin) for own, twin in same)
     return twins
-
-
-def _find_replaced(
-    connection: Connection, old: str, new: str, twins: Mapping[int, int]
-) -> dict[int, int]:
-    """Return the twins whose message in the old partition was edited later, each with it."""
-    replaced: dict[int, int] = {}
-    for batch in batches(list(twins)):
-        edited = tombstones.find_edited(connection, reads.by_id(connection, batch, Scope(old)))
-        ids = [twins[message.id] for message in edited]
-        theirs = {message.id: message for message in reads.by_id(connection, ids, Scope(new))}
-        replaced |= {
-            twins[message.id]: message.id
-            for message in edited
-            if tombstones.last_edit(connection, message)
-            > tombstones.last_edit(connection, theirs[twins[message.id]])
-        }
-    return replaced

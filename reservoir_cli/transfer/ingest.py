@@ -6,7 +6,7 @@ reported and embedded.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -93,9 +93,7 @@ class Ingestor:
         :raises ReservoirError: the text is replaced, but a concurrent reader keeps the old text
             in the store's files.
         """
-        names = [field.name for field in fields(Message)]
-        values = {name: getattr(old, name) for name in names}
-        edited = Message(**{**values, "role": old.role.value, "content": text, "secrets": ()})
+        edited = replace(old.as_new(), content=text, secrets=())
         message, secrets = self.redactor.scan(edited, old.partition)
         # Only the text changes: keep the source and its id, even if they contain a secret.
         message = replace(message, source=old.source, source_id=old.source_id)

@@ -262,6 +262,22 @@ def test_a_store_in_a_read_only_folder_is_exit_3(cli, as_owner, tmp_path):
     assert location in result.err
 
 
+def test_a_home_folder_that_the_user_may_not_enter_is_no_place_for_models(cli, as_owner, tmp_path):
+    locked, home = tmp_path / "locked", tmp_path / "home"
+    locked.mkdir(mode=0)
+    printed = subprocess.run(
+        [
+            *(*as_owner, sys.executable, "-c"),
+            "from reservoir_cli.settings import paths; print(paths.models_dir())",
+        ],
+        env={**cli.env, "HOME": str(locked), "RESERVOIR_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert printed.stdout == f"{home / 'cache' / 'models'}\n"
+
+
 def test_db_and_environment_move_the_store(cli, tmp_path):
     by_option, by_variable = tmp_path / "option.db", tmp_path / "variable.db"
     cli("--db", str(by_option), "ingest", "--no-embed", stdin="by option")

@@ -4,9 +4,9 @@ Rows are copied and deleted, because a row of a distributed table cannot change 
 An id that the new partition already uses is replaced by a new one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage import (
     conversations,
     find_by_filter,
@@ -33,11 +33,17 @@ _KEPT = (
 _RENAMED = "unnest(?::bigint[], ?::bigint[]) AS t (old, new)"
 
 
-def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
+def move(
+    connection: Connection,
+    old: str,
+    new: str,
+    replace_text: Callable[[StoredMessage, StoredMessage], None],
+) -> tuple[int, int]:
     """Move all messages of a partition into another; call it inside a write transaction.
 
     Instances keep their names, except one that is named like the partition and renamed with it.
 
+    :param replace_text: gives a message the text of another one.
     :returns: how many were moved, and how many were dropped as duplicates.
     """
     connection.lock([old, new])
@@ -45,13 +51,9 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     moved = dropped = 0
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
-        dropped += twins.remove(
-            connection,
-            *places,
-            lambda partition, ids: delete.remove(
-                connection, {partition: ids} if ids else {}, mark=False
-            ),
-        )
+        duplicates = twins.merge(connection, *places, replace_text)
+        delete.remove(connection, {old: duplicates} if duplicates else {}, mark=False)
+        dropped += len(duplicates)
         moved += _move(connection, *places)
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])

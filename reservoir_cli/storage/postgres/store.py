@@ -121,7 +121,7 @@ class PostgresStore(Transactions, Store):
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.store.Writes`."""
         self.lift_timeouts()
-        return move_partition.move(self._connection, old, check_name(new))
+        return move_partition.move(self._connection, old, check_name(new), self._replace_text)
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """Refuse to copy a store on a server to a file.

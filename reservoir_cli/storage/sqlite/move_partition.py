@@ -1,8 +1,8 @@
 """Move a partition's messages to another one, with everything that refers to them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage import (
     conversations,
     properties,
@@ -18,11 +18,17 @@ from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.vector_blocks import Place
 
 
-def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
+def move(
+    connection: Connection,
+    old: str,
+    new: str,
+    replace_text: Callable[[StoredMessage, StoredMessage], None],
+) -> tuple[int, int]:
     """Move all messages of a partition into another; call it inside a write transaction.
 
     Instances keep their names, except one that is named like the partition and renamed with it.
 
+    :param replace_text: gives a message the text of another one.
     :returns: how many were moved, and how many were dropped as duplicates.
     """
     names = connection.execute(
@@ -31,9 +37,9 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     moved = dropped = 0
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
-        dropped += twins.remove(
-            connection, *places, lambda _, ids: delete.remove(connection, ids, mark=False)
-        )
+        duplicates = twins.merge(connection, *places, replace_text)
+        delete.remove(connection, duplicates, mark=False)
+        dropped += len(duplicates)
         moved += _move(connection, *places)
     for table in ("conversations", "summaries", "vector_chunks"):
         connection.execute(f"DELETE FROM {table} WHERE partition = ?", [old])

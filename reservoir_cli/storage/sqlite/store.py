@@ -113,7 +113,7 @@ class SqliteStore(Transactions, Store):
         from reservoir_cli.storage.sqlite import move_partition
 
         with self.write():
-            return move_partition.move(self._connection, old, check_name(new))
+            return move_partition.move(self._connection, old, check_name(new), self._replace_text)
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """See :class:`~reservoir_cli.storage.store.Store`."""

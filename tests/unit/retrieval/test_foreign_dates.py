@@ -229,6 +229,8 @@ WITHOUT = """
 il a été passé en revue
 la machine a été 2023 fois en panne
 la primavera está llegando
+au premier trimestre de grossesse
+en el segundo trimestre del embarazo
 夏天怎么防晒
 第二季怎么样
 什么是5月花号

@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -165,13 +166,36 @@ def test_merging_keeps_the_text_that_was_edited_last(
         message = stored[partition]
         assert message is not None
         monkeypatch.setattr(time, "time", lambda second=second: 1.8e9 + second)
-        edited = make_message(f"edited in {partition}", 1, "c")
+        edited = replace(message.as_new(), content=f"edited in {partition}")
         store.edit(message.key, edited, counter=COUNTER, now=datetime.now(UTC))
-    assert sum(store.move_partition("a", "b")) == 1
+    assert store.move_partition("a", "b") == (0, 1)
     (message,) = store.last(Scope("b"), 0)
-    assert (message.content, message.tags) == (f"edited in {edits[-1]}", ("a", "b"))
+    assert stored["b"] is not None
+    assert message == replace(
+        stored["b"],
+        content=f"edited in {edits[-1]}",
+        tags=("a", "b"),
+        tokens=message.tokens,
+        counter=message.counter,
+    )
     assert store.known_conversations([("b", "i", "c")])["b", "i", "c"].title == "of b"
     assert store.problems() == []
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_an_edited_message_keeps_its_place_among_those_of_the_same_time(
+    store: Store, add: Adding, first: str
+) -> None:
+    messages = [replace(make_message(f"text {n}", 1, "c"), source_id=f"{n}") for n in range(3)]
+    for partition in sorted("ab", reverse=first == "b"):
+        stored = add(*messages, partition=partition, instance="i")
+        if partition == "a":
+            assert stored[1] is not None
+            edited = replace(messages[1], content="edited")
+            store.edit(stored[1].key, edited, counter=COUNTER, now=datetime.now(UTC))
+    store.move_partition("a", "b")
+    contents = [message.content for message in store.last(Scope("b"), 0)]
+    assert contents == ["text 0", "edited", "text 2"]
 
 
 def test_runs_move_with_their_partition(filled_store: Store) -> None:
