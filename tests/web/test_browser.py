@@ -7,6 +7,7 @@ from browser_page import cut_pixels, press, resize, text, until
 from builders import FakeEmbedder
 from page_server import HOSTILE, PageServer, message
 
+from reservoir_cli.messages import Conversation, Scope
 from reservoir_cli.retrieval.recall_floor import floor_property
 from reservoir_cli.server.web.read_conversations import MESSAGES
 
@@ -385,10 +386,12 @@ def test_every_view_fits_its_width(
     long = [message("user", line, 200, "long"), message("user", f"```\n{line}\n```", 201, "long")]
     memory.ingest(long, partition="work", instance="chat", embed=False)
     memory.ingest([message("user", "x", 202)], partition="p" * 70, instance="i" * 70, embed=False)
+    memory.store.add_conversations(Scope("work", "chat"), [Conversation("long", "x" * 300)])
     resize(page, width)
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
-    for address in (*VIEWS, "/ui/conversation?p=work&i=chat&c=long&page=1"):
+    thread = "p=work&i=chat&c=long"
+    for address in (*VIEWS, f"/ui/conversation?{thread}&page=1", f"/ui/delete?{thread}"):
         page.get(server.origin + address)
         # A phone increases innerWidth if content does not fit.
         shown = "return Math.max(document.documentElement.scrollWidth, innerWidth)"
