@@ -80,6 +80,20 @@ def test_results_and_problems_are_announced(
     page.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
 
 
+def test_the_focus_stays_in_results_that_a_link_replaces(
+    page: WebDriver, server: PageServer
+) -> None:
+    focused = "return document.activeElement.textContent"
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    press(page, "j", Keys.ENTER)
+    page.execute_script("document.querySelector('.weigh [data-without]').focus()")
+    press(page, Keys.ENTER)
+    until(page, lambda: page.execute_script(focused) == "Put it back")
+    press(page, Keys.ENTER)
+    until(page, lambda: not page.execute_script("return document.querySelector('.notice a')"))
+    assert page.execute_script("return document.activeElement.matches('[data-row]')")
+
+
 def test_controls_and_messages_have_names(page: Chrome, server: PageServer) -> None:
     def named(role: str) -> list[str]:
         nodes = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]

@@ -87,10 +87,12 @@ function replace(target, html, failed) {
   const opened = new Set($$("details[open][data-key]", target).map((one) => one.dataset.key));
   const answer = new DOMParser().parseFromString(html, "text/html");
   const fresh = failed ? [$(".card", answer) || answer.body] : [...answer.body.childNodes];
+  const focused = target.contains(document.activeElement);
   target.replaceChildren(...fresh);
   for (const field of $$("template[data-slot]", target)) fill(field);
   for (const one of $$("details[data-key]", target)) if (opened.has(one.dataset.key)) one.open = true;
   enhance(target);
+  if (focused) $(".notice [data-without], [data-row]", target)?.focus();
 }
 
 // Show the field of instances of another partition; a field that stays keeps its focus.
