@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import httpx2
 import page_server
 import pytest
+from browser_page import until
 from builders import FakeEmbedder
 from page_server import START, PageServer, message
 
@@ -97,3 +98,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["WebDriver"]:
     opened.set_page_load_timeout(120)
     yield opened
     opened.quit()
+
+
+@pytest.fixture
+def page(browser: "WebDriver", server: PageServer) -> Iterator["WebDriver"]:
+    """Return a browser that is signed in."""
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.get(f"{server.origin}/ui/enter?code={server.code()}")
+    until(browser, lambda: browser.title == "Conversations · Reservoir")
+    yield browser
+    browser.get("about:blank")
+    browser.delete_all_cookies()

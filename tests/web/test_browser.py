@@ -1,23 +1,21 @@
 """The page in a real browser."""
 
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
+from browser_page import cut_pixels, press, resize, text, until
 from builders import FakeEmbedder
 from page_server import HOSTILE, PageServer, message
 
+from reservoir_cli.messages import Conversation, Scope
 from reservoir_cli.retrieval.recall_floor import floor_property
 from reservoir_cli.server.web.read_conversations import MESSAGES
 
 pytest.importorskip("selenium")
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.remote.webdriver import WebDriver
-from selenium.webdriver.support.wait import WebDriverWait
 
 pytestmark = pytest.mark.browser
-#: Seconds that a loaded machine may take.
-PATIENCE = 90
 VIEWS = (
     "/ui/",
     "/ui/?q=redis",
@@ -25,42 +23,6 @@ VIEWS = (
     "/ui/window?q=why+did+we+drop+redis&p=work&budget=300",
     "/ui/use",
 )
-
-
-@pytest.fixture
-def page(browser: WebDriver, server: PageServer) -> Iterator[WebDriver]:
-    """Return a browser that is signed in."""
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    browser.get(f"{server.origin}/ui/enter?code={server.code()}")
-    until(browser, lambda: browser.title == "Conversations · Reservoir")
-    yield browser
-    browser.get("about:blank")
-    browser.delete_all_cookies()
-
-
-def until(browser: WebDriver, holds: Callable[[], object]) -> None:
-    WebDriverWait(browser, PATIENCE).until(lambda _: holds())
-
-
-def text(browser: WebDriver, selector: str) -> str:
-    return str(browser.execute_script(f"return document.querySelector({selector!r}).textContent"))
-
-
-def resize(browser: Chrome, width: int, height: int = 900) -> None:
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 800}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def cut_pixels(browser: WebDriver, selector: str) -> list[int]:
-    """Return by how much the content of each element is wider than the element."""
-    elements = f"[...document.querySelectorAll({selector!r})]"
-    script = f"return {elements}.map((one) => one.scrollWidth - one.clientWidth)"
-    return list(browser.execute_script(script))
-
-
-def press(browser: WebDriver, *keys: str) -> None:
-    for key in keys:
-        browser.switch_to.active_element.send_keys(key)
 
 
 def test_hostile_messages_run_no_script_and_the_policy_stops_an_injected_one(
@@ -424,10 +386,12 @@ def test_every_view_fits_its_width(
     long = [message("user", line, 200, "long"), message("user", f"```\n{line}\n```", 201, "long")]
     memory.ingest(long, partition="work", instance="chat", embed=False)
     memory.ingest([message("user", "x", 202)], partition="p" * 70, instance="i" * 70, embed=False)
+    memory.store.add_conversations(Scope("work", "chat"), [Conversation("long", "x" * 300)])
     resize(page, width)
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
-    for address in (*VIEWS, "/ui/conversation?p=work&i=chat&c=long&page=1"):
+    thread = "p=work&i=chat&c=long"
+    for address in (*VIEWS, f"/ui/conversation?{thread}&page=1", f"/ui/delete?{thread}"):
         page.get(server.origin + address)
         # A phone increases innerWidth if content does not fit.
         shown = "return Math.max(document.documentElement.scrollWidth, innerWidth)"

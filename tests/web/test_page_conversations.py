@@ -31,7 +31,7 @@ def test_markdown_and_code_are_rendered() -> None:
 
 def test_a_list_of_single_messages_counts_no_conversations(client, memory) -> None:
     memory.ingest([message("user", "alone", 1)], partition="loose", instance="cli", embed=False)
-    count = client.get("/ui/?p=loose").text.partition('role="status">')[2].partition("</p>")[0]
+    count = client.get("/ui/?p=loose").text.partition('class="count">')[2].partition("</p>")[0]
     assert count.strip() == "Single messages"
 
 

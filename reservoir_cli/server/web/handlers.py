@@ -45,15 +45,17 @@ async def index(request: Request) -> Response:
         return read_conversations.list_or_search(reservoir, query), reservoir.lookup.places()
 
     listing, places = await read(request, look)
+    instances = {name for where, name, _ in places if where == query.partition}
     part = "part" in request.query_params
     return render(
         request,
         "conversation_list.html" if part else "conversations.html",
+        part=part,
         query=query,
         listing=listing,
         places=places,
         partitions=names_of_partitions(places, query.partition),
-        instances=sorted({name for where, name, _ in places if where == query.partition}),
+        instances=sorted(instances | ({query.instance} if query.instance else set())),
         roles=ROLES,
         gone=number_of(request.query_params, "gone"),
     )

@@ -21,6 +21,7 @@ function live(form) {
       const html = await answer.text();
       if (answer.status === 400) { warn(target, problemIn(html)); return; }
       replace(target, html, !answer.ok);
+      say($(".count", target)?.textContent || target.textContent);
       settle(form, target);
       history.replaceState(null, "", address);
     } catch {
@@ -53,11 +54,16 @@ function live(form) {
   });
   form.addEventListener("change", (event) => {
     if (event.target.name === "q" && form.elements.without) form.elements.without.value = "";
+    // Another partition has other instances.
+    if (event.target.name === "p" && form.elements.i) form.elements.i.value = "";
   });
   return ask;
 }
 
-// Say above results why they are old. The next response replaces them.
+// Announce a text: screen readers watch elements that were there before the text.
+function say(text) { $("#said").textContent = text.replace(/\s+/g, " ").trim(); }
+
+// Write above results why they are old. The next response replaces them.
 function warn(target, why) {
   const said = $(":scope > .stale", target);
   const text = $(".empty", target) ? why : `${why} These are earlier results.`;
@@ -65,9 +71,9 @@ function warn(target, why) {
   said?.remove();
   const notice = document.createElement("p");
   notice.className = "notice stale";
-  notice.setAttribute("role", "status");
   notice.textContent = text;
   target.prepend(notice);
+  say(text);
 }
 
 // Return the message of an error page as a sentence.
@@ -81,13 +87,25 @@ function replace(target, html, failed) {
   const opened = new Set($$("details[open][data-key]", target).map((one) => one.dataset.key));
   const answer = new DOMParser().parseFromString(html, "text/html");
   const fresh = failed ? [$(".card", answer) || answer.body] : [...answer.body.childNodes];
+  const focused = target.contains(document.activeElement);
   target.replaceChildren(...fresh);
+  for (const field of $$("template[data-slot]", target)) fill(field);
   for (const one of $$("details[data-key]", target)) if (opened.has(one.dataset.key)) one.open = true;
   enhance(target);
+  if (focused) $(".notice [data-without], [data-row]", target)?.focus();
 }
 
-// Show the buttons that need this script.
+// Show the field of instances of another partition; a field that stays keeps its focus.
+function fill(field) {
+  const slot = document.getElementById(field.dataset.slot);
+  if (slot.dataset.partition === field.dataset.partition) return;
+  slot.dataset.partition = field.dataset.partition;
+  slot.replaceChildren(field.content);
+}
+
+// Show the buttons that need this script, and load more of lists.
 function enhance(root) {
+  for (const list of $$("[data-more]", root)) loadMore(list);
   for (const button of $$("[data-copy], [data-copy-from]", root)) {
     const label = [...button.childNodes];
     button.hidden = false;
@@ -118,15 +136,21 @@ function budget(form) {
   const slider = $("[data-budget]", form), field = form.elements.budget;
   if (!slider) return;
   const least = 200, most = 128000, span = Math.log(most / least);
+  const name = () => {
+    const tokens = Number((field.value || field.placeholder).replaceAll(",", ""));
+    slider.setAttribute("aria-valuetext", `${tokens.toLocaleString("en")} tokens`);
+  };
   const moveSlider = () => {
     const value = Number((field.value || field.placeholder).replaceAll(",", ""));
     if (value > 0) slider.value = 1000 * Math.log(Math.max(least, value) / least) / span;
+    name();
   };
   slider.hidden = false;
   moveSlider();
   slider.addEventListener("input", () => {
     const value = least * Math.exp(span * slider.value / 1000);
     field.value = Math.round(value / 100) * 100;
+    name();
   });
   field.addEventListener("input", moveSlider);
   // The field has a rounded value: moving the slider there would undo its small steps.
@@ -202,7 +226,8 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = event.target.matches("input:not([type=range]), select, textarea");
   if (typing) {
-    if (event.key === "Escape") event.target.blur();
+    // Chromium would also clear a search field.
+    if (event.key === "Escape") { event.preventDefault(); event.target.blur(); }
     return;
   }
   const onRow = document.activeElement.closest("[data-row]");
@@ -223,6 +248,5 @@ for (const form of $$("[data-live]")) {
   budget(form);
   sliders(form, ask);
 }
-for (const list of $$("[data-more]")) loadMore(list);
 for (const form of $$("[data-submit]")) form.requestSubmit();
 enhance(document);

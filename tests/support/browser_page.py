@@ -1,0 +1,38 @@
+"""Use and measure the page in a browser."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webdriver import WebDriver
+
+#: Seconds that a loaded machine may take.
+PATIENCE = 90
+
+
+def until(browser: "WebDriver", holds: Callable[[], object]) -> None:
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(browser, PATIENCE).until(lambda _: holds())
+
+
+def text(browser: "WebDriver", selector: str) -> str:
+    return str(browser.execute_script(f"return document.querySelector({selector!r}).textContent"))
+
+
+def resize(browser: "Chrome", width: int, height: int = 900) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 800}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def cut_pixels(browser: "WebDriver", selector: str) -> list[int]:
+    """Return by how much the content of each element is wider than the element."""
+    elements = f"[...document.querySelectorAll({selector!r})]"
+    script = f"return {elements}.map((one) => one.scrollWidth - one.clientWidth)"
+    return list(browser.execute_script(script))
+
+
+def press(browser: "WebDriver", *keys: str) -> None:
+    for key in keys:
+        browser.switch_to.active_element.send_keys(key)
