@@ -38,17 +38,17 @@ class Document(NamedTuple):
 
 
 def read_document(text: str, *lists: str) -> Document:
-    """Read a text that is a JSON object.
+    """Read a text that is a JSON object; of duplicate keys the last one counts, as for providers.
 
     :param lists: keys whose value is read element by element if it is a list.
-    :raises OddJSON: the text is not an object, or has a duplicate key.
+    :raises OddJSON: the text is not an object, or one of these keys is duplicate.
     """
     items: dict[str, list[Span]] = {}
     try:
         members = {}
         at = _skip_space(text, 0)
         for key, span in _members(text, at, lists, items):
-            if key in members:
+            if key in lists and key in members:
                 raise OddJSON(f"two members {key!r}"[:80])
             members[key] = span
             at = span.end
