@@ -113,7 +113,14 @@ class SqliteStore(Transactions, Store):
         from reservoir_cli.storage.sqlite import move_partition
 
         with self.write():
-            return move_partition.move(self._connection, old, check_name(new), self._replace_text)
+            moved, dropped = move_partition.move(
+                self._connection, old, check_name(new), self._replace_text
+            )
+            if dropped:  # one of two texts may be gone, which an edit was to erase
+                self._seal()
+        if dropped:
+            self._purge()  # if a reader prevents it, a later command does it
+        return moved, dropped
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """See :class:`~reservoir_cli.storage.store.Store`."""

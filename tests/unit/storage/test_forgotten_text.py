@@ -5,6 +5,7 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
+from reservoir_cli.tokens.estimates import ApproximateCounter
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
@@ -128,6 +130,20 @@ def test_no_word_is_left_after_forgetting_step_by_step(
     content = b"".join(files(store).values())
     assert [word for word in forgotten if word.encode() in content] == []
     assert all(word.encode() in content for _, word in remaining)
+
+
+@pytest.mark.sqlite("a server decides when it empties its files")
+@pytest.mark.parametrize("edited", ["old", "new"])
+def test_no_word_that_an_edit_replaced_is_left_after_a_merge(store: Store, edited: str) -> None:
+    for partition in ("old", "new"):
+        ingestor(store).ingest(Scope(partition, "i"), [SECRET, *small_talk(50)], embed=False)
+    [message] = store.last(Scope(edited), 1, Filter(trace_id=SECRET.trace_id))
+    edit = replace(message.as_new(), content="Nothing of it.")
+    store.edit(message.key, edit, counter=ApproximateCounter(), now=NOW)
+    words = {*TRACES[: TRACES.index("tracequux")]}
+    assert words & {trace for _, trace in traces(store)}
+    store.move_partition("old", "new")
+    assert not words & {trace for _, trace in traces(store)}
 
 
 @pytest.mark.sqlite("a server decides when it empties its files")
