@@ -53,7 +53,7 @@ _SIMILAR_OPTIONS = {
 }
 #: Patterns in messages of the option parser, and their replacements in plain words.
 _REWORDINGS = (
-    (r"^Got unexpected extra arguments?\S* \((.*)\)$", r"unexpected argument: \1"),
+    (r"^Got unexpected extra arguments?\S* \((.*)\)$", r"too many arguments: \1"),
     (r"'\[?([A-Z]+)\]?'", r"\1"),
     (r"is not a valid int\w*( range)?$", "is not a whole number"),
     (r"is not a valid float( range)?$", "is not a number"),

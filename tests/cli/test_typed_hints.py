@@ -71,7 +71,7 @@ def test_the_hint_of_an_incomplete_or_wrong_command_says_what_to_type(cli, typed
     ],
 )
 def test_an_argument_that_names_an_option_suggests_it(cli, typed, hint):
-    error = f"error: unexpected argument: {typed.split()[1]}"
+    error = f"error: too many arguments: {typed.split()[1]}"
     assert cli(*typed.split(), code=2).err.splitlines() == [error, f"hint: reservoir {hint}"]
 
 
