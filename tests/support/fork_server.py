@@ -17,7 +17,6 @@ import termios
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -71,22 +70,7 @@ def load_all(*others: str) -> None:
         if not name.startswith(_NOT_FORKED) or name.startswith(others):
             with suppress(ImportError):
                 import_module(name)
-    _read_signatures()
     gc.freeze()  # a child that collected garbage would copy all memory
-
-
-def _read_signatures() -> None:
-    """Read the options of all commands from their signatures once, not in each child."""
-    import typer
-
-    from reservoir_cli.cli.app import app
-
-    name = "get_params_from_function"
-    setattr(typer.main, name, cache(getattr(typer.main, name)))
-    group: Any = typer.main.get_command(app)
-    for command in group.commands:
-        with suppress(ImportError):
-            group.commands[command]
 
 
 def serve(requests: socket.socket) -> None:
