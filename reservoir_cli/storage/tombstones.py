@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 
-from reservoir_cli.messages import Message, StoredMessage, to_epoch_ms
+from reservoir_cli.messages import Message, StoredMessage, clean_text, to_epoch_ms
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.content_identity import parts_of, session_of
 from reservoir_cli.storage.portable_sql import Connection, batches
@@ -58,7 +58,7 @@ def last_edit(connection: Connection, message: StoredMessage) -> int:
 
 
 def _mark_of_text(connection: Connection, message: StoredMessage, text: str) -> bytes:
-    identity = json.dumps([message.source_id, text])
+    identity = json.dumps([message.source_id, clean_text(text)])
     return fingerprint(_key(connection), _WRITTEN + message.source, identity)
 
 

@@ -11,19 +11,15 @@ from reservoir_cli.storage.portable_sql import Connection, batches
 
 #: A partition and an instance.
 Place = tuple[str, str]
+#: Gives a message, the first one, the text of another one.
+ReplaceText = Callable[[StoredMessage, StoredMessage], None]
 
 
-def merge(
-    connection: Connection,
-    old: Place,
-    new: Place,
-    replace_text: Callable[[StoredMessage, StoredMessage], None],
-) -> list[int]:
+def merge(connection: Connection, old: Place, new: Place, replace_text: ReplaceText) -> list[int]:
     """Give messages of a place the tags, and the newer edits, of their twins in another place.
 
     :param old: the place of the twins.
     :param new: the place of the messages.
-    :param replace_text: gives a message the text of its twin.
     :returns: the ids of the twins, which can be deleted.
     """
     twins = _find(connection, old, new)

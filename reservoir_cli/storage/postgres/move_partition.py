@@ -4,9 +4,9 @@ Rows are copied and deleted, because a row of a distributed table cannot change 
 An id that the new partition already uses is replaced by a new one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     conversations,
     find_by_filter,
@@ -34,16 +34,12 @@ _RENAMED = "unnest(?::bigint[], ?::bigint[]) AS t (old, new)"
 
 
 def move(
-    connection: Connection,
-    old: str,
-    new: str,
-    replace_text: Callable[[StoredMessage, StoredMessage], None],
+    connection: Connection, old: str, new: str, replace_text: twins.ReplaceText
 ) -> tuple[int, int]:
     """Move all messages of a partition into another; call it inside a write transaction.
 
     Instances keep their names, except one that is named like the partition and renamed with it.
 
-    :param replace_text: gives a message the text of another one.
     :returns: how many were moved, and how many were dropped as duplicates.
     """
     connection.lock([old, new])

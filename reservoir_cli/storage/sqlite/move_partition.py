@@ -1,8 +1,8 @@
 """Move a partition's messages to another one, with everything that refers to them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     conversations,
     properties,
@@ -19,16 +19,12 @@ from reservoir_cli.storage.sqlite.vector_blocks import Place
 
 
 def move(
-    connection: Connection,
-    old: str,
-    new: str,
-    replace_text: Callable[[StoredMessage, StoredMessage], None],
+    connection: Connection, old: str, new: str, replace_text: twins.ReplaceText
 ) -> tuple[int, int]:
     """Move all messages of a partition into another; call it inside a write transaction.
 
     Instances keep their names, except one that is named like the partition and renamed with it.
 
-    :param replace_text: gives a message the text of another one.
     :returns: how many were moved, and how many were dropped as duplicates.
     """
     names = connection.execute(

@@ -166,14 +166,14 @@ def test_merging_keeps_the_text_that_was_edited_last(
         message = stored[partition]
         assert message is not None
         monkeypatch.setattr(time, "time", lambda second=second: 1.8e9 + second)
-        edited = replace(message.as_new(), content=f"edited in {partition}")
+        edited = replace(message.as_new(), content=f"edited\0in {partition}")
         store.edit(message.key, edited, counter=COUNTER, now=datetime.now(UTC))
     assert store.move_partition("a", "b") == (0, 1)
     (message,) = store.last(Scope("b"), 0)
     assert stored["b"] is not None
     assert message == replace(
         stored["b"],
-        content=f"edited in {edits[-1]}",
+        content=f"edited\ufffdin {edits[-1]}",
         tags=("a", "b"),
         tokens=message.tokens,
         counter=message.counter,
