@@ -46,6 +46,10 @@ def _counts(words: str) -> dict[str, str]:
     return {word: str(number) for number, word in enumerate(words.split(), 2)}
 
 
+#: The trimesters of a pregnancy are not quarters.
+_FRENCH_QUARTER = "trimestre(?! de (?:la )?grossesse)"
+_SPANISH_QUARTER = "trimestre(?! del? embarazo)"
+
 GERMAN = Language(
     signs="gestern vorgestern heute ubermorgen uebermorgen neulich januar janner februar marz "
     "maerz oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag "
@@ -154,10 +158,10 @@ FRENCH = Language(
         "ete": "summer",
         "automne": "autumn",
         "hiver": "winter",
-        "(?:premier|1er) trimestre": "Q1",
-        "(?:deuxieme|second|2e|2eme) trimestre": "Q2",
-        "(?:troisieme|3e|3eme) trimestre": "Q3",
-        "(?:quatrieme|4e|4eme) trimestre": "Q4",
+        f"(?:premier|1er) {_FRENCH_QUARTER}": "Q1",
+        f"(?:deuxieme|second|2e|2eme) {_FRENCH_QUARTER}": "Q2",
+        f"(?:troisieme|3e|3eme) {_FRENCH_QUARTER}": "Q3",
+        f"(?:quatrieme|4e|4eme) {_FRENCH_QUARTER}": "Q4",
     },
     numbers={
         **_counts("deux trois quatre cinq six sept huit neuf dix onze douze"),
@@ -243,10 +247,10 @@ SPANISH = Language(
         "verano": "summer",
         "otono": "autumn",
         "invierno": "winter",
-        "(?:primer|1er|1o) trimestre": "Q1",
-        "(?:segundo|2o) trimestre": "Q2",
-        "(?:tercer|3er|3o) trimestre": "Q3",
-        "(?:cuarto|4o) trimestre": "Q4",
+        f"(?:primer|1er|1o) {_SPANISH_QUARTER}": "Q1",
+        f"(?:segundo|2o) {_SPANISH_QUARTER}": "Q2",
+        f"(?:tercer|3er|3o) {_SPANISH_QUARTER}": "Q3",
+        f"(?:cuarto|4o) {_SPANISH_QUARTER}": "Q4",
     },
     numbers={
         **_counts("dos tres cuatro cinco seis siete ocho nueve diez once doce"),

@@ -13,8 +13,6 @@ _MONTHS = (
 ).split()
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _DAY, _YEAR = "(?:3[01]|[12]\\d|0?[1-9])", "(?:19|20)\\d\\d"
-#: Follows a season or quarter: the trimesters of a pregnancy are no quarters.
-_NO_PREGNANCY = "(?! de (?:la )?grossesse| del? embarazo)"
 _ARTICLE = "(?:(?:am|dem|den|zum|im|le|el|en) )?"
 #: Text attached to a path, an address or a longer word is not a date.
 _BEFORE, _AFTER = r"(?<![\w/@#-])(?<!\w\.)", r"(?![\w/@]|-\w|\.\w)"
@@ -81,7 +79,7 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
     near = [_MORNINGS + word if word in ("morgen", "manana") else word for word in language.near]
     expressions = {
         "{M}": _group("month", language.months),
-        "{S}": _group("season", language.seasons) + _NO_PREGNANCY,
+        "{S}": _group("season", language.seasons),
         "{SHORT}": _group("short", language.short),
         "{W}": _group("weekday", language.weekdays),
         "{D}": f"(?P<day>{_DAY})",
