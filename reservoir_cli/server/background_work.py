@@ -16,6 +16,8 @@ PAUSE, MAX_DELAY = 0.1, 2.0
 #: The longest delay of work that slows down many questions: embedding the messages of two seconds
 #: takes half a second.
 MAX_LONG_DELAY = 30.0
+#: Seconds that a transaction may give way to questions: other programs wait to write meanwhile.
+MAX_HOLD = 0.4
 
 
 class StartReason(Enum):
@@ -46,6 +48,7 @@ class Traffic:
         with self._changed:
             self._open_questions[thread] -= 1
             self._last = time.monotonic()
+            self._changed.notify_all()
 
     def is_idle(self) -> bool:
         """Return whether no question is open, nor was a moment ago."""
@@ -71,6 +74,17 @@ class Traffic:
                 if pause <= now:
                     return StartReason.PAUSE
                 self._changed.wait(min(pause, due) - now)
+
+    def give_way(self, thread: object, due: float) -> None:
+        """Wait while a question is being answered, unless one is queued behind this thread.
+
+        :param due: when to go on at the latest, in seconds of the monotonic clock.
+        """
+        with self._changed:
+            while self._open_questions.total() and not self._open_questions[thread]:
+                if (left := due - time.monotonic()) <= 0:
+                    return
+                self._changed.wait(left)
 
     @contextmanager
     def take_turn(self) -> Iterator[None]:

@@ -78,6 +78,13 @@ class StoreThread:
             due = time.monotonic() + background_work.MAX_DELAY
         return self._pool.submit(self._call_in_pause, function, due)
 
+    def give_way(self, due: float) -> None:
+        """Let a question be answered first, in the middle of background work.
+
+        :param due: when to go on at the latest, in seconds of the monotonic clock.
+        """
+        self._traffic.give_way(self, due)
+
     def submit_if_idle(self, function: Callable[[Reservoir], object]) -> None:
         """Run a function if no question is being answered; drop it otherwise."""
         if self._traffic.is_idle():

@@ -99,6 +99,30 @@ def test_embedding_is_not_released_by_overdue_storing(monkeypatch: pytest.Monkey
     assert order == [StartReason.LATE, StartReason.PAUSE]
 
 
+def test_work_gives_way_to_a_question_until_it_was_answered() -> None:
+    questions, order = Traffic(), list[object]()
+    questions.begin(ASKING)
+
+    def work() -> None:
+        questions.give_way(WORKING, time.monotonic() + 1e6)
+        order.append("worked")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    order.append("answered")
+    questions.end(ASKING)
+    thread.join(60)
+    assert order == ["answered", "worked"]
+
+
+def test_work_does_not_give_way_when_it_is_late_or_a_question_is_queued_behind_it() -> None:
+    questions = Traffic()
+    questions.begin(ASKING)
+    questions.give_way(WORKING, time.monotonic())
+    questions.begin(WORKING)
+    questions.give_way(WORKING, time.monotonic() + 1e6)
+
+
 def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

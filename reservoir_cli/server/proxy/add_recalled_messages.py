@@ -1,6 +1,7 @@
 """Add recalled messages to a request's newest question, and replay the blocks of earlier ones."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -13,6 +14,7 @@ from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
 from reservoir_cli.reservoir import LedgerEntry, Reservoir
+from reservoir_cli.server.background_work import MAX_HOLD
 from reservoir_cli.server.proxy.json_spans import insert
 from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.question_identity import Question
@@ -228,8 +230,10 @@ class Enricher:
         puts = [self._puts.popleft() for _ in range(len(self._puts))]
         try:
             if puts:
+                due = time.monotonic() + MAX_HOLD
                 with reservoir.store.write():
                     for put in puts:
+                        self._ledger_writes.give_way(due)
                         put(reservoir)
         except Exception as error:  # its text might quote a message
             self._state.log(f"ledger entries are written one by one: {type(error).__name__}")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.background_work import MAX_LONG_DELAY
+from reservoir_cli.server.background_work import MAX_HOLD, MAX_LONG_DELAY
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.transfer.exchange import Exchange
 
@@ -80,7 +80,7 @@ class ExchangeQueue:
         batch, counts = list(self._waiting), list[int]()
         if len(batch) > 1:
             try:
-                counts = _store_batch(reservoir, batch)
+                counts = self._store_batch(reservoir, batch)
             except StoreLockedError:
                 raise  # one by one, each would wait for the lock
             except Exception:
@@ -95,6 +95,18 @@ class ExchangeQueue:
                 self._waiting.append(waiting)
                 raise
             yield waiting, count
+
+    def _store_batch(self, reservoir: Reservoir, batch: Sequence[_Waiting]) -> list[int]:
+        """Store exchanges in one transaction, which gives way to questions for a while.
+
+        :returns: how many messages each added.
+        """
+        due, counts = time.monotonic() + MAX_HOLD, list[int]()
+        with reservoir.store.write():
+            for waiting in batch:
+                self._writer.give_way(due)
+                counts.append(reservoir.exchanges.store(waiting.exchange, waiting.now))
+        return counts
 
     def _store(self, reservoir: Reservoir, waiting: _Waiting) -> int:
         """Store an exchange; return how many messages were added.
@@ -150,9 +162,3 @@ class ExchangeQueue:
 def _reason(error: BaseException) -> str:
     """Describe an error: our own by its message, others by type, as they might quote messages."""
     return error.message if isinstance(error, ReservoirError) else type(error).__name__
-
-
-def _store_batch(reservoir: Reservoir, batch: Sequence[_Waiting]) -> list[int]:
-    """Store exchanges in one transaction; return how many messages each added."""
-    with reservoir.store.write():
-        return [reservoir.exchanges.store(waiting.exchange, waiting.now) for waiting in batch]
