@@ -122,7 +122,7 @@ TOKENS = (
     _short_prefix("mailchimp-key", r"[0-9a-z]{32}-us[0-9]{1,2}(?!\w)", "-us"),
     _token("sendgrid-key", r"SG\.[\w-]{22}\.[\w-]{43}", "sg."),
     _short_prefix("twilio-key", r"(?:AC|SK)[0-9a-f]{32}(?!\w)", "ac", "sk"),
-    _token("stripe-key", r"[rs]k_live_[0-9a-zA-Z]{24,247}", "k_live_"),
+    _token("stripe-key", r"[rs]k_(?:live|test)_[0-9a-zA-Z]{24,247}", "k_live_", "k_test_"),
     _token("stripe-secret", r"whsec_[A-Za-z0-9+/=]{32,64}", "whsec_"),
     _token("square-secret", r"sq0csp-[0-9A-Za-z\\_-]{43}", "sq0csp-"),
     _token("shopify-token", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}(?!\w)", "shp"),
@@ -293,5 +293,12 @@ GUESSES = (
         r"(?:password|passphrase|passwort)(?:\s(?:for|of|on|für)(?:\s[\w.@-]{1,30}){1,3})?"
         r"\s{1,3}(?:is|was|ist|war|lautet)\s{0,3}:?\s{1,3}[\"'`*]{0,3}"
         rf"({_VALUE}{{6,200}})",
+    ),
+    # CREATE USER name WITH PASSWORD 'value', IDENTIFIED BY 'value'
+    Rule(
+        "password-in-sql",
+        ("password '", "identified "),
+        r"(?:password|identified (?:by|with [a-z_0-9]{1,40} by)) '([^\s']{6,200})'",
+        from_word=True,
     ),
 )
