@@ -316,6 +316,15 @@ def text_or_stdin(text: str, what: str = "text") -> str:
     return decode(read_stdin(what), "stdin")[0].strip()
 
 
+def check_stdin_once(arguments: Sequence[str | None]) -> None:
+    """Check that at most one argument is ``-``.
+
+    :raises UsageError: several arguments are.
+    """
+    if arguments.count("-") > 1:
+        raise UsageError("stdin can be read only once", hint="use - only once")
+
+
 def read_stdin(what: str, most: int = LARGEST) -> bytes:
     """Read all of stdin; a closed stdin is empty.
 

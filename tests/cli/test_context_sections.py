@@ -59,6 +59,25 @@ def test_sections_come_from_arguments_and_from_files(cli, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "printed"),
+    [
+        ("--system", "-", "\nBe brief.\n"),
+        ("--episode", "-", "[Past Conversation Context]\nBe brief.\n"),
+        ("--procedure", "greet=-", "[Procedure: greet]\nBe brief.\n"),
+        ("--knowledge", "k=-", "Source: k\nBe brief.\n"),
+    ],
+)
+def test_a_section_comes_from_stdin(cli, option, value, printed):
+    assert printed in cli("context", "q", option, value, stdin="Be brief.\n").out
+
+
+@pytest.mark.parametrize("words", [["-"], [], ["q", "--knowledge", "k=-"]])
+def test_only_one_section_or_the_question_comes_from_stdin(cli, words):
+    error = cli("context", *words, "--system", "-", stdin="q", code=2).err
+    assert error == "error: stdin can be read only once\nhint: use - only once\n"
+
+
 def test_a_question_that_begins_with_an_at_sign_is_not_a_file(cli):
     assert cli("context", "@nobody").out.endswith("]\n\nuser: @nobody\n")
 

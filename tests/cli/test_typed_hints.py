@@ -52,7 +52,7 @@ def test_the_note_after_a_merge_sets_the_default_partition(cli):
         (["tag"], "reservoir tag ID NAME..."),
         (["trim", "a.json"], "reservoir trim a.json --iteration K"),
         (["view", ""], "reservoir view --help"),
-        (["context", "why", "--system", "@-"], '--system "$(cat)" passes on stdin'),
+        (["context", "why", "--system", "@-"], "- alone reads stdin"),
     ],
 )
 def test_the_hint_of_an_incomplete_or_wrong_command_says_what_to_type(cli, typed, hint):

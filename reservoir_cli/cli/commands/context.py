@@ -227,6 +227,9 @@ def context(
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
+    question_words = words or ([] if options.can_ask() else ["-"])
+    texts = [typed.partition("=")[2] for typed in (*(procedure or ()), *(knowledge or ()))]
+    options.check_stdin_once([" ".join(question_words), system, *(episode or ()), *texts])
     question = options.question_of(words, "context")
     if save:  # refuse invalid names before anything is printed
         for name in filter(None, (partition, instance, trace_id)):
@@ -367,17 +370,20 @@ def _named_text(text: str, option: str) -> tuple[str, str]:
 
 
 def _text(text: str, option: str) -> str:
-    """Return the text, or for ``@FILE`` the file's text; ``@@`` stands for a literal ``@``."""
+    """Return the text, that of a file for ``@FILE``, or that of stdin for ``-``.
+
+    ``@@`` stands for a literal ``@``.
+    """
     if text.startswith("@@"):
         return text[1:]
     if not text.startswith("@"):
-        return text
+        return text if text != "-" else options.text_or_stdin(text, f"text of {option}")
     path = Path(os.path.expanduser(text[1:]))
     try:
         data = read_bounded(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
-        hint = f'{option} "$(cat)" passes on stdin' if text == "@-" else "@@ stands for a literal @"
+        hint = "- alone reads stdin" if text == "@-" else "@@ stands for a literal @"
         raise UsageError(f"{option}: cannot read {path}: {reason}", hint=hint) from None
     return decode(data, str(path))[0].strip("\r\n")
 

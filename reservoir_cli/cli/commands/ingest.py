@@ -88,8 +88,7 @@ def ingest(
     it again, or a newer version of it, adds only new messages.
     """
     sources = [os.path.expanduser(file) for file in files or ["-"]]
-    if sources.count("-") > 1:
-        raise UsageError("stdin can be read only once", hint="use - only once")
+    options.check_stdin_once(sources)
     is_message = sources == ["-"] and form is None
     for option, is_set in (("--dry-run", dry_run), ("--include-forgotten", include_forgotten)):
         if is_message and is_set:
