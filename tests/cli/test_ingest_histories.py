@@ -236,3 +236,26 @@ def test_on_a_terminal_progress_is_shown(cli, tmp_path):
     assert shown.code == 0
     assert "reading" in shown.err
     assert "imported 3,000" in shown.err
+
+
+def test_a_write_ahead_log_in_a_read_only_folder_is_reported(cli, as_owner, tmp_path):
+    folder = tmp_path / "backup"
+    folder.mkdir()
+    original, path = tmp_path / "opencode.db", folder / "opencode.db"
+    with closing(sqlite3.connect(original)) as database:
+        database.executescript(
+            (HISTORIES.parent / "dumps/opencode.sql").read_text(encoding="utf-8")
+        )
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("UPDATE session SET title = 'Another'")
+        database.commit()
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{original}{suffix}", f"{path}{suffix}")
+    folder.chmod(0o500)
+    try:
+        command = (*as_owner, "reservoir")
+        result = cli("ingest", "--no-embed", str(path), command=command)
+    finally:
+        folder.chmod(0o700)
+    assert "its write-ahead log: SQLite reads it only in a writable folder" in result.err
+    assert cli.rows()

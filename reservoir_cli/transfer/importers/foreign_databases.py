@@ -169,6 +169,8 @@ def read_database(
         return
     with closing(_open_read_only(file.path)) as connection:
         database = None
+        if _lacks_log(connection, file.path):
+            yield Skipped("its write-ahead log", "SQLite reads it only in a writable folder")
         try:
             database = Database(connection, file.path, columns)
             yield from read(database)
@@ -294,6 +296,18 @@ def may_contain(path: Path, words: bytes) -> bool:
             )
     except (*_DAMAGED, WorkLimitExceeded, ReservoirError):
         return True
+
+
+def _lacks_log(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether a database was opened without its write-ahead log, so that rows are missing.
+
+    An immutable database has no journal.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if not log.exists() or not log.stat().st_size:
+        return False
+    [(mode,)] = connection.execute("PRAGMA journal_mode").fetchall()
+    return str(mode) != "wal"
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
