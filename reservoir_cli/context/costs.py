@@ -23,10 +23,17 @@ from reservoir_cli.util.progress import counted
 _SEAMS = 6
 
 
-def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
-    """Return upper bounds of a message's tokens as a recalled line and as a turn."""
+def build_costs(
+    request: ContextRequest,
+    budget: TokenBudget,
+    meter: Meter,
+    quote: quote_recalled.Quote | None = None,
+) -> Costs:
+    """Return upper bounds of a message's tokens as a recalled line and as a turn.
+
+    :param quote: see :func:`quote_recalled.cache_quotes`.
+    """
     count = cache(meter.counter.count)
-    quote = quote_recalled.cache_quotes(numbered=request.recall_only)
 
     def count_text(message: StoredMessage, text: str) -> int:
         """Return a message's tokens, counting again if it is not printed as it was stored."""
@@ -34,10 +41,10 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
 
     # Numbers of as many digits count alike, so a few labels are counted for all messages.
     @cache
-    def label_tokens(role: Role, digits: int, excerpt: bool) -> int:
+    def framing_tokens(role: Role, digits: int, excerpt: bool, title: str | None) -> int:
         number = int("8" * digits)
         label = quote_recalled.label(role, number, excerpt, numbered=request.recall_only)
-        return count(f"\n{label}: \n")
+        return count(f"\n{label}: \n") + optional_tokens(title)
 
     @cache
     def optional_tokens(title: str | None) -> int:
@@ -49,10 +56,10 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
         return meter.count(f"{quote_recalled.left_out_line(int('8' * digits))}\n")
 
     def recalled_tokens(candidate: Candidate) -> int:
-        message, spans = candidate.message, candidate.spans
-        text = quote_recalled.quote_text(quote_recalled.printed_text(message, spans))
-        label = label_tokens(message.role, len(str(message.id)), spans is not None)
-        return meter.scale(count_text(message, text) + label + optional_tokens(candidate.title))
+        message, excerpt = candidate.message, candidate.spans is not None
+        text = quote_recalled.quote_text(quote_recalled.printed_text(message, candidate.spans))
+        framing = framing_tokens(message.role, len(str(message.id)), excerpt, candidate.title)
+        return meter.scale(count_text(message, text) + framing)
 
     def history_tokens(candidate: Candidate) -> int:
         message = candidate.message

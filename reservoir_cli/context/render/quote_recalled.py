@@ -145,10 +145,10 @@ def label(role: Role, number: int, excerpt: bool, *, numbered: bool) -> str:
 def quote_text(text: str) -> str:
     """Break up control tokens of a text, and indent all lines after the first."""
     text = defuse(text)
-    first, *rest = text.splitlines(keepends=True) or [""]
-    if not rest:
+    lines = text.splitlines(keepends=True)
+    if len(lines) < 2:
         return text
-    return first + "".join([INDENT + line if line.strip() else line for line in rest])
+    return lines[0] + "".join([INDENT + line if line.strip() else line for line in lines[1:]])
 
 
 def printed_text(message: StoredMessage, spans: Sequence[Span] | None) -> str:
