@@ -218,8 +218,8 @@ class Packing:
                 old_lines.append(earlier)
         days: dict[str, int] = {}
         for lines, change in ((new_lines, 1), (old_lines, -1)):
-            for line in lines:
-                days[_day(line)] = days.get(_day(line), 0) + change
+            for day in map(_day, lines):
+                days[day] = days.get(day, 0) + change
         noted, unnoted = self._answers_left_out(added, new_lines, old_lines)
         return _Step(
             added,
@@ -243,11 +243,11 @@ class Packing:
         """Return the questions that now need a line on their answer, and those that do not."""
         answer_of = self.exchanges.answer_of
         noted = {
-            number
-            for number in ids(new_lines)
-            if number in answer_of
-            and answer_of[number] not in added
-            and answer_of[number] not in self._kept
+            line.message.id
+            for line in new_lines
+            if (answer := answer_of.get(line.message.id)) is not None
+            and answer not in added
+            and answer not in self._kept
         }
         if not self._noted:
             return noted, set()
