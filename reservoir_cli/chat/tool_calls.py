@@ -19,12 +19,12 @@ def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
     open_calls: dict[tuple[str, str | None, str], tuple[int, int]] = {}
     pairs: dict[int, tuple[int, int]] = {}
     for index, message in enumerate(messages):
-        conversation = (message.instance, message.conversation_id)
+        instance, conversation = message.instance, message.conversation_id
         if message.role is Role.ASSISTANT:
             for call_index, call in enumerate(message.tool_calls):
-                open_calls[(*conversation, call.id)] = (index, call_index)
+                open_calls[instance, conversation, call.id] = (index, call_index)
         elif message.role is Role.TOOL:
-            call_at = open_calls.pop((*conversation, message.tool_call_id or ""), None)
+            call_at = open_calls.pop((instance, conversation, message.tool_call_id or ""), None)
             if call_at is not None:
                 pairs[index] = call_at
     return pairs

@@ -10,7 +10,6 @@ from reservoir_cli.context.layout import Packing
 from reservoir_cli.context.message_groups import (
     MessageGroup,
     find_pending,
-    members_by_time,
     merge_groups,
 )
 
@@ -91,7 +90,7 @@ def _take_exchange(
         return False, True, []
     if all(packing.is_hopeless(group.members, budget) for group in groups):
         return False, False, []
-    if packing.add(members_by_time(groups), budget, reason):
+    if packing.add(merge_groups(groups).members, budget, reason):
         return True, True, []
     better, *others = sorted(groups, key=MessageGroup.by_score)
     return bool(others) and packing.add(better.members, budget, reason), False, others

@@ -13,7 +13,7 @@ from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import quote_recalled
 from reservoir_cli.context.render.formats import count_frame, count_framed, count_turns
 from reservoir_cli.context.request import PROVIDERS, ContextRequest
-from reservoir_cli.messages import StoredMessage, plain_text
+from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.tokens.counter import PER_MESSAGE
 from reservoir_cli.util.progress import counted
@@ -23,34 +23,58 @@ from reservoir_cli.util.progress import counted
 _SEAMS = 6
 
 
-def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
-    """Return upper bounds of a message's tokens as a recalled line and as a turn."""
+def build_costs(
+    request: ContextRequest,
+    budget: TokenBudget,
+    meter: Meter,
+    quote: quote_recalled.Quote | None = None,
+) -> Costs:
+    """Return upper bounds of a message's tokens as a recalled line and as a turn.
+
+    :param quote: see :func:`quote_recalled.cache_quotes`.
+    """
     count = cache(meter.counter.count)
-    quote = quote_recalled.cache_quotes(numbered=request.recall_only)
 
     def count_text(message: StoredMessage, text: str) -> int:
         """Return a message's tokens, counting again if it is not printed as it was stored."""
         return message.tokens if text == plain_text(message) else count(text)
 
+    # Numbers of as many digits count alike, so a few labels are counted for all messages.
+    @cache
+    def framing_tokens(role: Role, digits: int, excerpt: bool, title: str | None) -> int:
+        number = int("8" * digits)
+        label = quote_recalled.label(role, number, excerpt, numbered=request.recall_only)
+        return count(f"\n{label}: \n") + optional_tokens(title)
+
+    @cache
+    def optional_tokens(title: str | None) -> int:
+        """Count the lines that are printed above a recalled message only if they are needed."""
+        return count(f"{quote_recalled.GAP}\n{quote_recalled.title_line(title)}")
+
+    @cache
+    def left_out_tokens(digits: int) -> int:
+        return meter.count(f"{quote_recalled.left_out_line(int('8' * digits))}\n")
+
     def recalled_tokens(candidate: Candidate) -> int:
-        line = quote_recalled.quote_line(
-            candidate.message, candidate.spans, numbered=request.recall_only
-        )
-        label, text = line.split(": ", 1)
-        # Numbers of as many digits count alike, so a few labels are counted for all messages.
-        label = label.replace(str(candidate.message.id), "8" * len(str(candidate.message.id)))
-        framing = count(f"\n{label}: \n") + count(_optional_lines(candidate))
-        return meter.scale(count_text(candidate.message, text) + framing)
+        message, excerpt = candidate.message, candidate.spans is not None
+        text = quote_recalled.quote_text(quote_recalled.printed_text(message, candidate.spans))
+        framing = framing_tokens(message.role, len(str(message.id)), excerpt, candidate.title)
+        return meter.scale(count_text(message, text) + framing)
 
     def history_tokens(candidate: Candidate) -> int:
         message = candidate.message
         tokens = count_text(message, quote_recalled.defuse(plain_text(message)))
         return meter.scale(tokens + count(_turn_frame(message)) + PER_MESSAGE)
 
+    @cache
+    def line_excess(title: str | None) -> int:
+        return meter.scale(optional_tokens(title) + _SEAMS)
+
     def excess(candidate: Candidate) -> int:
-        optional = count(_optional_lines(candidate))
-        if candidate.age is not None:  # it may become a turn
-            optional = max(optional, count(_turn_frame(candidate.message)))
+        if candidate.age is None:
+            return line_excess(candidate.title)
+        # It may become a turn.
+        optional = max(optional_tokens(candidate.title), count(_turn_frame(candidate.message)))
         return meter.scale(optional + _SEAMS)
 
     return Costs(
@@ -64,16 +88,11 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
         printed=lambda recalled, run, limit: count_printed(
             request, recalled, run, budget, meter, quote, limit
         ),
-        left_out=cache(lambda answer: meter.count(f"{quote_recalled.left_out_line(answer)}\n")),
-        excess=_cache_cost(excess),
+        left_out=lambda answer: left_out_tokens(len(str(answer))),
+        excess=excess,
         # In a recall, trials take a tenth of the time and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
     )
-
-
-def _optional_lines(candidate: Candidate) -> str:
-    """Return the lines that are printed above a recalled message only if they are needed."""
-    return f"{quote_recalled.GAP}\n{quote_recalled.title_line(candidate)}"
 
 
 def _turn_frame(message: StoredMessage) -> str:
@@ -88,9 +107,10 @@ def _cache_cost(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
 
     def cost_once(candidate: Candidate) -> int:
         form = candidate.message.id, candidate.spans
-        if form not in known_costs:
-            known_costs[form] = cost(candidate)
-        return known_costs[form]
+        tokens = known_costs.get(form)
+        if tokens is None:
+            tokens = known_costs[form] = cost(candidate)
+        return tokens
 
     return cost_once
 

@@ -214,9 +214,14 @@ class Excerpter:
     """
 
     def __init__(self, query: str) -> None:
-        self._nearness = Nearness(query)
+        self._query = query
         self._outlines: dict[int, Outline] = {}
         self._parts: dict[int, tuple[Span, ...]] = {}
+
+    @cached_property
+    def _nearness(self) -> Nearness:
+        """Compile patterns of the question's words, which only long messages need."""
+        return Nearness(self._query)
 
     def parts(self, candidate: Candidate) -> tuple[Span, ...]:
         """Return the passages of a long message, best first."""

@@ -36,16 +36,16 @@ class Exchanges(NamedTuple):
         answer_of: dict[int, int] = {}
         for index, message in enumerate(messages):
             trace = (message.instance, message.trace_id)
-            exchange = message.id
+            exchange = number = message.id
             if message.role is Role.USER:
-                questions[trace] = message.id
+                questions[trace] = number
             elif message.role is Role.ASSISTANT and trace in questions:
                 exchange = questions[trace]
                 if index not in callers and message.content.strip():
-                    answer_of[exchange] = message.id
+                    answer_of[exchange] = number
             elif index in calls:
                 exchange = exchange_of[messages[calls[index][0]].id]
-            exchange_of[message.id] = exchange
+            exchange_of[number] = exchange
         call_of = {
             messages[index].id: (messages[caller].id, number)
             for index, (caller, number) in calls.items()
@@ -58,11 +58,11 @@ def _find_copies(
     messages: Iterable[StoredMessage], exchange_of: Mapping[int, int], with_tools: set[int]
 ) -> dict[int, int]:
     """Map each exchange to the first with equal texts; one with tool calls equals only itself."""
-    texts_of: dict[int, list[tuple[str, str]]] = {}
+    texts_of: dict[int, list[str]] = {}
     for message in messages:
         if text := message.content.strip():
-            texts_of.setdefault(exchange_of[message.id], []).append((message.role.value, text))
-    first: dict[tuple[tuple[str, str], ...], int] = {}
+            texts_of.setdefault(exchange_of[message.id], []).extend((message.role, text))
+    first: dict[tuple[str, ...], int] = {}
     return {
         exchange: exchange if exchange in with_tools else first.setdefault(tuple(texts), exchange)
         for exchange, texts in texts_of.items()

@@ -119,9 +119,10 @@ class Packing:
     _printed_copies: dict[int, int] = field(default_factory=dict)
     #: Recalled questions that name the answer that was left out.
     _noted: set[int] = field(default_factory=set)
-    #: Tokens of single messages, and by how much their sum may be too high.
+    #: Tokens of single messages, by how much their sum may be too high, and of title and days.
     _spent: int = 0
     _excess: int = 0
+    _frame: int = 0
     _failed: int = 0
 
     def has(self, candidate: Candidate) -> bool:
@@ -147,7 +148,7 @@ class Packing:
         return least > tokens
 
     def _least_room(self, budget: int) -> int:
-        return budget - self._spent - self._framing(len(self._days), self._line_count)
+        return budget - self._spent - self._frame
 
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
         """Return whether messages would fit if nothing else were kept."""
@@ -172,20 +173,17 @@ class Packing:
 
         When little room is left, most are, and this check is ten times as fast as a trial.
         """
-        if any(message.age is not None for message in members):
+        room, costs = self._least_room(budget) + self._excess, self.costs
+        for candidate in members:
+            if candidate.age is not None:
+                return False
+            room -= costs.recalled(candidate) - costs.excess(candidate)
+        if room >= 0:
             return False
-        exchanges = {self._exchange_of(message) for message in members}
-        first_copy = self._first_copy(members[0])
-        if (
-            len(exchanges) > 1
-            or first_copy in self._printed_copies
-            or exchanges & self._lines.keys()
-        ):
+        exchange = self._exchange_of(members[0])
+        if exchange in self._lines or self._first_copy(members[0]) in self._printed_copies:
             return False
-        least = sum(map(self.costs.recalled, members)) - self._excess
-        least -= sum(map(self.costs.excess, members))
-        spent = self._spent + self._framing(len(self._days), self._line_count)
-        return spent + least > budget
+        return len(members) == 1 or all(self._exchange_of(row) == exchange for row in members)
 
     def lay_out(self) -> Layout:
         """Return the layout of the window, with answers marked off from other questions."""
@@ -218,8 +216,10 @@ class Packing:
             earlier = self._lines.get(exchange, {}).get(number)
             if earlier and earlier not in old_lines:
                 old_lines.append(earlier)
-        days = Counter(map(_day, new_lines))
-        days.subtract(map(_day, old_lines))
+        days: dict[str, int] = {}
+        for lines, change in ((new_lines, 1), (old_lines, -1)):
+            for day in map(_day, lines):
+                days[day] = days.get(day, 0) + change
         noted, unnoted = self._answers_left_out(added, new_lines, old_lines)
         return _Step(
             added,
@@ -243,12 +243,14 @@ class Packing:
         """Return the questions that now need a line on their answer, and those that do not."""
         answer_of = self.exchanges.answer_of
         noted = {
-            number
-            for number in ids(new_lines)
-            if number in answer_of
-            and answer_of[number] not in added
-            and answer_of[number] not in self._kept
+            line.message.id
+            for line in new_lines
+            if (answer := answer_of.get(line.message.id)) is not None
+            and answer not in added
+            and answer not in self._kept
         }
+        if not self._noted:
+            return noted, set()
         answered = {self.exchanges.exchange_of[number] for number in added}
         answered = {question for question in answered if answer_of.get(question) in added}
         return noted, self._noted & (answered | ids(old_lines))
@@ -279,7 +281,7 @@ class Packing:
         if self._excess:
             layout = self.lay_out()
             counted = printed(layout.recalled, layout.history, math.inf)
-            self._spent = counted - self._framing(len(self._days), self._line_count)
+            self._spent = counted - self._frame
             self._excess = 0
 
     def _total(self, step: _Step) -> int:
@@ -295,19 +297,14 @@ class Packing:
 
     def _upper_bound(self, members: Sequence[Candidate]) -> int:
         """Return the most tokens that messages may take in an empty window, however printed."""
-        costs, answers = self.costs, self.exchanges.answer_of
-        return costs.recalled_title + sum(
-            costs.day
-            + self._upper_bound_of(message)
-            + (costs.left_out(answers[number]) if number in answers else 0)
-            for message in members
-            for number in (message.message.id,)
-        )
-
-    def _upper_bound_of(self, message: Candidate) -> int:
-        """Return the most tokens a message may take; without an age it is never a turn."""
-        recalled = self.costs.recalled(message)
-        return recalled if message.age is None else max(recalled, self.costs.history(message))
+        costs, tokens = self.costs, self.costs.recalled_title
+        for candidate in members:
+            most = costs.recalled(candidate)
+            if candidate.age is not None:  # without one it is never a turn
+                most = max(most, costs.history(candidate))
+            answer = self.exchanges.answer_of.get(candidate.message.id)
+            tokens += costs.day + most + (0 if answer is None else costs.left_out(answer))
+        return tokens
 
     def _cost(self, step: _Step) -> int:
         answers = self.exchanges.answer_of
@@ -335,6 +332,7 @@ class Packing:
             self._days[day] += more
             if not self._days[day]:
                 del self._days[day]
+        self._frame = self._framing(len(self._days), self._line_count)
         self._printed_copies |= step.printed_copies
         self._noted -= step.unnoted
         self._noted |= step.noted

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.candidate import Candidate, Dropped, Tier
@@ -18,20 +17,19 @@ UNANSWERED = "unanswered call"
 _TIERS = list(Tier)
 
 
-class MessageGroup(NamedTuple):
-    """Messages that are kept or dropped together, oldest first."""
+class MessageGroup:
+    """Messages that are kept or dropped together, oldest first.
 
-    members: tuple[Candidate, ...]
+    :ivar priority: the highest priority of its members.
+    :ivar is_long: whether it is a single message that is added part by part.
+    """
 
-    @property
-    def priority(self) -> float:
-        """The highest priority of its members."""
-        return max([member.scores.priority for member in self.members])
+    __slots__ = ("is_long", "members", "priority")
 
-    @property
-    def is_long(self) -> bool:
-        """Whether it is a single message that is added part by part."""
-        return len(self.members) == 1 and bool(self.members[0].parts)
+    def __init__(self, members: tuple[Candidate, ...]) -> None:
+        self.members = members
+        self.priority = max([member.scores.priority for member in members])
+        self.is_long = len(members) == 1 and bool(members[0].parts)
 
     @property
     def is_standing(self) -> bool:
@@ -73,8 +71,13 @@ def members_by_time(groups: Iterable[MessageGroup]) -> tuple[Candidate, ...]:
 
 
 def merge_groups(exchange: Sequence[MessageGroup]) -> MessageGroup:
-    """Return an exchange as one group."""
-    return exchange[0] if len(exchange) == 1 else MessageGroup(members_by_time(exchange))
+    """Return an exchange as one group.
+
+    :param exchange: oldest first.
+    """
+    if len(exchange) == 1:
+        return exchange[0]
+    return MessageGroup(tuple([member for group in exchange for member in group.members]))
 
 
 def group_tool_calls(candidates: Sequence[Candidate]) -> tuple[list[MessageGroup], list[Dropped]]:
@@ -90,8 +93,11 @@ def group_tool_calls(candidates: Sequence[Candidate]) -> tuple[list[MessageGroup
             if index not in pairs:
                 dropped.append(Dropped(candidate, ORPHAN))
             continue
+        if not message.tool_calls:
+            groups.append(MessageGroup((candidate,)))
+            continue
         answered = results.get(index, {})
-        if message.tool_calls and not answered and not message.content.strip():
+        if not answered and not message.content.strip():
             dropped.append(Dropped(candidate, UNANSWERED))
             continue
         if len(answered) < len(message.tool_calls):
@@ -122,7 +128,7 @@ def join_short_exchanges(
 ) -> Iterator[list[MessageGroup]]:
     """Join each question with its answer, except for long messages, which are added in parts."""
     for exchange in join_answers(groups, exchanges):
-        if any(group.is_long for group in exchange):
+        if exchange[0].is_long or exchange[-1].is_long:
             yield from ([group] for group in exchange)
         else:
             yield exchange

@@ -21,7 +21,7 @@ def are_pins_kept(request: ContextRequest, *, nothing_fits: bool) -> bool:
 
 def keep_pins(groups: Sequence[MessageGroup], packing: Packing, budget: int) -> None:
     """Keep the groups with pinned messages that fit, the newest pin first."""
-    pinned = [group for group in groups if _sort_key(group.members)]
+    pinned = [group for group in groups if any(member.pinned for member in group.members)]
     for group in sorted(pinned, key=lambda group: _sort_key(group.members)):
         packing.add(group.members, int(budget * PINNED_SHARE), _PINNED)
 

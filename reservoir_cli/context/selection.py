@@ -80,24 +80,23 @@ def select(
     exchanges = Exchanges.of([candidate.message for candidate in pool])
     by_age = {candidate.age: candidate for candidate in pool if candidate.age is not None}
     # Messages missing from the groups at this point do not end the run of the newest messages.
-    packing = Packing(
-        costs, exchanges, by_age, _ages_of(pool) - _ages_of(members_by_time(groups)) | passed
-    )
-    groups, too_large = _separate_too_large(groups, packing, budget)
+    grouped = _ages_of(member for group in groups for member in group.members)
+    packing = Packing(costs, exchanges, by_age, by_age.keys() - grouped | passed)
+    joined, too_large = _separate_too_large(groups, packing, budget)
     packing.passed |= _ages_of(too_large)
     dropped += [Dropped(candidate, TOO_LARGE) for candidate in too_large]
-    unlike = members_by_time(group for group in groups if _is_unlike(group, rules.min_cosine))
-    dropped += [Dropped(candidate, UNLIKE) for candidate in unlike]
-    groups = [group for group in groups if not _is_unlike(group, rules.min_cosine)]
+    if rules.min_cosine:
+        joined, unlike = _separate_unlike(joined, rules.min_cosine)
+        dropped += [Dropped(candidate, UNLIKE) for candidate in unlike]
+    groups = [group for exchange in joined for group in exchange]
 
     keep_newest(groups, packing, budget, rules.min_history_messages)
     keep_pins(groups, packing, budget)
-    exchange_groups = list(join_short_exchanges(groups, exchanges))
     if rules.order == "tiers":
-        choose_by_tier(exchange_groups, packing, budget, query)
+        choose_by_tier(joined, packing, budget, query)
     else:
         spare = 0.0 if rules.to_the_last else LITTLE_LEFT * budget
-        choose_by_score(exchange_groups, packing, budget, query, spare, rules.standing)
+        choose_by_score(joined, packing, budget, query, spare, rules.standing)
 
     layout = packing.lay_out()
     dropped += [Dropped(candidate, DUPLICATE) for candidate in layout.duplicates]
@@ -108,7 +107,10 @@ def select(
         if candidate.message.id not in accounted
     ]
     kept_as_pins = kept_pins(packing)
-    dropped = [drop._replace(candidate=mark_pin(drop.candidate)) for drop in dropped]
+    dropped = [
+        drop._replace(candidate=mark_pin(drop.candidate)) if drop.candidate.pinned else drop
+        for drop in dropped
+    ]
     return Selection(
         tuple(mark_pin(candidate, kept_as_pins) for candidate in layout.recalled),
         tuple(mark_pin(candidate, kept_as_pins) for candidate in layout.history),
@@ -138,12 +140,15 @@ def cut_after_last_question(selection: Selection) -> Selection:
 
 def _separate_too_large(
     groups: Sequence[MessageGroup], packing: Packing, budget: int
-) -> tuple[list[MessageGroup], tuple[Candidate, ...]]:
+) -> tuple[list[list[MessageGroup]], tuple[Candidate, ...]]:
     """Return the groups that fit alone or with their exchange, and the messages of the others.
 
     A long message counts as fitting: its parts are tried when its turn comes.
+
+    :returns: the fitting groups by exchange, see :func:`join_short_exchanges`.
     """
-    fitting, too_large = [], []
+    fitting: list[list[MessageGroup]] = []
+    too_large: list[MessageGroup] = []
     for exchange in join_short_exchanges(groups, packing.exchanges):
         fits_alone = [
             group.is_long or packing.could_add(group.members, budget) for group in exchange
@@ -151,18 +156,31 @@ def _separate_too_large(
         if all(fits_alone) or (
             len(exchange) > 1 and packing.could_add(members_by_time(exchange), budget)
         ):
-            fitting += exchange
+            fitting.append(exchange)
         else:
-            fitting += [group for group, fits in zip(exchange, fits_alone, strict=True) if fits]
-            too_large += [
-                group for group, fits in zip(exchange, fits_alone, strict=True) if not fits
-            ]
+            for group, fits in zip(exchange, fits_alone, strict=True):
+                if fits:
+                    fitting.append([group])
+                else:
+                    too_large.append(group)
     return fitting, members_by_time(too_large)
+
+
+def _separate_unlike(
+    exchanges: Sequence[list[MessageGroup]], least: float
+) -> tuple[list[list[MessageGroup]], tuple[Candidate, ...]]:
+    """Return the exchanges without groups that are unlike the question, and their messages."""
+    unlike = [group for exchange in exchanges for group in exchange if _is_unlike(group, least)]
+    alike = [
+        [group for group in exchange if not _is_unlike(group, least)] for exchange in exchanges
+    ]
+    return [exchange for exchange in alike if exchange], members_by_time(unlike)
 
 
 def is_question(message: StoredMessage, query: str) -> bool:
     """Return whether a message repeats the question."""
-    return bool(query.strip()) and message.content.strip() == query.strip()
+    text = message.content.strip()
+    return text != "" and text == query.strip()
 
 
 def is_printable(message: StoredMessage, query: str, rules: Rules) -> bool:
@@ -179,7 +197,7 @@ def is_printable(message: StoredMessage, query: str, rules: Rules) -> bool:
 
 def _is_unlike(group: MessageGroup, least: float) -> bool:
     """Return whether a group has no member that is recent, pinned, similar, or not embedded."""
-    return least != 0 and not any(
+    return not any(
         member.tier is Tier.RECENT
         or member.pinned
         or not member.scores.embedded

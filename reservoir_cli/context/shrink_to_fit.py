@@ -14,6 +14,7 @@ from reservoir_cli.context.finished_window import all_turns
 from reservoir_cli.context.layout import Costs, by_time, ids
 from reservoir_cli.context.message_groups import group_tool_calls
 from reservoir_cli.context.render.formats import render
+from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes
 from reservoir_cli.context.request import PROVIDERS, ContextRequest
 from reservoir_cli.context.selection import NO_ROOM, Rules, cut_after_last_question, select
 from reservoir_cli.messages import Role
@@ -60,7 +61,12 @@ class Chooser:
     @cached_property
     def _costs(self) -> Costs:
         """Count each message once, however often messages are selected."""
-        return build_costs(self.request, self.budget, self.meter)
+        return build_costs(self.request, self.budget, self.meter, self._quote)
+
+    @cached_property
+    def _quote(self) -> Quote:
+        """Quote each message once, however often the window is counted."""
+        return cache_quotes(numbered=self.request.recall_only)
 
     def _select_by_sums(self, room: int) -> tuple[Selection, int]:
         """Select by local counts.
@@ -79,7 +85,7 @@ class Chooser:
     def count_printed(self, request: ContextRequest, selection: Selection) -> int:
         """Count the tokens of a selection as it is printed."""
         recalled, history = selection.recalled, selection.history
-        return count_printed(request, recalled, history, self.budget, self.meter)
+        return count_printed(request, recalled, history, self.budget, self.meter, self._quote)
 
     def _select_within(self, room: int) -> Selection:
         selection = select(

@@ -38,4 +38,7 @@ def is_standing(message: StoredMessage) -> bool:
     if len(message.content) > _LONGEST:
         return False
     text = message.content.lower()
-    return any(map(text.__contains__, _HINTS)) and re.search(_STANDING, text) is not None
+    for hint in _HINTS:
+        if hint in text:
+            return re.search(_STANDING, text) is not None
+    return False

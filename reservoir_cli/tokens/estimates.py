@@ -81,7 +81,7 @@ class ApproximateCounter:
         words = symbols.translate(_LETTERS).count(b".x") + symbols.count(b"aA")
         # A single blank belongs to the following word. A run of blanks, as in indents and tables,
         # is a separate token.
-        blanks = symbols.translate(_BLANKS).count(b".xx")
+        blanks = symbols.translate(_BLANKS).count(b".xx") if b"ss" in symbols else 0
         breaks = symbols.translate(_BREAKS).count(b".x") + blanks
         hundredths = (
             _WORD * words

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import excerpts
 from reservoir_cli.context.candidate import Candidate, Span
-from reservoir_cli.messages import StoredMessage, cut, plain_text
+from reservoir_cli.messages import Role, StoredMessage, cut, plain_text
 from reservoir_cli.util.clock import local_day
 from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
@@ -131,12 +131,24 @@ def quote_line(
     :param spans: the printed parts of the text; an excerpt shows the number of its message.
     :param numbered: begin with the number of the message even if it is whole.
     """
-    first, *rest = defuse(printed_text(message, spans)).splitlines(keepends=True) or [""]
-    indented = (INDENT + line if line.strip() else line for line in rest)
-    label = str(message.role) if spans is None else f"{message.role} #{message.id}"
+    text = quote_text(printed_text(message, spans))
+    return f"{label(message.role, message.id, spans is not None, numbered=numbered)}: {text}"
+
+
+def label(role: Role, number: int, excerpt: bool, *, numbered: bool) -> str:
+    """Return the role of a recalled message, with its number if it is printed."""
     if numbered:
-        label = f"[#{message.id}] {message.role}"
-    return f"{label}: " + "".join([first, *indented])
+        return f"[#{number}] {role}"
+    return f"{role} #{number}" if excerpt else str(role)
+
+
+def quote_text(text: str) -> str:
+    """Break up control tokens of a text, and indent all lines after the first."""
+    text = defuse(text)
+    lines = text.splitlines(keepends=True)
+    if len(lines) < 2:
+        return text
+    return lines[0] + "".join([INDENT + line if line.strip() else line for line in lines[1:]])
 
 
 def printed_text(message: StoredMessage, spans: Sequence[Span] | None) -> str:
@@ -145,11 +157,11 @@ def printed_text(message: StoredMessage, spans: Sequence[Span] | None) -> str:
     return text if spans is None else excerpts.write_excerpt(text, spans, message.tokens)
 
 
-def title_line(candidate: Candidate) -> str:
-    """Return a line with the title of a message's conversation; empty if it has none."""
-    if not candidate.title:
+def title_line(title: str | None) -> str:
+    """Return a line with the title of a conversation; empty if it has none."""
+    if not title:
         return ""
-    title = defuse(" ".join(candidate.title.split()))
+    title = defuse(" ".join(title.split()))
     if len(title) > _LONGEST_TITLE:
         title = cut(title, _LONGEST_TITLE - 1) + "…"
     return f"conversation: {title}\n" if title else ""
@@ -176,7 +188,7 @@ def _heading(
     if day != previous_day:
         heading += f"{day}\n"
     if not previous or _conversation(candidate) != _conversation(previous):
-        heading += title_line(candidate)
+        heading += title_line(candidate.title)
     return heading
 
 
