@@ -101,9 +101,10 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
     if long.any():
         priority = priority.copy()
         priority[long] *= FIRST_SHARE
-    total, count = len(tokens), 1_000
+    count = 1_000
     while room > 0:
         by_priority = ranking.best(priority, count)
+        are_all = len(by_priority) < count
         whole = tokens[by_priority].astype(np.int64)
         sizes = np.where(long[by_priority], np.minimum(whole, _PASSAGE_TOKENS), whole)
         if room < _SMALL:
@@ -118,7 +119,7 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
             enough &= np.cumsum(whole[in_class]) <= max(_MOST_TOKENS, 2 * _READ_AHEAD * room)
             chosen += by_priority[in_class][enough].tolist()
             full = full or (size_class == 0 and not enough.all())
-        if count >= total or full:
+        if are_all or full:
             return chosen
         count *= 10
     return []

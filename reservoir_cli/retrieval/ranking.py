@@ -289,10 +289,11 @@ def window_max(values: Floats, sessions: Sessions, reach: int) -> Floats:
 def best(scores: Floats, count: int) -> Positions:
     """Return the positions of the highest scores, best first; ties newest first.
 
-    :param scores: shape (n,), in order of time.
-    :returns: shape (min(count, n),).
+    :param scores: shape (n,), in order of time; minus infinity for messages to leave out.
+    :returns: shape (count,), or fewer if there are not as many.
     """
     positions = greatest(scores, count) if 0 < count < len(scores) else np.arange(len(scores))
+    positions = positions[scores[positions] > -np.inf]
     order = np.lexsort((-positions, -scores[positions]))
     return positions[order][: max(count, 0)]
 
@@ -341,46 +342,17 @@ def recency_by_age(created_at: NDArray[np.int64], now_ms: int, half_life: float)
     return np.asarray(np.exp2(-ages / half_life))
 
 
-def matching_positions(candidates: Candidates) -> NDArray[np.intp]:
-    """Return the positions of the candidates that match the filter they were read with."""
-    if candidates.matching is None:
-        return np.arange(len(candidates.ids))
-    return np.flatnonzero(candidates.matching)
+def leave_out_others(scored: Scored) -> Scored:
+    """Return the scores without messages that the filter excludes.
 
-
-def select_scored(scored: Scored, positions: NDArray[np.intp]) -> Scored:
-    """Return some of the candidates with their scores in the whole scope.
-
-    Postings are left out: they are not needed once the scores are known.
-
-    :param positions: ascending.
+    Their similarity and priority is minus infinity, and they are not history's own. The other
+    scores stay those in the whole scope.
     """
-    if len(positions) == len(scored.candidates.ids):
+    matching = scored.candidates.matching
+    if matching is None:
         return scored
-    candidates = scored.candidates
-    ids = candidates.ids[positions]
-    remaining = Candidates(
-        ids=ids,
-        created_at=candidates.created_at[positions],
-        tokens=candidates.tokens[positions],
-        terms=candidates.terms[positions],
-        asks=candidates.asks[positions],
-        own=candidates.own[positions],
-        thread=candidates.thread[positions],
-        loose=candidates.loose[positions],
-        cosine=candidates.cosine[positions],
-        by_id=np.argsort(ids, kind="stable"),
-        postings=(),
-        absent=0,
-        passages=candidates.passages[positions],
-    )
-    return replace(
-        scored,
-        candidates=remaining,
-        bm25=scored.bm25[positions],
-        dates=scored.dates[positions],
-        similarity=scored.similarity[positions],
-        recency=scored.recency[positions],
-        priority=scored.priority[positions],
-        parts=None if scored.parts is None else scored.parts[:, positions],
-    )
+    others = np.flatnonzero(~matching)
+    similarities, priorities = scored.similarity.copy(), scored.priority.copy()
+    similarities[others] = priorities[others] = -np.inf
+    candidates = replace(scored.candidates, own=scored.candidates.own & matching)
+    return replace(scored, candidates=candidates, similarity=similarities, priority=priorities)
