@@ -95,10 +95,9 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
         messages only.
     """
     tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_MESSAGE)
-    long = np.zeros(len(tokens), bool)
-    if excerpt_over is not None:
-        long = (tokens > excerpt_over) & (tokens <= limit)
-    if long.any():
+    shortest = limit if excerpt_over is None else excerpt_over
+    long = np.flatnonzero((tokens > shortest) & (tokens <= limit))
+    if len(long):
         priority = priority.copy()
         priority[long] *= FIRST_SHARE
     count = 1_000
@@ -106,7 +105,8 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
         by_priority = ranking.best(priority, count)
         are_all = len(by_priority) < count
         whole = tokens[by_priority].astype(np.int64)
-        sizes = np.where(long[by_priority], np.minimum(whole, _PASSAGE_TOKENS), whole)
+        is_long = (whole > shortest) & (whole <= limit)
+        sizes = np.where(is_long, np.minimum(whole, _PASSAGE_TOKENS), whole)
         if room < _SMALL:
             small = sizes <= room
             by_priority, whole, sizes = by_priority[small], whole[small], sizes[small]
