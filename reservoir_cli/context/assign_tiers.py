@@ -61,7 +61,7 @@ def find_unprintable(
     hidden, checked = np.zeros(len(candidates.ids), bool), np.zeros(len(candidates.ids), bool)
     repeated: list[int] = []
     while True:
-        extra = 2 * int(hidden.sum())
+        extra = 2 * int(np.count_nonzero(hidden))
         similar = settings.semantic_context_size if query.strip() else 0
         positions = {
             *_best(scored.similarity, hidden, similar + extra if similar else 0),
@@ -88,7 +88,7 @@ def find_unprintable(
 
 def _best(scores: ranking.Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
     """Return the positions of the best scores that are not hidden, the best first."""
-    best = ranking.best(scores, count + int(hidden.sum()) if count else 0)
+    best = ranking.best(scores, count + int(np.count_nonzero(hidden)) if count else 0)
     return [int(position) for position in best[~hidden[best]][:count]]
 
 

@@ -77,7 +77,7 @@ def build_context(
     pool_rows = as_printed(inputs, pool_rows)
     read_at = perf_counter()
     pool = build_pool(inputs, ranking, wanted, pool_rows)
-    not_reached = len(ranking.scored.candidates.ids) - len(pool) if fills else 0
+    not_reached = ranking.scored.candidates.count_matching() - len(pool) if fills else 0
     passed = find_passed(ranking.scored, wanted.hidden, pool, room)
     chooser = Chooser(request, pool, budget, rules, meter, not_reached, passed, silent)
     selection, used, count_notes = chooser.choose()

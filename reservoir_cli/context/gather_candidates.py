@@ -83,14 +83,12 @@ def gather_candidates(
         candidates = candidates.without(Keys((request.partition, number) for number in without))
     now, dates = _reference_time(request, candidates), _score_dates(request, candidates)
     scored = ranking.score(candidates, settings, now, dates, parts=explain)
-    passing = ranking.matching_positions(candidates)
-    thread_positions = sessions.thread_positions(candidates)[passing]
-    scored = ranking.select_scored(scored, passing)
+    scored = ranking.leave_out_others(scored)
     floor = floor_in_force(settings, store, inputs.embedder)
     return Ranking(
         scope,
         scored,
-        thread_positions,
+        sessions.thread_positions(candidates),
         floor,
         _is_silent(scored, request, floor),
         correction_notes(candidates, store, scope, inputs.redactor),
@@ -144,6 +142,6 @@ def _score_dates(request: ContextRequest, candidates: Candidates) -> ranking.Flo
 
 def _is_silent(scored: Scored, request: ContextRequest, floor: float) -> bool:
     """Return whether no message fits the question well enough to recall anything."""
-    if not request.query.strip() or not len(scored.candidates.ids):
+    if not request.query.strip() or not scored.candidates.count_matching():
         return False
     return scored.relevance < floor

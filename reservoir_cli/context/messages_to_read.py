@@ -95,17 +95,18 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
         messages only.
     """
     tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_MESSAGE)
-    long = np.zeros(len(tokens), bool)
-    if excerpt_over is not None:
-        long = (tokens > excerpt_over) & (tokens <= limit)
-    if long.any():
+    shortest = limit if excerpt_over is None else excerpt_over
+    long = np.flatnonzero((tokens > shortest) & (tokens <= limit))
+    if len(long):
         priority = priority.copy()
         priority[long] *= FIRST_SHARE
-    total, count = len(tokens), 1_000
+    count = 1_000
     while room > 0:
         by_priority = ranking.best(priority, count)
+        are_all = len(by_priority) < count
         whole = tokens[by_priority].astype(np.int64)
-        sizes = np.where(long[by_priority], np.minimum(whole, _PASSAGE_TOKENS), whole)
+        is_long = (whole > shortest) & (whole <= limit)
+        sizes = np.where(is_long, np.minimum(whole, _PASSAGE_TOKENS), whole)
         if room < _SMALL:
             small = sizes <= room
             by_priority, whole, sizes = by_priority[small], whole[small], sizes[small]
@@ -118,7 +119,7 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
             enough &= np.cumsum(whole[in_class]) <= max(_MOST_TOKENS, 2 * _READ_AHEAD * room)
             chosen += by_priority[in_class][enough].tolist()
             full = full or (size_class == 0 and not enough.all())
-        if count >= total or full:
+        if are_all or full:
             return chosen
         count *= 10
     return []

@@ -124,7 +124,7 @@ def _components(
 ) -> Floats:
     """Divide each similarity into its components, shape (5, n)."""
     own, inherited, around = _score_terms(candidates, cosine, words, sessions)
-    word_share = min_max(words)
+    word_share = min_max(words.copy())
     word_share[~np.isnan(cosine)] *= BM25_SHARE
     terms = np.vstack(
         [
@@ -169,7 +169,7 @@ def similarity(
     scores = sessions.to_candidate_order(around)
     if dates.any():
         scores += DATE_SHARE * dates
-    return _scale_in_place(scores)
+    return min_max(scores)
 
 
 def _score_terms(
@@ -190,19 +190,16 @@ def _score_terms(
 
 def _own_scores(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -> Floats:
     """Return each message's score by its own meaning and words, shape (n,)."""
-    scores = min_max(words)
     if "penalties" not in candidates.known:
         long_messages = np.flatnonzero(candidates.passages > 1)
         penalties = np.zeros(len(cosine))
         penalties[long_messages] = LENGTH_PENALTY * np.log(candidates.passages[long_messages])
         candidates.known["penalties"] = penalties
-    has_vector = ~np.isnan(cosine)
-    embedded = has_vector if not has_vector.all() else slice(None)
-    meaning = cosine[embedded] - candidates.known["penalties"][embedded]
-    scores[embedded] *= BM25_SHARE
-    meaning = _scale_in_place(meaning)
-    meaning *= COSINE_SHARE
-    scores[embedded] += meaning
+    scores = min_max(words.copy(), BM25_SHARE)
+    scores += min_max(cosine - candidates.known["penalties"], COSINE_SHARE)
+    without_vector = np.flatnonzero(np.isnan(cosine))
+    if len(without_vector):
+        scores[without_vector] = min_max(words.copy())[without_vector]
     return scores
 
 
@@ -218,13 +215,13 @@ def _add_neighbours(
     if "answers" not in sessions.known:
         answers = asks[:-1] * sessions.same_session(1)
         short = np.minimum(1.0, SHORT_REPLY / np.maximum(lengths[1:], 1))
-        sessions.known["answers"] = answers * short
+        sessions.known["answers"] = REPLY_LINK * answers * short
     inherited = own.copy()
-    inherited[1:] += REPLY_LINK * own[:-1] * sessions.known["answers"]
+    inherited[1:] += own[:-1] * sessions.known["answers"]
     around = window_max(inherited, sessions, WINDOW)
     around *= WINDOW_SHARE
-    around += _balance(own, inherited, asks, lengths, sessions)
     around += inherited
+    around += _balance(own, inherited, asks, lengths, sessions)
     return inherited, around
 
 
@@ -241,15 +238,15 @@ def _balance(
 
     :returns: shape (n,), in session order.
     """
-    if "short talk" not in sessions.known:
+    if "mean share" not in sessions.known:
         means = window_mean(lengths, sessions, MEAN_WINDOW)
-        sessions.known["short talk"] = np.clip(2.0 - means / SHORT_TALK, 0.0, 1.0)
-        sessions.known["asking loss"] = ASKING_LOSS * asks
+        short_talk = np.clip(2.0 - means / SHORT_TALK, 0.0, 1.0)
+        sessions.known["mean share"] = MEAN_SHARE * short_talk
+        sessions.known["asking loss"] = ASKING_LOSS * asks * short_talk
     adjustment = window_mean(inherited, sessions, MEAN_WINDOW)
     adjustment -= inherited
-    adjustment *= MEAN_SHARE
+    adjustment *= sessions.known["mean share"]
     adjustment -= sessions.known["asking loss"] * own
-    adjustment *= sessions.known["short talk"]
     return adjustment
 
 
@@ -289,29 +286,28 @@ def window_max(values: Floats, sessions: Sessions, reach: int) -> Floats:
 def best(scores: Floats, count: int) -> Positions:
     """Return the positions of the highest scores, best first; ties newest first.
 
-    :param scores: shape (n,), in order of time.
-    :returns: shape (min(count, n),).
+    :param scores: shape (n,), in order of time; minus infinity for messages to leave out.
+    :returns: shape (count,), or fewer if there are not as many.
     """
     positions = greatest(scores, count) if 0 < count < len(scores) else np.arange(len(scores))
+    positions = positions[scores[positions] > -np.inf]
     order = np.lexsort((-positions, -scores[positions]))
     return positions[order][: max(count, 0)]
 
 
-def min_max(values: NDArray[Any]) -> Floats:
-    """Scale values to 0…1; if all are equal, to 0 if they are 0, else to 1."""
-    return _scale_in_place(values.astype(np.float64))
+def min_max(values: Floats, share: float = 1.0) -> Floats:
+    """Scale values to 0…share in place; if all are equal, to 0 if they are 0, else to share.
 
-
-def _scale_in_place(values: Floats) -> Floats:
-    """Apply :func:`min_max` in place, overwriting the values."""
+    :param values: NaN does not count and stays.
+    """
     if not len(values):
         return values
-    low, high = values.min(), values.max()
+    low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     if low == high:
-        values[:] = 0.0 if high == 0 else 1.0
-        return values
-    values -= low
-    values /= high - low
+        low, high = 0.0, high or 1.0
+    if low:
+        values -= low
+    values /= (high - low) / share
     return values
 
 
@@ -341,46 +337,17 @@ def recency_by_age(created_at: NDArray[np.int64], now_ms: int, half_life: float)
     return np.asarray(np.exp2(-ages / half_life))
 
 
-def matching_positions(candidates: Candidates) -> NDArray[np.intp]:
-    """Return the positions of the candidates that match the filter they were read with."""
-    if candidates.matching is None:
-        return np.arange(len(candidates.ids))
-    return np.flatnonzero(candidates.matching)
+def leave_out_others(scored: Scored) -> Scored:
+    """Return the scores without messages that the filter excludes.
 
-
-def select_scored(scored: Scored, positions: NDArray[np.intp]) -> Scored:
-    """Return some of the candidates with their scores in the whole scope.
-
-    Postings are left out: they are not needed once the scores are known.
-
-    :param positions: ascending.
+    Their similarity and priority is minus infinity, and they are not history's own. The other
+    scores stay those in the whole scope.
     """
-    if len(positions) == len(scored.candidates.ids):
+    matching = scored.candidates.matching
+    if matching is None:
         return scored
-    candidates = scored.candidates
-    ids = candidates.ids[positions]
-    remaining = Candidates(
-        ids=ids,
-        created_at=candidates.created_at[positions],
-        tokens=candidates.tokens[positions],
-        terms=candidates.terms[positions],
-        asks=candidates.asks[positions],
-        own=candidates.own[positions],
-        thread=candidates.thread[positions],
-        loose=candidates.loose[positions],
-        cosine=candidates.cosine[positions],
-        by_id=np.argsort(ids, kind="stable"),
-        postings=(),
-        absent=0,
-        passages=candidates.passages[positions],
-    )
-    return replace(
-        scored,
-        candidates=remaining,
-        bm25=scored.bm25[positions],
-        dates=scored.dates[positions],
-        similarity=scored.similarity[positions],
-        recency=scored.recency[positions],
-        priority=scored.priority[positions],
-        parts=None if scored.parts is None else scored.parts[:, positions],
-    )
+    others = np.flatnonzero(~matching)
+    similarities, priorities = scored.similarity.copy(), scored.priority.copy()
+    similarities[others] = priorities[others] = -np.inf
+    candidates = replace(scored.candidates, own=scored.candidates.own & matching)
+    return replace(scored, candidates=candidates, similarity=similarities, priority=priorities)

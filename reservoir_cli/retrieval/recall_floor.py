@@ -78,48 +78,43 @@ def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_])
     :param dates: shape (n,), nearness to a date in the question.
     :param running: shape (n,), whether a message is in the running session.
     """
-    matched, total_weight = _weights(candidates.postings, candidates.absent, len(candidates.ids))
-    matching: slice | NDArray[np.bool_] = slice(None)  # copies nothing
-    if candidates.matching is not None and not candidates.matching.all():
-        matching = candidates.matching
-    best_fit = _best_score(
-        candidates.cosine[matching], (matched / (total_weight or 1))[matching], dates[matching]
-    )
-    adjustment = _word_count_adjustment(candidates, candidates.cosine[matching])
+    total, matching = len(candidates.ids), candidates.matching
+    left_out = np.zeros(0, np.intp) if matching is None else np.flatnonzero(~matching)
+    matched, total_weight = _weights(candidates.postings, candidates.absent, total)
+    share = matched / (total_weight or 1)
+    best_fit = _best_score(candidates.cosine, share, dates, left_out)
+    adjustment = _word_count_adjustment(candidates)
     if candidates.talk is None:
         return max(0.0, best_fit + adjustment)
     for weight, postings in candidates.talk.postings:
-        extra, extra_weight = _weights(postings, 0, len(candidates.ids))
+        extra, extra_weight = _weights(postings, 0, total)
         matched, total_weight = matched + weight * extra, total_weight + weight * extra_weight
-    in_other_sessions = ~running
-    if not isinstance(matching, slice):
-        in_other_sessions &= matching
-    elsewhere_scores = (
-        candidates.talk.cosine[in_other_sessions],
-        (matched / (total_weight or 1))[in_other_sessions],
-        dates[in_other_sessions],
-    )
-    return max(0.0, max(best_fit, _best_score(*elsewhere_scores)) + adjustment)
+    share = matched / (total_weight or 1)
+    left_out = np.flatnonzero(running if matching is None else running | ~matching)
+    elsewhere = _best_score(candidates.talk.cosine, share, dates, left_out)
+    return max(0.0, max(best_fit, elsewhere) + adjustment)
 
 
-def _word_count_adjustment(candidates: Candidates, cosine: NDArray[np.float32]) -> float:
-    """Return the adjustment for a question's number of words; 0 if only words are compared.
-
-    :param cosine: of the messages that match the filter.
-    """
-    if np.isnan(cosine).all():
+def _word_count_adjustment(candidates: Candidates) -> float:
+    """Return the adjustment for a question's number of words; 0 if only words are compared."""
+    has_vector, matching = ~np.isnan(candidates.cosine), candidates.matching
+    if not (has_vector if matching is None else has_vector & matching).any():
         return 0.0
     words = max(FEWEST, len(candidates.postings) + candidates.absent)
     return FEW_WORDS * (1 / words - USUAL)
 
 
-def _best_score(cosine: NDArray[np.float32], share: Floats, dates: Floats) -> float:
+def _best_score(
+    cosine: NDArray[np.float32], share: Floats, dates: Floats, left_out: NDArray[np.intp]
+) -> float:
+    """Return the best score of all messages but those at some positions."""
     scores = WORDS_SHARE * share
     scores += cosine
-    if (without_vector := np.isnan(scores)).any():
+    if (without_vector := np.isnan(cosine)).any():
         scores = np.where(without_vector, share, scores)
     if dates.any():
         scores += DATE_SHARE * dates
+    scores[left_out] = 0.0
     return float(scores.max(initial=0.0))
 
 

@@ -40,10 +40,7 @@ def search(
     candidates = drop_known_words(candidates, embedder)
     dates = date_scores(find_dates(term, now), candidates.created_at, now.tzinfo or UTC)
     scored = ranking.score(candidates, settings, to_epoch_ms(now), dates)
-    matching = ranking.matching_positions(candidates)
-    sole = np.flatnonzero(np.isin(matching, _sole_positions(candidates)))
-    kept = ranking.select_scored(scored, matching)
-    hits = _read_hits(store, kept, criteria, sole)
+    hits = _read_hits(store, scored, criteria, _sole_positions(candidates))
     if criteria.mode == "semantic":
         return hits
     notes = correction_notes(candidates, store, scope, criteria.redactor)
@@ -63,9 +60,9 @@ def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> N
 
 
 def _sole_positions(candidates: Candidates) -> NDArray[np.intp]:
-    """Return the positions of long messages that alone contain a word of the term."""
+    """Return the positions of long messages that alone contain a word of the term, ascending."""
     places = [posting.places for posting in candidates.postings if len(posting.places) == 1]
-    positions = np.concatenate(places) if places else np.zeros(0, np.intp)
+    positions = np.array(sorted({int(place) for [place] in places}), np.intp)
     return positions[candidates.terms[positions] >= _LONG]
 
 
@@ -82,6 +79,8 @@ def _read_hits(
     )
     has_vector = ~np.isnan(candidates.cosine)
     matches = has_vector if by_meaning else has_vector | (scored.bm25 > 0)
+    if candidates.matching is not None:
+        matches &= candidates.matching
     if criteria.threshold is not None:
         matches &= (1 + np.nan_to_num(candidates.cosine, nan=-1)) / 2 > criteria.threshold
     positions = np.flatnonzero(matches)

@@ -145,23 +145,31 @@ class Candidates:
 
     def mark(self, keys: Keys | None) -> "Candidates":
         """Return the candidates with exactly these messages marked as matching."""
-        import numpy as np
-
-        if keys is None:
-            return self
-        return replace(self, matching=np.isin(self.ids, keys.ids))
+        return self if keys is None else replace(self, matching=self._contain(keys))
 
     def without(self, keys: "Keys") -> "Candidates":
         """Return the candidates with these messages marked as not matching."""
-        import numpy as np
-
         if not len(keys):
             return self
-        rest = ~np.isin(self.ids, keys.ids)
+        rest = ~self._contain(keys)
         return replace(self, matching=rest if self.matching is None else self.matching & rest)
 
+    def _contain(self, keys: Keys) -> "NDArray[np.bool_]":
+        """Return whether each message is one of these."""
+        import numpy as np
+
+        contained = np.zeros(len(self.ids), bool)
+        contained[self.places(np.array(keys.ids, np.int64))[0]] = True
+        return contained
+
+    def count_matching(self) -> int:
+        """Return how many messages match the filter."""
+        import numpy as np
+
+        return len(self.ids) if self.matching is None else int(np.count_nonzero(self.matching))
+
     def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
-        """Look up the positions of messages.
+        """Look up the positions of messages that match the filter.
 
         :param wanted: ids, shape (m,).
         :returns: the positions of those that exist, and for each wanted id whether it exists.
@@ -180,11 +188,13 @@ class Candidates:
                 self.known["places"] = table
             at = self.known["places"][(wanted - lowest + 1).clip(0, highest - lowest + 2)]
             known = at >= 0
-            return at[known].astype(np.intp), known
-        ranks = self.ids.searchsorted(wanted, sorter=self.by_id).clip(max=last)
-        at = self.by_id[ranks]
-        known = self.ids[at] == wanted
-        return at[known], known
+        else:
+            ranks = self.ids.searchsorted(wanted, sorter=self.by_id).clip(max=last)
+            at = self.by_id[ranks]
+            known = self.ids[at] == wanted
+        if self.matching is not None:
+            known &= self.matching[at]
+        return at[known].astype(np.intp, copy=False), known
 
 
 def add_postings(

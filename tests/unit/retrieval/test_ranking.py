@@ -181,6 +181,12 @@ def test_the_best_are_in_order_and_the_newest_first_among_equals(scores, count):
     assert best == expected[:count]
 
 
+def test_messages_to_leave_out_are_never_among_the_best():
+    scores = np.array([0.5, -np.inf, -1.0, -np.inf])
+    assert ranking.best(scores, 3).tolist() == [0, 2]
+    assert ranking.best(scores, 9).tolist() == [0, 2]
+
+
 def one_conversation(cosine: list[float], *, words: int, asks: tuple[int, ...] = ()) -> Candidates:
     """Return candidates of one conversation with equally many words."""
     positions = np.arange(len(cosine))
