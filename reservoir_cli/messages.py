@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from reservoir_cli.errors import UsageError, wrong_type
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 #: The first and last millisecond of a time. Rounding up the last moments of the year 9999 would
 #: give a year that datetime cannot hold.
 FIRST_MS, LAST_MS = -62_135_424_000_000, 253_402_300_799_999
@@ -361,7 +361,7 @@ def content_hash(message: Message | StoredMessage, previous: str = "") -> str:
 
 def from_epoch_ms(value: int) -> datetime:
     """Convert milliseconds since 1970 to a UTC datetime."""
-    return _EPOCH + timedelta(milliseconds=value)
+    return _EPOCH + value * _MILLISECOND
 
 
 def to_epoch_ms(value: datetime) -> int:

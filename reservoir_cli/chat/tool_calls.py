@@ -38,13 +38,14 @@ def find_unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
     pairs = pair_calls(messages)
     answered_calls = set(pairs.values())
     for index, message in enumerate(messages):
-        calls = tuple(
-            call
-            for call_index, call in enumerate(message.tool_calls)
-            if (index, call_index) not in answered_calls
-        )
         if message.role is Role.TOOL:
             if index not in pairs and message.tool_call_id:
                 yield message
-        elif calls:
-            yield replace(message, tool_calls=calls)
+        elif message.tool_calls:
+            calls = tuple(
+                call
+                for call_index, call in enumerate(message.tool_calls)
+                if (index, call_index) not in answered_calls
+            )
+            if calls:
+                yield replace(message, tool_calls=calls)

@@ -1,8 +1,9 @@
 """The messages that may go into a window, and what became of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from reservoir_cli.messages import Role, StoredMessage
@@ -36,8 +37,7 @@ class Tier(StrEnum):
     PINNED = "pinned"
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(NamedTuple):
     """The scores of one message; ``cosine`` is 0 if it is not embedded.
 
     :param parts: the components of the similarity, by name; empty unless requested.
@@ -49,7 +49,7 @@ class Scores:
     recency: float
     priority: float
     embedded: bool
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

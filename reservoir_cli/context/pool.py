@@ -15,7 +15,7 @@ from reservoir_cli.context.cut_tool_results import cut_tool_result
 from reservoir_cli.context.gather_candidates import Inputs, Ranking
 from reservoir_cli.context.messages_to_read import Wanted, compute_ages, longest_whole
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text
+from reservoir_cli.messages import Role, StoredMessage, ThreadName, plain_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
@@ -27,13 +27,13 @@ from reservoir_cli.util.languages import is_about_speaker
 class PoolRows(NamedTuple):
     """Stored messages for the pool, with the passages of long ones.
 
-    :param titles: of their conversations, by instance and id.
+    :param titles: of their conversations, redacted.
     :param parts: the passages of each long message, by id.
     :param cosines: of these passages, if they have vectors.
     """
 
     messages: list[StoredMessage]
-    titles: Mapping[tuple[str, str | None], str]
+    titles: Mapping[ThreadName, str]
     parts: Mapping[int, list[Span]]
     cosines: Mapping[int, tuple[float, ...]]
 
@@ -49,7 +49,9 @@ def read_rows(
     stored = [row for row, matches in zip(stored, is_candidate, strict=True) if matches]
     excerpt_over = None if ranking.silent else longest_whole(inputs.settings)
     parts, cosines = read_passages(stored, excerpt_over, store, vector)
-    titles = read_titles(stored, ranking.scope, store, inputs.redactor)
+    titles = {
+        name: inputs.redactor.text(name[0], title) for name, title in store.titles(stored).items()
+    }
     return PoolRows(stored, titles, parts, cosines)
 
 
@@ -59,22 +61,6 @@ def as_printed(inputs: Inputs, rows: PoolRows) -> PoolRows:
     printed = redact(recounted, inputs.redactor, inputs.meter)
     parts = rank_passages.map_to_printed(rows.parts, rows.messages, printed)
     return rows._replace(messages=printed, parts=parts)
-
-
-def read_titles(
-    rows: Sequence[StoredMessage], scope: Scope, store: Store, redactor: Redactor
-) -> dict[tuple[str, str | None], str]:
-    """Return the redacted titles of the messages' conversations."""
-    assert scope.partition is not None
-    threads = {
-        (scope.partition, row.instance, row.conversation_id) for row in rows if row.conversation_id
-    }
-    conversations = store.known_conversations(threads)
-    return {
-        (instance, number): redactor.text(partition, conversation.title)
-        for (partition, instance, number), conversation in conversations.items()
-        if conversation.title
-    }
 
 
 def recount(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
@@ -141,9 +127,10 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
     about_asker = is_about_speaker(inputs.request.query)
     question_traces = {(row.instance, row.trace_id) for row in messages if row.role is Role.USER}
     pool = []
-    for row, position, age, scores in zip(
+    for row, position, in_thread, age, scores in zip(
         messages,
         positions.tolist(),
+        ranking.thread_positions[positions].tolist(),
         compute_ages(candidates, positions),
         _scores_at(scored, positions),
         strict=True,
@@ -158,8 +145,8 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
                 scores,
                 age,
                 is_cut,
-                position=int(ranking.thread_positions[position]),
-                title=rows.titles.get((row.instance, row.conversation_id)),
+                position=in_thread,
+                title=rows.titles.get((row.partition, row.instance, row.conversation_id)),
                 replies=row.role is Role.ASSISTANT
                 and (row.instance, row.trace_id) in question_traces,
                 about_asker=about_asker,
@@ -177,14 +164,11 @@ def _scores_at(scored: Scored, positions: NDArray[np.intp]) -> list[Scores]:
     embedded = ~np.isnan(cosine)
     values = (scored.similarity, scored.bm25, scored.recency, scored.priority)
     similarity, bm25, recency, priority = (column[positions].tolist() for column in values)
-    parts = [_similarity_parts(scored, position) for position in positions.tolist()]
     cosines = np.where(embedded, cosine, 0.0).tolist()
-    columns = (similarity, cosines, bm25, recency, priority, embedded.tolist(), parts)
-    return [Scores(*row) for row in zip(*columns, strict=True)]
-
-
-def _similarity_parts(scored: Scored, position: int) -> dict[str, float]:
-    """Return the components of a message's similarity if they were requested."""
+    columns = [similarity, cosines, bm25, recency, priority, embedded.tolist()]
     if scored.parts is None:
-        return {}
-    return dict(zip(ranking.PARTS, scored.parts[:, position].tolist(), strict=True))
+        return list(map(Scores, *columns))
+    parts = scored.parts[:, positions].T.tolist()
+    return list(
+        map(Scores, *columns, (dict(zip(ranking.PARTS, row, strict=True)) for row in parts))
+    )

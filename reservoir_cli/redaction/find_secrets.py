@@ -27,7 +27,6 @@ _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 #: What can stand unseen within a secret or before it: characters, and the escape sequences with
 #: which programs colour their output, as they are or in JSON.
 _HIDING = re.compile(rf"[{ZERO_WIDTH_SPACE}{INVISIBLE}]|(?:\x1b|\\u001b)\[[0-9;]{{0,20}}[A-Za-z]")
-_LONG_WORD = rf"\S{{{SHORTEST_TOKEN},}}"
 
 
 class Secret(NamedTuple):
@@ -93,7 +92,7 @@ def _find_token_rules(text: str) -> list[Rule]:
 
     Only long words are scanned, of which most texts have few.
     """
-    long_words = " ".join(re.findall(_LONG_WORD, text))
+    long_words = " ".join([word for word in text.split() if len(word) >= SHORTEST_TOKEN])
     if not long_words:
         return []
     rules = _rules_for(_TOKEN_WORDS, long_words.lower())

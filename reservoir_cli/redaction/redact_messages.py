@@ -14,7 +14,7 @@ from reservoir_cli.util.progress import counted
 
 #: The beginning of every masked id.
 MASKED_ID = "redacted-"
-#: How many texts without a secret are remembered by their hashes.
+#: How many messages without a secret are remembered by their hashes.
 _MOST_CLEAN = 100_000
 #: Separates texts that are scanned together: no secret contains it.
 _BETWEEN = "\n\0\n"
@@ -99,7 +99,7 @@ class Redactor:
         """
         if not self.hides(message.partition):
             return message
-        digest = hash(_join_texts(message))
+        digest = hash(message)
         if digest in self._clean:
             return message
         redacted, kinds = _redact(message)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import StoredMessage, searchable_text
+from reservoir_cli.messages import searchable_text
 from reservoir_cli.retrieval.search_hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.highlight import find_words
@@ -68,7 +68,7 @@ def _add_passages(
     """Add to hits their best passages, and the titles of their conversations."""
     keys = [hit.message.key for hit in hits]
     passages = store.passages(keys) if vector is not None else {}
-    titles = _read_titles(store, [hit.message for hit in hits])
+    titles = store.titles([hit.message for hit in hits])
     return [
         replace(
             hit,
@@ -100,18 +100,3 @@ def _nearest_passage(
         return None
     nearest = max(passages, key=lambda passage: float(passage.vector @ vector))
     return nearest.start, nearest.end
-
-
-def _read_titles(
-    store: Store, messages: Sequence[StoredMessage]
-) -> dict[tuple[str, str, str | None], str]:
-    """Return the titles of conversations by (partition, instance, id)."""
-    threads = {
-        (message.partition, message.instance, message.conversation_id)
-        for message in messages
-        if message.conversation_id
-    }
-    conversations = store.known_conversations(threads)
-    return {
-        key: conversation.title for key, conversation in conversations.items() if conversation.title
-    }

@@ -1,10 +1,18 @@
 """Read and write conversations: their titles, their models, and lists of them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
+from typing import Any
 
-from reservoir_cli.messages import Conversation, Scope, ThreadName, clean_name, from_epoch_ms
+from reservoir_cli.messages import (
+    Conversation,
+    Scope,
+    StoredMessage,
+    ThreadName,
+    clean_name,
+    from_epoch_ms,
+)
 from reservoir_cli.storage.portable_sql import Connection, decoding
 from reservoir_cli.storage.scope_conditions import where_scope
 
@@ -69,19 +77,36 @@ def read_known(
     connection: Connection, names: Collection[ThreadName]
 ) -> dict[ThreadName, Conversation]:
     """Return the stored titles and models of conversations."""
-    known: dict[ThreadName, Conversation] = {}
+    rows = _read(connection, names, f"instance, {COLUMNS}")
+    return {(partition, row[0], row[1]): Conversation(*row[1:]) for partition, row in rows}
+
+
+def read_titles(connection: Connection, messages: Iterable[StoredMessage]) -> dict[ThreadName, str]:
+    """Return the titles of the conversations of messages that have one."""
+    names = {
+        (message.partition, message.instance, message.conversation_id)
+        for message in messages
+        if message.conversation_id
+    }
+    rows = _read(connection, names, "instance, id, title", "AND title != ''")
+    return {(partition, instance, number): title for partition, (instance, number, title) in rows}
+
+
+def _read(
+    connection: Connection, names: Collection[ThreadName], columns: str, condition: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Yield the partitions and the columns of stored conversations."""
     for partition in {name[0] for name in names}:
         threads = [name for name in names if name[0] == partition]
         # The condition on the instance lets the database use the primary key.
         in_instances, instances = connection.in_list("instance", sorted({t[1] for t in threads}))
         in_ids, ids = connection.in_list("id", sorted({t[2] or "" for t in threads}))
         rows = connection.execute(
-            f"SELECT instance, {COLUMNS} FROM conversations "
-            f"WHERE partition = ? AND {in_instances} AND {in_ids}",
+            f"SELECT {columns} FROM conversations "
+            f"WHERE partition = ? AND {in_instances} AND {in_ids} {condition}",
             [partition, *instances, *ids],
-        )
-        known |= {(partition, row[0], row[1]): Conversation(*row[1:]) for row in rows}
-    return known
+        ).fetchall()
+        yield from ((partition, row) for row in rows)
 
 
 def summaries(

@@ -1,7 +1,7 @@
 """Read messages from a connection."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -35,39 +35,40 @@ _IDS_SHOWN = 10
 #: The columns that always hold text. In a damaged row of SQLite they may hold any type.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 _in_time = attrgetter("created_at", "id")
+_ROLES: dict[str, Role] = {role.value: role for role in Role}
 
 
 def to_message(row: Sequence[Any]) -> StoredMessage:
-    """Convert a row of :data:`COLUMNS` to a message.
+    """Convert a row that begins with :data:`COLUMNS` to a message.
 
     :raises StoreCorruptError: the row cannot be a message, because the file was damaged.
     """
+    number, trace_id, conversation_id, partition, instance, role, content, name = row[:8]
+    calls, call_id, created_at, source, source_id, tokens, counter, secrets = row[8:16]
     try:
-        texts = _texts(row)
-        if {*map(type, texts)} != {str} or "\0" in "".join(texts):
+        if "\0" in "".join(_texts(row)):  # raises TypeError if one is not a text
             raise ValueError("not a text")
-        calls = json.loads(row[8]) if row[8] else ()
         return StoredMessage(
-            id=row[0],
-            trace_id=row[1],
-            conversation_id=row[2],
-            partition=row[3],
-            instance=row[4],
-            role=Role(row[5]),
-            content=row[6],
-            name=row[7],
-            tool_calls=tuple(call_from_dict(call) for call in calls),
-            tool_call_id=row[9],
-            created_at=from_epoch_ms(row[10]),
-            source=row[11],
-            source_id=row[12],
-            tokens=row[13],
-            counter=row[14],
-            secrets=tuple(row[15].split()) if row[15] else (),
+            number,
+            trace_id,
+            conversation_id,
+            partition,
+            instance,
+            _ROLES.get(role) or Role(role),
+            content,
+            name,
+            tuple(map(call_from_dict, json.loads(calls))) if calls else (),
+            call_id,
+            from_epoch_ms(created_at),
+            source,
+            source_id,
+            tokens,
+            counter,
+            tuple(secrets.split()) if secrets else (),
         )
     except UNDECODABLE as error:
         raise StoreCorruptError(
-            f"the store is corrupt: message {row[0]} cannot be read",
+            f"the store is corrupt: message {number} cannot be read",
             hint="reservoir doctor lists all damage; look for the message in a backup",
         ) from error
 
@@ -98,11 +99,16 @@ def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[Stor
     # Without the hint SQLite would scan the partition if there are many ids.
     hint = connection.index_hint(None)
     listed, bound = connection.in_list("m.id", ids)
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM messages m {hint} WHERE {listed} AND {in_scope}", [*bound, *values]
-    )
-    messages = map(to_message, rows.fetchall())
-    return tag_and_pin_rows.attach(connection, sorted(messages, key=_in_time))
+    return _read(connection, f"messages m {hint} WHERE {listed} AND {in_scope}", [*bound, *values])
+
+
+def _read(connection: Connection, source: str, values: Sequence[Any]) -> list[StoredMessage]:
+    """Return messages, oldest first.
+
+    :param source: the SQL after ``FROM``, which selects rows of ``messages m``.
+    """
+    rows = connection.execute(f"SELECT {COLUMNS} FROM {source}", values).fetchall()
+    return tag_and_pin_rows.attach(connection, sorted(map(to_message, rows), key=_in_time))
 
 
 def by_key(connection: Connection, keys: Sequence[Key]) -> list[StoredMessage]:
@@ -125,12 +131,11 @@ def unchanged(
 
 def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
     """Return these messages and their partners: trace, tool calls and results."""
-    by_number = {message.id: message for message in by_id(connection, ids, scope)}
-    fresh, looked_up = list(by_number.values()), set[int]()
+    by_number: dict[int, StoredMessage] = {}
+    fresh, looked_up = set(ids), set[int]()
     while fresh:
-        partners = _find_in_traces(connection, fresh, scope) - by_number.keys()
-        for message in by_id(connection, sorted(partners), scope):
-            by_number[message.id] = message
+        in_traces = _in_traces(connection, sorted(fresh), scope)
+        by_number.update((message.id, message) for message in in_traces)
         known = sorted(by_number.values(), key=_in_time)
         # Most calls and their results share a trace: query the store only for the others.
         single = [message for message in find_unpaired(known) if message.id not in looked_up]
@@ -139,31 +144,25 @@ def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> l
         for message in single:
             find_partners = _find_caller if message.role is Role.TOOL else _find_results
             partners.update(find_partners(connection, message))
-        fresh = by_id(connection, sorted(partners - by_number.keys()), scope)
-        by_number.update((message.id, message) for message in fresh)
+        fresh = partners - by_number.keys()
     return sorted(by_number.values(), key=_in_time)
 
 
-def _find_in_traces(
-    connection: Connection, messages: Iterable[StoredMessage], scope: Scope
-) -> set[int]:
+def _in_traces(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
     """Return the messages of a scope in the traces of these."""
     in_scope, values = where_scope(scope)
-    traces: dict[str, set[str]] = {}
-    for message in messages:
-        traces.setdefault(message.partition, set()).add(message.trace_id)
-    partners: set[int] = set()
-    for partition, trace_ids in traces.items():
-        listed, bound = connection.in_list("m.trace_id", sorted(trace_ids))
-        rows = connection.execute(
-            f"""
-            SELECT m.id FROM messages m {connection.index_hint("messages_by_trace")}
-            WHERE m.partition = ? AND {listed} AND {in_scope}
-            """,
-            [partition, *bound, *values],
-        )
-        partners.update(row[0] for row in rows)
-    return partners
+    these_in_scope, _ = where_scope(scope, "t")
+    listed, bound = connection.in_list("t.id", ids)
+    return _read(
+        connection,
+        f"""(
+            SELECT DISTINCT t.partition, t.trace_id FROM messages t {connection.index_hint(None)}
+            WHERE {listed} AND {these_in_scope}
+        ) t {connection.ordered_join} messages m {connection.index_hint("messages_by_trace")}
+        ON m.partition = t.partition AND m.trace_id = t.trace_id WHERE {in_scope}
+        """,
+        [*bound, *values, *values],
+    )
 
 
 def _find_results(connection: Connection, caller: StoredMessage) -> list[int]:

@@ -65,7 +65,9 @@ def attach(connection: Connection, messages: Sequence[StoredMessage]) -> list[St
     """Return messages with their tags and pins."""
     names: dict[tuple[str, int], list[str]] = {}
     moments: dict[tuple[str, int], int] = {}
-    for partition, ids in by_partition(message.key for message in messages).items():
+    for partition, ids in by_partition(
+        (message.partition, message.id) for message in messages
+    ).items():
         for batch in batches(ids):
             tags, pins = read(connection, partition, batch)
             for _, message_id, name in tags:

@@ -1,7 +1,7 @@
 """Compare all passages of a scope with a question by their int8 codes.
 
-A warm store keeps the blocks in memory. For each question it reads the ids of all blocks, and the
-contents of new ones: a block is never changed but replaced.
+A warm store keeps the blocks in memory. For each question it reads the ids of all blocks, which an
+index holds, and the contents of new ones: a block is never changed but replaced.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 #: The columns of a block except its codes.
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
+_ROW = ("id", "instance", "n", *HEAD)
 #: How many blocks are multiplied at once: their numbers fit into a processor's cache.
 _AT_ONCE = 4
 #: The most bytes of codes that are kept between questions.
@@ -47,6 +48,11 @@ class Blocks:
 
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
         self.rows = rows
+
+    @cached_property
+    def ids(self) -> list[int]:
+        """The ids of the blocks."""
+        return [row[0] for row in self.rows]
 
     @cached_property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -103,21 +109,21 @@ class KeptBlocks:
         if (scope, model_id) in self._too_large:
             return None
         blocks, groups = self._kept.pop((scope, model_id), (Blocks([]), {}))
-        heads = _select(connection, scope, model_id, ()).fetchall()
-        if heads != [row[:3] for row in blocks.rows]:
-            kept = {row[:3]: row for row in blocks.rows}
-            kept = {head: kept[head] for head in heads if head in kept}
+        block_ids = [row[0] for row in _select(connection, scope, model_id, ["id"])]
+        if block_ids != blocks.ids:
+            kept = {row[0]: row for row in blocks.rows}
+            kept = {block_id: kept[block_id] for block_id in block_ids if block_id in kept}
             codes = dict(_divide(groups, {row[0]: row[2] for row in blocks.rows}))
-            missing = [head[0] for head in heads if head not in kept]
-            size = sum(codes[row[0]][0].nbytes for row in kept.values())
+            missing = [block_id for block_id in block_ids if block_id not in kept]
+            size = sum(codes[block_id][0].nbytes for block_id in kept)
             if size + _unread_size(connection, missing) > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
             for *columns, packed in _read_blocks(connection, missing):
                 row = tuple(columns)
-                kept[row[:3]], codes[row[0]] = row, _decode(row, packed, width)
-            blocks = Blocks([kept[head] for head in heads])
-            groups = dict(_join([head[0] for head in heads], codes, groups))
+                kept[row[0]], codes[row[0]] = row, _decode(row, packed, width)
+            blocks = Blocks([kept[block_id] for block_id in block_ids])
+            groups = dict(_join(block_ids, codes, groups))
         self._kept[scope, model_id] = blocks, groups
         while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
@@ -173,7 +179,7 @@ def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
 def _read_blocks(connection: Connection, block_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
     for ids in batches(block_ids):
         yield from connection.execute(
-            f"SELECT id, instance, n, {', '.join(vector_blocks.COLUMNS)} FROM vector_chunks "
+            f"SELECT {', '.join((*_ROW, 'codes'))} FROM vector_chunks "
             f"WHERE id IN ({placeholders(ids)})",
             ids,
         )
@@ -202,7 +208,7 @@ def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -
     if model_id is None:
         return None
     if query.vector is None:
-        return Scan(Blocks(_select(connection, scope, model_id, HEAD).fetchall()), None)
+        return Scan(Blocks(_select(connection, scope, model_id, _ROW).fetchall()), None)
     width = query.vector.dimensions
     if kept and (read := kept.read(connection, scope, model_id, width)):
         blocks, groups = read
@@ -227,7 +233,7 @@ def _read(
     connection: Connection, scope: Scope, model_id: str, width: int, rows: list[tuple[Any, ...]]
 ) -> Iterator[_Codes]:
     """Yield the codes of blocks one by one, and append their other columns to ``rows``."""
-    for *row, codes in _select(connection, scope, model_id, (*HEAD, "codes")):
+    for *row, codes in _select(connection, scope, model_id, (*_ROW, "codes")):
         rows.append(tuple(row))
         yield _decode(rows[-1], codes, width)
 
@@ -237,8 +243,7 @@ def _select(
 ) -> sqlite3.Cursor:
     where, values = scope_conditions.where_scope(scope)
     return connection.execute(
-        f"SELECT {', '.join(('m.id', 'm.instance', 'm.n', *columns))} FROM vector_chunks m "
-        f"WHERE m.model_id = ? AND {where}",
+        f"SELECT {', '.join(columns)} FROM vector_chunks m WHERE m.model_id = ? AND {where}",
         [model_id, *values],
     )
 
