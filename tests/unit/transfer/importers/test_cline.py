@@ -302,6 +302,32 @@ def test_a_session_of_cline_is_imported(tmp_path: Path) -> None:
     assert [f"{time:%H:%M}" for time in times if time][:5:2] == ["12:01", "12:02", "12:04"]
 
 
+OWL: dict[str, Any] = {"query": "owl.txt", "result": "70 cm", "success": True}
+PICTURE = {"type": "image", "data": "aGk=", "mediaType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([OWL, OWL | {"result": "1 kg", "duration": 3}], "70 cm\n1 kg"),
+        ([OWL | {"result": "", "error": "No such file", "success": False}], "No such file"),
+        ([OWL | {"result": [{"type": "text", "text": "An owl"}, PICTURE]}], "An owl\n[image]"),
+        ([OWL | {"result": {"cm": 70}}], '{"cm": 70}'),
+        ([{"type": "text", "text": "70 cm"}, {"cm": 70}], '70 cm\n{"cm": 70}'),
+        (json.dumps(OWL), "70 cm"),
+        ('{"cm":70}', '{"cm":70}'),
+        ('{"query": ', '{"query": '),
+    ],
+)
+def test_the_output_of_each_operation_of_a_tool_is_imported(
+    tmp_path: Path, content: Any, text: str
+) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t1", "name": "read_files", "content": content}
+    messages = [*SESSION_MESSAGES[:2], session_message(3, "user", [result])]
+    [entries] = entries_by_file(write_session(tmp_path, messages)).values()
+    assert roles_and_texts(entries)[-1] == ("tool", text)
+
+
 def test_a_session_of_cline_that_grew_adds_only_what_is_new(tmp_path: Path) -> None:
     with Reservoir.open(tmp_path / "birds.db") as reservoir:
         folder = write_session(tmp_path, SESSION_MESSAGES[:4])
