@@ -76,9 +76,13 @@ def _present(locations: Iterator[History]) -> list[History]:
 
 
 def _opencode() -> Iterator[History]:
-    """Yield opencode's database, and the session files of versions without one."""
+    """Yield opencode's database, the session files of versions without one, and Kilo's database.
+
+    Kilo Code is built on opencode since it has stopped writing tasks.
+    """
     yield _inspect("opencode", "opencode", opencode_data() / "opencode.db")
     yield _inspect("opencode", "opencode", opencode_data() / "storage" / "session", (".json",))
+    yield _inspect("Kilo Code", "opencode", _xdg_data_dir() / "kilo" / "kilo.db")
 
 
 def _copilot_chat() -> Iterator[History]:

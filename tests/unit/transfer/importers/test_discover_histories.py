@@ -50,6 +50,14 @@ def test_opencode_is_found_by_its_database_and_by_older_sessions(home: Path) -> 
     assert discovered("opencode") == [(database, 1, database.stat().st_size), older]
 
 
+def test_sessions_of_kilo_code_are_found_in_its_database(home: Path) -> None:
+    folder = home / ".local/share/kilo"
+    folder.mkdir(parents=True)
+    database = create_database(folder, "opencode").rename(folder / "kilo.db")
+    [history] = [history for history in discover_histories.look() if history.path == database]
+    assert (history.tool, history.form, history.files) == ("Kilo Code", "opencode", 1)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
 def test_sessions_in_all_editors_are_found(home: Path) -> None:
     workspaces = home / ".config/Code/User/workspaceStorage"
