@@ -28,6 +28,8 @@ _WRAPPER = re.compile(r"<user_input(?: [^<>\n]{0,100})?>|</user_(?:input|command
 _ATTACHED = '<file_content path="'
 _FILE = re.compile(r'<file_content path="([^"\n]{1,1000})">')
 _FILE_END = "</file_content>"
+#: Kinds of messages that the program writes as the user: summaries, reminders, notices.
+_KINDS = re.compile(r"(?:auto_|manual_)?compaction(?:_\w+)?|completion_reminder|\w+_notice")
 #: The keys of what one operation of a tool returned.
 _OPERATION = {"query", "result", "success"}
 
@@ -71,6 +73,8 @@ def is_copied(message: Any, forked_at: datetime | None) -> bool:
 def unwrap_message(message: Any) -> dict[str, Any]:
     """Return a message with the user's words as they were typed, and the model's name.
 
+    A message that the program wrote as the user has no content.
+
     :raises ValueError: it is not a message.
     """
     if not isinstance(message, dict):
@@ -82,7 +86,13 @@ def unwrap_message(message: Any) -> dict[str, Any]:
         results = [block for block in content if obj(block).get("type") == "tool_result"]
         words = [_words(block) for block in content if block not in results and block is not None]
         content = [*map(_unwrap_result, results), *(["\n".join(words)] if words else [])]
+        content = [] if _is_notice(obj(message.get("metadata"))) else content
     return {**message, "content": content, "modelInfo": {"modelId": model}}
+
+
+def _is_notice(metadata: dict[str, Any]) -> bool:
+    is_kind = bool(_KINDS.fullmatch(text(metadata.get("kind")) or ""))
+    return is_kind or metadata.get("displayRole") in ("system", "status", "error")
 
 
 def _unwrap_result(block: dict[str, Any]) -> dict[str, Any]:

@@ -302,6 +302,27 @@ def test_a_session_of_cline_is_imported(tmp_path: Path) -> None:
     assert [f"{time:%H:%M}" for time in times if time][:5:2] == ["12:01", "12:02", "12:04"]
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"kind": "compaction", "userRunSpan": 2},
+        {"kind": "compaction_summary", "displayRole": "system"},
+        {"kind": "manual_compaction"},
+        {"kind": "completion_reminder"},
+        {"kind": "recovery_notice", "reason": "context"},
+        {"displayRole": "status"},
+    ],
+)
+def test_what_cline_writes_as_the_user_is_left_out(tmp_path: Path, metadata: Any) -> None:
+    notice = session_message(2, "user", "You have been asked about birds.", metadata=metadata)
+    approved = "The user approved switching to act mode. Continue with the approved plan now."
+    went_on = session_message(3, "user", f'<user_input mode="act">{approved}</user_input>')
+    typed = session_message(4, "user", "Which bird?", metadata={"kind": "steer"})
+    [entries] = entries_by_file(write_session(tmp_path, [notice, went_on, typed])).values()
+    assert roles_and_texts(entries) == [("user", "Which bird?")]
+    assert skipped(entries) == []
+
+
 OWL: dict[str, Any] = {"query": "owl.txt", "result": "70 cm", "success": True}
 PICTURE = {"type": "image", "data": "aGk=", "mediaType": "image/png"}
 
