@@ -80,9 +80,11 @@ def _opencode() -> Iterator[History]:
 
     Kilo Code is built on opencode since it has stopped writing tasks.
     """
-    yield _inspect("opencode", "opencode", opencode_data() / "opencode.db")
+    database = os.environ.get("OPENCODE_DB") or "opencode.db"
+    yield _inspect("opencode", "opencode", opencode_data() / database)
     yield _inspect("opencode", "opencode", opencode_data() / "storage" / "session", (".json",))
-    yield _inspect("Kilo Code", "opencode", _xdg_data_dir() / "kilo" / "kilo.db")
+    database = os.environ.get("KILO_DB") or "kilo.db"
+    yield _inspect("Kilo Code", "opencode", _xdg_data_dir() / "kilo" / database)
 
 
 def _copilot_chat() -> Iterator[History]:
@@ -128,8 +130,8 @@ def _inspect(
     :param suffixes: endings of the names of these files.
     :param inside: count only files below folders of this name.
     """
-    if path.suffix in (".db", ".vscdb", ".md"):
-        sizes = [path.stat().st_size] if os.path.isfile(path) else []
+    if os.path.isfile(path):
+        sizes = [path.stat().st_size]
     else:
         sizes = [
             size
