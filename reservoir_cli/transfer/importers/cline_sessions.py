@@ -54,6 +54,8 @@ def describe_session(
     session = text(value.get("sessionId")) or file.stem
     name = clean_text(PurePath(file.name.replace("\\", "/")).name.removesuffix(_MESSAGES))
     is_main = value.get("agent") == "lead"
+    if not is_main:  # its own id begins with that of its session
+        session = session.removesuffix(f"__{name}").removesuffix("__teamtask")
     manifest = read_beside(file, f"{session}.json")
     metadata = obj(manifest.get("metadata"))
     folder = text(manifest.get("workspace_root")) or text(manifest.get("cwd"))

@@ -365,12 +365,24 @@ def test_a_fork_of_a_session_of_cline_repeats_nothing(tmp_path: Path) -> None:
     assert roles_and_texts(entries) == [("user", "/team count owls\n[file wren.txt]\n[image]")]
 
 
-def test_a_subagent_of_cline_belongs_to_its_session(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("session", "name", "agent"),
+    [
+        ("s1", "helper", "subagent"),
+        ("s1__agent_7_x", "agent_7_x", "subagent"),
+        ("s1__teamtask__ann__k3", "ann__k3", "teammate"),
+    ],
+)
+def test_a_subagent_of_cline_belongs_to_its_session(
+    tmp_path: Path, session: str, name: str, agent: str
+) -> None:
     task = session_message(1, "user", '<user_input mode="act">Count.\nDO NOT INDEX</user_input>')
     folder = write_session(tmp_path, [task])
+    write_manifest(folder)
     helper = [session_message(2, "user", "Look."), session_message(3, "assistant", "Two.")]
-    write_session(tmp_path, helper, "helper", agent="subagent", taskType="subagent_task")
-    entries = entries_by_file(folder)["s1/helper.messages.json"]
-    assert last_conversation(entries).id == "s1/helper"
+    write_session(tmp_path, helper, name, agent=agent, sessionId=session)
+    entries = entries_by_file(folder)[f"s1/{name}.messages.json"]
+    about = last_conversation(entries)
+    assert (about.id, about.title, about.project) == (f"s1/{name}", None, "birds")
     with Reservoir.open(tmp_path / "birds.db") as reservoir:
         assert reservoir.import_files(folder).imported == 0
