@@ -98,6 +98,18 @@ def test_agents_that_are_connected_are_not_suggested(machine):
     assert "let these agents search the store: reservoir connect claude\n" in result.err
 
 
+def test_agents_that_are_not_installed_are_not_suggested(machine):
+    home = Path(machine.env["HOME"])
+    sessions = home / ".local/share/kilo/kilo.db"  # in the format of opencode
+    sessions.parent.mkdir(parents=True)
+    dump = (IMPORTERS / "dumps/opencode.sql").read_text(encoding="utf-8")
+    with closing(sqlite3.connect(sessions)) as database, database:
+        database.executescript(dump)
+    result = machine("init", "--yes", "--no-embed")
+    assert "Kilo Code: imported " in result.err
+    assert "reservoir connect claude, reservoir connect codex\n" in result.err
+
+
 def test_the_first_question_is_an_answered_one_if_there_is_one(machine):
     home = Path(machine.env["HOME"])
     shutil.rmtree(home / ".claude")

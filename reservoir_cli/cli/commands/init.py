@@ -431,8 +431,8 @@ def _sync(reservoir: Reservoir, source: Source, *, copies: bool) -> ImportReport
 def _name_agents(read: "Sequence[_Read]") -> None:
     """Print the commands that connect the agents among these histories, unless they are."""
     forms = {entry.history.form for entry in read}
-    agents = [client for client in CLIENTS.values() if client.history in forms]
-    names = [client.name for client in agents if status(client).command is None]
+    agents = [status(client) for client in CLIENTS.values() if client.history in forms]
+    names = [each.client.name for each in agents if each.is_installed and each.command is None]
     if names:
         commands = ", ".join(f"reservoir connect {name}" for name in names)
         console.note(f"let these agents search the store: {commands}")

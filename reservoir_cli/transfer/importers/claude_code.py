@@ -1,6 +1,7 @@
 """Import Claude Code's sessions: one line per part of a message, and other lines to skip."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -47,13 +48,13 @@ class ClaudeCode:
 
         The program's own lines (notices, summaries, progress) are skipped.
         """
-        session = _Session(file.stem, _titles(file))
+        session = _Session(file.stem, *_survey(file))
         yield from read_entries(file, session.read)
         yield from session.end()
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages after a checkpoint; a turn ends where the next question begins."""
-        session = _Session(file.stem, _titles(file))
+        session = _Session(file.stem, *_survey(file))
         session.restore(start.state)
         turn = start
         for line in lines(file, start):
@@ -76,10 +77,14 @@ class ClaudeCode:
 
 @dataclass
 class _Session:
-    """A session while it is read. A reply is held until a line that does not belong to it."""
+    """A session while it is read. A reply is held until a line that does not belong to it.
+
+    :param taken_back: ids of lines of turns that the user took back.
+    """
 
     stem: str
     titles: dict[str, str]
+    taken_back: set[str]
     threads: dict[str, Thread] = field(default_factory=dict)
     identities: SourceIds = field(default_factory=SourceIds)
     seen: dict[str, None] = field(default_factory=dict)
@@ -111,7 +116,8 @@ class _Session:
 
     def begins(self, line: dict[str, Any]) -> bool:
         """Return whether a line begins a new message instead of continuing the held reply."""
-        if not _is_message(line) or text(line.get("uuid")) in self.seen:
+        line_id = text(line.get("uuid"))
+        if not _is_message(line) or line_id in self.seen or line_id in self.taken_back:
             return False
         return not self.held or not _is_same_reply(self.held[-1][1], line)
 
@@ -130,8 +136,8 @@ class _Session:
         if not _is_message(line):
             return
         line_id = text(line.get("uuid"))
-        if line_id in self.seen:  # a resumed session repeats earlier lines
-            return
+        if line_id in self.seen or line_id in self.taken_back:
+            return  # a resumed session repeats earlier lines
         if line_id:
             self.seen[line_id] = None
         if self.held and not _is_same_reply(self.held[-1][1], line):
@@ -220,6 +226,13 @@ def _is_question(line: dict[str, Any]) -> bool:
     return line.get("type") == "user" and line.get("isSidechain") is not True and not has_results
 
 
+def _has_words(line: dict[str, Any]) -> bool:
+    """Return whether a line is a question with words or pictures of the user."""
+    with suppress(ValueError):
+        return _is_message(line) and _is_question(line) and bool(_content(line))
+    return False
+
+
 def _content(line: dict[str, Any]) -> list[Any]:
     """Return the blocks of a line, without the program's own text."""
     message = line.get("message")
@@ -262,19 +275,21 @@ def _clean_result(content: Any) -> Any:
     ]
 
 
-def _titles(file: File) -> dict[str, str]:
-    """Return the titles of a file's sessions; they may come after their sessions.
+def _survey(file: File) -> tuple[dict[str, str], set[str]]:
+    """Return the titles of a file's sessions, and the ids of the lines that the user took back.
 
-    A summary names the last line it covers. The summary of a line in another file is ignored,
-    unless it is the only summary.
+    A title may come after its session. A summary names the last line it covers. The summary of a
+    line in another file is ignored, unless it is the only summary.
     """
     sessions: dict[str, str] = {}
     titles: dict[str, dict[str, str]] = {kind: {} for kind in _TITLES}
     summaries: dict[str, str] = {}
+    branches = _Branches()
     for line in readable_objects(file):
         kind, session = text(line.get("type")), text(line.get("sessionId")) or file.stem
         if line_id := text(line.get("uuid")):
             sessions[line_id] = session
+            branches.add(line_id, line)
         if kind in _TITLES and (title := text(line.get(_TITLES[kind]))):
             if kind == "summary":
                 summaries[text(line.get("leafUuid")) or ""] = title
@@ -284,7 +299,42 @@ def _titles(file: File) -> dict[str, str]:
     for leaf, title in summaries.items():
         if leaf in sessions or len(summaries) == 1:
             titles["summary"][sessions.get(leaf, first)] = title
-    return titles["summary"] | titles["ai-title"] | titles["custom-title"]
+    by_session = titles["summary"] | titles["ai-title"] | titles["custom-title"]
+    return by_session, branches.taken_back()
+
+
+class _Branches:
+    """The lines of a file as a tree: a second question after a line takes back the first one.
+
+    A first one that continues later is a session in another window.
+    """
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str] = {}
+        self._questions: dict[str, str] = {}
+        self._replaced: dict[str, int] = {}
+
+    def add(self, line_id: str, line: dict[str, Any]) -> None:
+        parent = text(line.get("parentUuid"))
+        if parent is None or line_id in self._parents:
+            return
+        self._parents[line_id] = parent
+        if _has_words(line):
+            if earlier := self._questions.get(parent):
+                self._replaced[earlier] = len(self._parents)
+            self._questions[parent] = line_id
+
+    def taken_back(self) -> set[str]:
+        """Return the ids of the questions that were taken back, and of the lines after them."""
+        if not self._replaced:
+            return set()
+        first: dict[str, str] = {}
+        last: dict[str, int] = {}
+        for number, (line_id, parent) in enumerate(self._parents.items(), 1):
+            question = line_id if line_id in self._replaced else first.get(parent)
+            if question:
+                first[line_id], last[question] = question, number
+        return {line for line, top in first.items() if last[top] < self._replaced[top]}
 
 
 def _is_same_reply(first: dict[str, Any], second: dict[str, Any]) -> bool:

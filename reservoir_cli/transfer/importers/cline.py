@@ -39,7 +39,12 @@ _TYPICAL = re.compile(r'"(?:text|content)"\s*:\s*"\s*<(?:task|environment_detail
 _WORDS = ("task", "user_message", "feedback", "answer")
 _ADDED = ("environment_details", "hook_context", "explicit_instructions")
 _USER_TAGS = opening_tags((*_WORDS, *_ADDED))
-_NOTICES = ("[TASK RESUMPTION]", "[ERROR] You did not use a tool", "(The user did not provide")
+_NOTICES = (
+    "[TASK RESUMPTION]",
+    "[ERROR] You did not use a tool",
+    "(The user did not provide",
+    "The user approved switching to act mode. Continue with the approved plan now.",
+)
 #: The beginning of a tool's result that is written as text of the user.
 _RESULT = re.compile(r"\[(\w{1,64})\b.{0,4000}?\] Result:\s*", re.S)
 #: Beginnings of texts that do not continue a result.

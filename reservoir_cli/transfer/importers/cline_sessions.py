@@ -3,15 +3,17 @@
 Messages have ids, but those of some are new each time the file is written.
 """
 
+import json
 import re
+from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
 from reservoir_cli.messages import Conversation, clean_text
-from reservoir_cli.transfer.importers.content_blocks import file_marker, part_text
+from reservoir_cli.transfer.importers.content_blocks import content_text, file_marker, part_text
 from reservoir_cli.transfer.importers.conversation_identity import Thread
-from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, text
+from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_object, text
 from reservoir_cli.transfer.importers.importer import has_key
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_small_object
@@ -26,6 +28,10 @@ _WRAPPER = re.compile(r"<user_input(?: [^<>\n]{0,100})?>|</user_(?:input|command
 _ATTACHED = '<file_content path="'
 _FILE = re.compile(r'<file_content path="([^"\n]{1,1000})">')
 _FILE_END = "</file_content>"
+#: Kinds of messages that the program writes as the user: summaries, reminders, notices.
+_KINDS = re.compile(r"(?:auto_|manual_)?compaction(?:_\w+)?|completion_reminder|\w+_notice")
+#: The keys of what one operation of a tool returned.
+_OPERATION = {"query", "result", "success"}
 
 
 def is_session(head: str) -> bool:
@@ -48,6 +54,8 @@ def describe_session(
     session = text(value.get("sessionId")) or file.stem
     name = clean_text(PurePath(file.name.replace("\\", "/")).name.removesuffix(_MESSAGES))
     is_main = value.get("agent") == "lead"
+    if not is_main:  # its own id begins with that of its session
+        session = session.removesuffix(f"__{name}").removesuffix("__teamtask")
     manifest = read_beside(file, f"{session}.json")
     metadata = obj(manifest.get("metadata"))
     folder = text(manifest.get("workspace_root")) or text(manifest.get("cwd"))
@@ -67,6 +75,8 @@ def is_copied(message: Any, forked_at: datetime | None) -> bool:
 def unwrap_message(message: Any) -> dict[str, Any]:
     """Return a message with the user's words as they were typed, and the model's name.
 
+    A message that the program wrote as the user has no content.
+
     :raises ValueError: it is not a message.
     """
     if not isinstance(message, dict):
@@ -77,8 +87,43 @@ def unwrap_message(message: Any) -> dict[str, Any]:
     if isinstance(content, list) and message.get("role") == "user":
         results = [block for block in content if obj(block).get("type") == "tool_result"]
         words = [_words(block) for block in content if block not in results and block is not None]
-        content = [*results, "\n".join(words)] if words else results
+        content = [*map(_unwrap_result, results), *(["\n".join(words)] if words else [])]
+        content = [] if _is_notice(obj(message.get("metadata"))) else content
     return {**message, "content": content, "modelInfo": {"modelId": model}}
+
+
+def _is_notice(metadata: dict[str, Any]) -> bool:
+    is_kind = bool(_KINDS.fullmatch(text(metadata.get("kind")) or ""))
+    return is_kind or metadata.get("displayRole") in ("system", "status", "error")
+
+
+def _unwrap_result(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool's result as text: the outputs of its operations.
+
+    A tool that does one operation records it as JSON, others as a list.
+    """
+    content = block.get("content")
+    if isinstance(content, list):
+        return {**block, "content": [_output(part) for part in content]}
+    operation = parse_object(content) or {}
+    return {**block, "content": _output(operation)} if _OPERATION <= operation.keys() else block
+
+
+def _output(part: Any) -> Any:
+    """Return the output of an operation and its error, or other data, as text.
+
+    Blocks such as pictures stay as they are.
+    """
+    if not isinstance(part, dict) or {"type", "text"} & part.keys():
+        return part
+    if not part.keys() >= _OPERATION:
+        return json.dumps(part, ensure_ascii=False)
+    output = part["result"]
+    with suppress(ValueError):
+        output = content_text(output)
+    if not isinstance(output, str):
+        output = json.dumps(output, ensure_ascii=False)
+    return "\n".join(filter(None, (output, text(part.get("error")))))
 
 
 def _words(block: Any) -> str:

@@ -1,5 +1,6 @@
 """Import Copilot CLI's sessions: files with one event per line."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,9 +18,16 @@ from reservoir_cli.transfer.importers.foreign_values import (
 )
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import read_entries, readable_objects
+from reservoir_cli.transfer.importers.json_stream import (
+    read_entries,
+    read_small_file,
+    readable_objects,
+)
 from reservoir_cli.transfer.importers.message_times import moment
 
+#: The name of a session in the YAML file beside its events, quoted or not.
+_NAME = re.compile(r"^name: (?:'((?:[^'\n]|'')+)'|([^'\"|>\n][^\n]*))$", re.M)
+_NAMED_BY_USER = re.compile(r"^user_named: true$", re.M)
 _EVENTS = ('"session.start"', '"session.resume"', '"user.message"', '"assistant.message"')
 
 
@@ -37,7 +45,7 @@ class CopilotCli:
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
         identity, rewound = _survey(file)
-        return read_entries(file, _Session(identity, rewound).read)
+        return read_entries(file, _Session(identity, rewound, _given_name(file)).read)
 
 
 @dataclass
@@ -46,6 +54,7 @@ class _Session:
 
     identity: str
     rewound: set[str]
+    title: str | None
     about: Conversation = field(init=False)
     threads: dict[str, Thread] = field(default_factory=dict)
     identities: SourceIds = field(default_factory=SourceIds)
@@ -102,7 +111,8 @@ class _Session:
         thread = self.threads[key]
         thread.folder = self.folder
         model = text(data.get("model")) or thread.conversation.model
-        thread.conversation = replace(self.about, id=key, model=model)
+        title = None if agent else self.title
+        thread.conversation = replace(self.about, id=key, title=title, model=model)
         return thread
 
 
@@ -182,6 +192,14 @@ def _rewound_ids(data: dict[str, Any], order: dict[str, None]) -> set[str]:
     if isinstance(listed, list):
         return set(filter(None, map(text, listed)))
     return set(pop_from(order, text(data.get("upToEventId")) or ""))
+
+
+def _given_name(file: File) -> str | None:
+    """Return the name that the user gave to a session; others are its first question."""
+    place = file.path.with_name("workspace.yaml") if file.path else None
+    about = read_small_file(place).decode("utf-8", "replace")
+    match = _NAME.search(about) if _NAMED_BY_USER.search(about) else None
+    return text(match[2] or match[1].replace("''", "'")) if match else None
 
 
 def _session_name(file: File) -> str:

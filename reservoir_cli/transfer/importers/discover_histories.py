@@ -76,9 +76,15 @@ def _present(locations: Iterator[History]) -> list[History]:
 
 
 def _opencode() -> Iterator[History]:
-    """Yield opencode's database, and the session files of versions without one."""
-    yield _inspect("opencode", "opencode", opencode_data() / "opencode.db")
+    """Yield opencode's database, the session files of versions without one, and Kilo's database.
+
+    Kilo Code is built on opencode since it has stopped writing tasks.
+    """
+    database = os.environ.get("OPENCODE_DB") or "opencode.db"
+    yield _inspect("opencode", "opencode", opencode_data() / database)
     yield _inspect("opencode", "opencode", opencode_data() / "storage" / "session", (".json",))
+    database = os.environ.get("KILO_DB") or "kilo.db"
+    yield _inspect("Kilo Code", "opencode", _xdg_data_dir() / "kilo" / database)
 
 
 def _copilot_chat() -> Iterator[History]:
@@ -124,8 +130,8 @@ def _inspect(
     :param suffixes: endings of the names of these files.
     :param inside: count only files below folders of this name.
     """
-    if path.suffix in (".db", ".vscdb", ".md"):
-        sizes = [path.stat().st_size] if os.path.isfile(path) else []
+    if os.path.isfile(path):
+        sizes = [path.stat().st_size]
     else:
         sizes = [
             size

@@ -165,7 +165,7 @@ def _block(part: Any) -> Any:
         return tool_use(part.get("id"), call.get("name"), call.get("arguments"))
     if kind == "toolResponse":
         return tool_result(part.get("id"), _result(obj(part.get("toolResult"))))
-    return part if kind in ("text", "image", "thinking") else None
+    return part if kind in ("text", "image", "thinking", "reasoning") else None
 
 
 def _result(result: dict[str, Any]) -> Any:

@@ -81,11 +81,18 @@ def readable_objects(file: File) -> Iterator[dict[str, Any]]:
 
 def read_small_object(path: Path | None) -> dict[str, Any]:
     """Return the JSON object in a small file; an empty one if it is a link or unreadable."""
-    if path is None or path.is_symlink():
-        return {}
-    with suppress(OSError, ValueError, RecursionError), open_regular(path) as stream:
-        return obj(json.loads(stream.read(_LARGEST_SMALL)))
+    with suppress(ValueError, RecursionError):
+        return obj(json.loads(read_small_file(path)))
     return {}
+
+
+def read_small_file(path: Path | None) -> bytes:
+    """Return the content of a small file; nothing if it is a link or unreadable."""
+    if path is None or path.is_symlink():
+        return b""
+    with suppress(OSError), open_regular(path) as stream:
+        return stream.read(_LARGEST_SMALL)
+    return b""
 
 
 def _first_character(stream: BinaryIO) -> bytes:

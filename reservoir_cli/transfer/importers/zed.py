@@ -24,7 +24,7 @@ from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.zstd_files import WINDOW_LOG, NoLibrary, load_zstd
 from reservoir_cli.util.read_files import LARGEST
 
-_COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}
+_COLUMNS = {"threads": "id parent_id summary updated_at created_at folder_paths data_type data"}
 #: A thread may unpack to this many times its size, or to this size if that is more. Parsed, it
 #: takes many times the memory.
 _RATIO, _HARMLESS = 200, 8 << 20
@@ -154,7 +154,9 @@ class _Thread:
         title = text(self.row.get("summary")) or text(self.value.get("title"))
         folder = self._folder()
         about = Conversation(self.identity, title, Zed.name, model, folder_name(folder))
-        self.thread = Thread(Zed.name, about, folder=folder)
+        spawned = obj(self.value.get("subagent_context"))
+        parent = text(self.row.get("parent_id")) or text(spawned.get("parent_thread_id"))
+        self.thread = Thread(Zed.name, about, folder=folder, parent=parent)
         self.end_time = moment(self.row.get("updated_at")) or moment(self.value.get("updated_at"))
         self.start_time = moment(self.row.get("created_at")) or self.end_time
 
@@ -180,7 +182,9 @@ class _Thread:
                 yield Skipped(f"{place}, message {index + 1}", str(error))
 
     def _message(self, value: Any, time: datetime | None) -> Iterator[Record]:
-        if value == "Resume" or obj(value).get("is_hidden") is True:
+        fields = obj(value)
+        # A compaction summarises earlier messages, which stay in the thread.
+        if value == "Resume" or "Compaction" in fields or fields.get("is_hidden") is True:
             return
         if not isinstance(value, dict):
             raise ValueError("not a message")

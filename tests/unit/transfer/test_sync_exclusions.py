@@ -187,6 +187,21 @@ def test_turns_that_were_taken_back_in_codex_are_left_out(machine: Machine) -> N
     assert import_files(ingestor(machine.store), [path], partition="home").total == 0
 
 
+def test_turns_that_were_taken_back_in_claude_code_are_left_out(machine: Machine) -> None:
+    machine.write("s1.jsonl", *turn(1, "one", "first", parentUuid="u0"))
+    machine.sync()
+    taken, kept = turn(3, "two", "second"), turn(5, "three", "third")
+    for question, reply in (taken, kept):
+        question["parentUuid"], reply["parentUuid"] = "u2", question["uuid"]
+    machine.write("s1.jsonl", *taken, *kept)
+    machine.sync()
+    assert machine.said() == ["one", "first", "three", "third"]
+    again, reply = turn(7, "four", "fourth", parentUuid="u2")  # three has been imported already
+    machine.write("s1.jsonl", again, reply)
+    machine.sync()
+    assert machine.said() == ["one", "first", "three", "third", "four", "fourth"]
+
+
 @pytest.mark.parametrize("form", ["rollout-old.jsonl", "rollout-old.json"])
 def test_excluded_folders_of_old_codex_sessions_are_left_out(machine: Machine, form: str) -> None:
     def item(role: str, words: str) -> dict[str, Any]:

@@ -340,6 +340,32 @@ def test_rewound_events_and_questions_of_copilot_itself_are_left_out() -> None:
     assert (last_conversation(entries).id, last_conversation(entries).project) == ("s1", "birds")
 
 
+@pytest.mark.parametrize(
+    ("name", "named", "title"),
+    [
+        ("birds", "true", "birds"),
+        ("'Ann''s: birds'", "true", "Ann's: birds"),
+        ("|-\n  two\n  lines", "true", None),
+        ("how long is a pelican?", "false", None),
+    ],
+)
+def test_the_name_that_the_user_gave_to_a_session_of_copilot_is_its_title(
+    tmp_path: Path, name: str, named: str, title: str | None
+) -> None:
+    question = event("e1", "user.message", {"content": "How long?"})
+    reply = event("e2", "assistant.message", {"content": "A map."}, agentId="a1")
+    (tmp_path / "events.jsonl").write_text(lines(START, question, reply), encoding="utf-8")
+    about = f"id: s1\ncwd: /src\nname: {name}\nuser_named: {named}\nsummary_count: 0\n"
+    (tmp_path / "workspace.yaml").write_text(about, encoding="utf-8")
+    [entries] = entries_by_file(tmp_path / "events.jsonl").values()
+    titles = {
+        record.conversation.id: record.conversation.title
+        for record in records(entries)
+        if record.conversation
+    }
+    assert titles == {"s1": title, "s1/a1": None}
+
+
 def test_a_subagent_of_copilot_has_its_own_conversation() -> None:
     task, failed = {"content": "Look it up", "source": "agent-s1"}, {"message": "no"}
     reply = {"content": "A map.", "parentToolCallId": "c1"}

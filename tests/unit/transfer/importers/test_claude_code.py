@@ -86,3 +86,69 @@ def test_a_sync_reads_the_same_messages() -> None:
     entries = list(ClaudeCode().resume(file_of(lines(*TYPED_MEANWHILE)), Checkpoint()))
     messages = [entry for entry in entries if isinstance(entry, Record | Skipped)]
     assert roles_and_texts(messages) == roles_and_texts(read(lines(*TYPED_MEANWHILE), ClaudeCode()))
+
+
+def child(number: int, parent: int | None, role: str, content: Any) -> dict[str, Any]:
+    return said(number, role, content) | {"parentUuid": f"u{parent}" if parent else None}
+
+
+def test_turns_that_were_taken_back_are_left_out() -> None:
+    second = {"type": "tool_use", "id": "t2", "name": "Bash", "input": {}}
+    entries = read(
+        lines(
+            child(1, None, "user", "Which bird?"),
+            child(2, 1, "assistant", [CALL]),
+            child(3, 2, "assistant", [second]),
+            child(4, 2, "user", [RESULT]),  # both results have another parent than what follows
+            child(5, 3, "user", [RESULT | {"tool_use_id": "t2"}]),
+            child(6, 5, "assistant", "A pelican."),
+            child(7, 6, "user", "How old?"),
+            child(8, 7, "assistant", [CALL]),
+            child(9, 8, "user", [RESULT]),
+            child(10, 9, "assistant", "Ten."),
+            child(11, 10, "user", "And the other?"),
+            child(12, 6, "user", "How long?"),
+            child(13, 12, "assistant", "1.2 m."),
+            child(12, 6, "user", "How long?"),  # repeated
+        ),
+        ClaudeCode(),
+    )
+    ids = [str(record.message.source_id) for record in records(entries)]
+    assert ids == ["u1", "u2", "u3", "u4", "u5", "u6", "u12", "u13"]
+
+
+def test_a_session_in_two_windows_is_imported() -> None:
+    entries = read(
+        lines(
+            child(1, None, "user", "Which bird?"),
+            child(2, 1, "assistant", "A pelican."),
+            child(3, 2, "user", "How old?"),
+            child(4, 2, "user", "How long?"),
+            child(5, 3, "assistant", "Ten."),
+            child(6, 4, "assistant", "1.2 m."),
+        ),
+        ClaudeCode(),
+    )
+    assert len(records(entries)) == 6
+
+
+def test_only_questions_with_words_are_taken_back_by_others() -> None:
+    interrupted = child(3, 1, "user", "[Request interrupted by user]")
+    entries = read(
+        lines(
+            child(1, None, "user", "Which bird?"),
+            said(2, "user", "And which tree?"),
+            interrupted,
+            child(4, 3, "assistant", "An oak."),
+            child(5, 1, "user", {"oops": 1}),
+            child(6, 1, "user", "How long?"),
+        ),
+        ClaudeCode(),
+    )
+    assert [content for _, content in roles_and_texts(entries)] == [
+        "Which bird?",
+        "And which tree?",
+        "An oak.",
+        "How long?",
+    ]
+    assert len(skipped(entries)) == 1

@@ -302,6 +302,53 @@ def test_a_session_of_cline_is_imported(tmp_path: Path) -> None:
     assert [f"{time:%H:%M}" for time in times if time][:5:2] == ["12:01", "12:02", "12:04"]
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"kind": "compaction", "userRunSpan": 2},
+        {"kind": "compaction_summary", "displayRole": "system"},
+        {"kind": "manual_compaction"},
+        {"kind": "completion_reminder"},
+        {"kind": "recovery_notice", "reason": "context"},
+        {"displayRole": "status"},
+    ],
+)
+def test_what_cline_writes_as_the_user_is_left_out(tmp_path: Path, metadata: Any) -> None:
+    notice = session_message(2, "user", "You have been asked about birds.", metadata=metadata)
+    approved = "The user approved switching to act mode. Continue with the approved plan now."
+    went_on = session_message(3, "user", f'<user_input mode="act">{approved}</user_input>')
+    typed = session_message(4, "user", "Which bird?", metadata={"kind": "steer"})
+    [entries] = entries_by_file(write_session(tmp_path, [notice, went_on, typed])).values()
+    assert roles_and_texts(entries) == [("user", "Which bird?")]
+    assert skipped(entries) == []
+
+
+OWL: dict[str, Any] = {"query": "owl.txt", "result": "70 cm", "success": True}
+PICTURE = {"type": "image", "data": "aGk=", "mediaType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([OWL, OWL | {"result": "1 kg", "duration": 3}], "70 cm\n1 kg"),
+        ([OWL | {"result": "", "error": "No such file", "success": False}], "No such file"),
+        ([OWL | {"result": [{"type": "text", "text": "An owl"}, PICTURE]}], "An owl\n[image]"),
+        ([OWL | {"result": {"cm": 70}}], '{"cm": 70}'),
+        ([{"type": "text", "text": "70 cm"}, {"cm": 70}], '70 cm\n{"cm": 70}'),
+        (json.dumps(OWL), "70 cm"),
+        ('{"cm":70}', '{"cm":70}'),
+        ('{"query": ', '{"query": '),
+    ],
+)
+def test_the_output_of_each_operation_of_a_tool_is_imported(
+    tmp_path: Path, content: Any, text: str
+) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t1", "name": "read_files", "content": content}
+    messages = [*SESSION_MESSAGES[:2], session_message(3, "user", [result])]
+    [entries] = entries_by_file(write_session(tmp_path, messages)).values()
+    assert roles_and_texts(entries)[-1] == ("tool", text)
+
+
 def test_a_session_of_cline_that_grew_adds_only_what_is_new(tmp_path: Path) -> None:
     with Reservoir.open(tmp_path / "birds.db") as reservoir:
         folder = write_session(tmp_path, SESSION_MESSAGES[:4])
@@ -318,12 +365,24 @@ def test_a_fork_of_a_session_of_cline_repeats_nothing(tmp_path: Path) -> None:
     assert roles_and_texts(entries) == [("user", "/team count owls\n[file wren.txt]\n[image]")]
 
 
-def test_a_subagent_of_cline_belongs_to_its_session(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("session", "name", "agent"),
+    [
+        ("s1", "helper", "subagent"),
+        ("s1__agent_7_x", "agent_7_x", "subagent"),
+        ("s1__teamtask__ann__k3", "ann__k3", "teammate"),
+    ],
+)
+def test_a_subagent_of_cline_belongs_to_its_session(
+    tmp_path: Path, session: str, name: str, agent: str
+) -> None:
     task = session_message(1, "user", '<user_input mode="act">Count.\nDO NOT INDEX</user_input>')
     folder = write_session(tmp_path, [task])
+    write_manifest(folder)
     helper = [session_message(2, "user", "Look."), session_message(3, "assistant", "Two.")]
-    write_session(tmp_path, helper, "helper", agent="subagent", taskType="subagent_task")
-    entries = entries_by_file(folder)["s1/helper.messages.json"]
-    assert last_conversation(entries).id == "s1/helper"
+    write_session(tmp_path, helper, name, agent=agent, sessionId=session)
+    entries = entries_by_file(folder)[f"s1/{name}.messages.json"]
+    about = last_conversation(entries)
+    assert (about.id, about.title, about.project) == (f"s1/{name}", None, "birds")
     with Reservoir.open(tmp_path / "birds.db") as reservoir:
         assert reservoir.import_files(folder).imported == 0

@@ -9,13 +9,14 @@ from databases import create_database
 from reservoir_cli.transfer.importers import discover_histories
 
 VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME")
+DATABASES = ("OPENCODE_DB", "KILO_DB")
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in VARIABLES:
+    for name in (*VARIABLES, *DATABASES):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -48,6 +49,14 @@ def test_opencode_is_found_by_its_database_and_by_older_sessions(home: Path) -> 
     assert discovered("opencode") == [older]
     database = create_database(data, "opencode")
     assert discovered("opencode") == [(database, 1, database.stat().st_size), older]
+
+
+def test_sessions_of_kilo_code_are_found_in_its_database(home: Path) -> None:
+    folder = home / ".local/share/kilo"
+    folder.mkdir(parents=True)
+    database = create_database(folder, "opencode").rename(folder / "kilo.db")
+    [history] = [history for history in discover_histories.look() if history.path == database]
+    assert (history.tool, history.form, history.files) == ("Kilo Code", "opencode", 1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
@@ -85,3 +94,15 @@ def test_variables_of_the_tools_locate_their_histories(
     assert discover_histories.opencode_data() == home / "XDG_DATA_HOME/opencode"
     if sys.platform == "linux":
         assert discover_histories.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"
+
+
+def test_variables_locate_the_databases_of_opencode_and_kilo_code(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = home / ".local/share"
+    elsewhere = home / "sessions.sqlite"
+    write(elsewhere)
+    write(data / "kilo/mine")
+    monkeypatch.setenv("OPENCODE_DB", str(elsewhere))
+    monkeypatch.setenv("KILO_DB", "mine")  # in its folder
+    assert discovered("opencode") == [(elsewhere, 1, 10), (data / "kilo/mine", 1, 10)]

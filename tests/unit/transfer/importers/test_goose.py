@@ -116,6 +116,21 @@ def test_an_exported_session_is_read_too() -> None:
     ) == ("s1", "T", "b")
 
 
+def test_both_forms_of_thinking_are_imported() -> None:
+    content = [
+        {"type": "reasoning", "text": "They mean the bird."},
+        {"type": "thinking", "thinking": "Not the ship.", "signature": "x"},
+        {"type": "text", "text": "One metre."},
+    ]
+    message = {"role": "assistant", "created": 1, "content": content}
+    session = {"id": "s1", "working_dir": "/a", "message_count": 1, "conversation": [message]}
+    entries = read(json.dumps(session))
+    assert roles_and_texts(entries) == [
+        ("assistant", "One metre."),
+        ("system", "They mean the bird.\nNot the ship."),
+    ]
+
+
 def test_tables_without_some_columns_are_read(tmp_path: Path) -> None:
     path = create_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -13,6 +13,7 @@ import pytest
 from databases import create_database
 from reading import entries_by_file, records, roles_and_texts, row_of, skipped
 
+from reservoir_cli import Reservoir
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import Skipped, foreign_databases, zed
 
@@ -96,6 +97,33 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
         key: (conversation.title, conversation.model, conversation.project)
         for key, conversation in conversations.items()
     } == {OLD: ("Older", None, "old"), NEW: ("Sync drops rows", "claude-sonnet-4-5", "taskboard")}
+
+
+def test_a_subagent_of_zed_belongs_to_its_thread(tmp_path: Path) -> None:
+    spawned = {"subagent_context": {"parent_thread_id": "z1", "depth": 1}}
+    helper = thread(user_message("Look."), agent_message({"Text": "Two."}))
+    path = threads(
+        tmp_path,
+        ("z1", "json", thread(user_message("Count.\nDO NOT INDEX"))),
+        ("z2", "json", json.dumps(json.loads(helper) | spawned).encode()),
+        ("z3", "json", helper),
+        ("z4", "json", helper),
+    )
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ALTER TABLE threads ADD COLUMN parent_id TEXT")
+        connection.execute("UPDATE threads SET parent_id = 'z1' WHERE id = 'z3'")
+    parents = {record.message.conversation_id: record.parent for record in records(read(path))}
+    assert parents == {"z1": None, "z2": "z1", "z3": "z1", "z4": None}
+    with Reservoir.open(tmp_path / "birds.db") as reservoir:
+        assert reservoir.import_files(path).imported == 2
+
+
+def test_summaries_of_zed_are_left_out(tmp_path: Path) -> None:
+    compaction = {"Compaction": {"Summary": "They asked why."}}
+    data = thread(user_message("Why?"), agent_message({"Text": "So."}), "Resume", compaction)
+    entries = read(threads(tmp_path, ("z", "json", data)))
+    assert roles_and_texts(entries) == [("user", "Why?"), ("assistant", "So.")]
+    assert skipped(entries) == []
 
 
 def test_message_ids_of_a_growing_thread_do_not_change(tmp_path: Path) -> None:
