@@ -432,7 +432,7 @@ def _name_agents(read: "Sequence[_Read]") -> None:
     """Print the commands that connect the agents among these histories, unless they are."""
     forms = {entry.history.form for entry in read}
     agents = [status(client) for client in CLIENTS.values() if client.history in forms]
-    names = [each.client.name for each in agents if each.is_installed and each.command is None]
+    names = [found.client.name for found in agents if found.is_installed and not found.command]
     if names:
         commands = ", ".join(f"reservoir connect {name}" for name in names)
         console.note(f"let these agents search the store: {commands}")

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    #: The codes of a block, int8, shape (n, dimensions), and their scales, shape (n, 1). The
-    #: dimensions are 0 if nothing in the block is embedded.
-    _Codes = tuple[NDArray[np.int8], NDArray[np.float32]]
+    #: The codes of one or several blocks, shape (n, dimensions).
+    _Codes = NDArray[np.int8]
     #: The codes of groups by the ids of their blocks.
     _Groups = dict[tuple[int, ...], _Codes]
 
@@ -115,13 +114,13 @@ class KeptBlocks:
             kept = {block_id: kept[block_id] for block_id in block_ids if block_id in kept}
             codes = dict(_divide(groups, {row[0]: row[2] for row in blocks.rows}))
             missing = [block_id for block_id in block_ids if block_id not in kept]
-            size = sum(codes[block_id][0].nbytes for block_id in kept)
+            size = sum(codes[block_id].nbytes for block_id in kept)
             if size + _unread_size(connection, missing) > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
             for *columns, packed in _read_blocks(connection, missing):
                 row = tuple(columns)
-                kept[row[0]], codes[row[0]] = row, _decode(row, packed, width)
+                kept[row[0]], codes[row[0]] = row, _decode(row[2], packed, width)
             blocks = Blocks([kept[block_id] for block_id in block_ids])
             groups = dict(_join(block_ids, codes, groups))
         self._kept[scope, model_id] = blocks, groups
@@ -132,23 +131,22 @@ class KeptBlocks:
     def compare(
         self, groups: Sequence[_Codes], queries: NDArray[np.float32]
     ) -> list[NDArray[np.float32]]:
-        """Return the cosines of all passages like :func:`_compare`, by two threads."""
+        """Return the products of all passages like :func:`_compare`, by two threads."""
         middle = len(groups) // 2
         second_half = self._helper.submit(_compare, zip(groups[middle:]), queries)
         return [*_compare(zip(groups[:middle]), queries), *second_half.result()]
 
 
 def _size(groups: _Groups) -> int:
-    return sum(codes.nbytes for codes, _ in groups.values())
+    return sum(codes.nbytes for codes in groups.values())
 
 
 def _divide(groups: _Groups, lengths: Mapping[int, int]) -> Iterator[tuple[int, _Codes]]:
     """Yield the id and the codes of each block in groups."""
-    for block_ids, (codes, factors) in groups.items():
+    for block_ids, codes in groups.items():
         start = 0
         for block_id in block_ids:
-            part = slice(start, start := start + lengths[block_id])
-            yield block_id, (codes[part], factors[part])
+            yield block_id, codes[start : (start := start + lengths[block_id])]
 
 
 def _join(
@@ -162,8 +160,7 @@ def _join(
         if group in earlier:
             yield group, earlier[group]
         else:
-            joined, factors = zip(*(codes[block_id] for block_id in group), strict=True)
-            yield group, (np.concatenate(joined), np.concatenate(factors))
+            yield group, np.concatenate([codes[block_id] for block_id in group])
 
 
 def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
@@ -212,19 +209,23 @@ def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -
     width = query.vector.dimensions
     if kept and (read := kept.read(connection, scope, model_id, width)):
         blocks, groups = read
-        return Scan(blocks, lambda queries: _join_cosines(blocks, kept.compare(groups, queries)))
+        return Scan(blocks, lambda queries: _to_cosines(blocks, kept.compare(groups, queries)))
     blocks = Blocks([])
     decoded = _read(connection, scope, model_id, width, blocks.rows)
     groups_read = iter(lambda: list(islice(decoded, _AT_ONCE)), [])
-    cosine = _join_cosines(blocks, _compare(groups_read, query.matrix()))
+    cosine = _to_cosines(blocks, _compare(groups_read, query.matrix()))
     return Scan(blocks, lambda _: cosine)
 
 
-def _join_cosines(blocks: Blocks, cosines: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Return the cosines of all groups as one array, NaN for passages without a vector."""
+def _to_cosines(blocks: Blocks, products: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Return the cosines of all passages, NaN for those without a vector.
+
+    :param products: of their codes with the vectors, as arrays of shape (n, vectors).
+    """
     import numpy as np
 
-    cosine = np.concatenate(cosines)
+    cosine = np.concatenate(products)
+    cosine *= blocks.arrays["scales"][:, None]
     cosine[blocks.is_empty] = np.nan
     return cosine
 
@@ -235,7 +236,7 @@ def _read(
     """Yield the codes of blocks one by one, and append their other columns to ``rows``."""
     for *row, codes in _select(connection, scope, model_id, (*_ROW, "codes")):
         rows.append(tuple(row))
-        yield _decode(rows[-1], codes, width)
+        yield _decode(rows[-1][2], codes, width)
 
 
 def _select(
@@ -248,29 +249,27 @@ def _select(
     )
 
 
-def _decode(row: tuple[Any, ...], codes: bytes, width: int) -> _Codes:
-    """Decode the codes of a block.
+def _decode(length: int, packed: bytes, width: int) -> _Codes:
+    """Decode the codes of a block; zeros if nothing in it is embedded.
 
-    :param row: the other columns of the block, the scales last.
+    :param length: the number of passages.
     :param width: the dimensions of a vector.
     """
     import numpy as np
 
-    length, scales = row[2], row[-1]
     with decoding("blocks of vectors"):
-        integers = np.frombuffer(codes, np.int8)
+        codes = np.frombuffer(packed, np.int8)
         if length > vector_blocks.SIZE:
             raise ValueError("a block is too long")
-        factors = np.frombuffer(scales, "<f4").reshape(length, 1)
-    if len(integers) != length * width:
-        return np.zeros((length, width), np.int8), np.full_like(factors, np.nan)
-    return integers.reshape(length, width), factors
+    if len(codes) != length * width:
+        return np.zeros((length, width), np.int8)
+    return codes.reshape(length, width)
 
 
 def _compare(
     groups: Iterable[Sequence[_Codes]], queries: NDArray[np.float32]
 ) -> list[NDArray[np.float32]]:
-    """Return the cosines of all passages, in arrays of shape (n, vectors), of which one is empty.
+    """Return the products of all codes, in arrays of shape (n, vectors), of which one is empty.
 
     numpy multiplies float32 far faster than int8, and several blocks at once faster than one.
 
@@ -279,13 +278,11 @@ def _compare(
     import numpy as np
 
     scratch = np.empty((_AT_ONCE * vector_blocks.SIZE, queries.shape[1]), np.float32)
-    compared = [np.empty((0, len(queries)), np.float32)]  # there may be no group
+    products = [np.empty((0, len(queries)), np.float32)]  # there may be no group
     for group in groups:
         count = 0
-        for codes, _ in group:
+        for codes in group:
             np.copyto(scratch[count : count + len(codes)], codes)
             count += len(codes)
-        cosines = scratch[:count] @ queries.T
-        cosines *= np.concatenate([factors for _, factors in group])
-        compared.append(cosines)
-    return compared
+        products.append(scratch[:count] @ queries.T)
+    return products

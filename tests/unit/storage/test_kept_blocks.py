@@ -174,7 +174,7 @@ def test_vectors_too_large_for_the_cache_are_read_each_time(
     add_and_embed(other)
     assert_answers_like_new(warm_store)
     cached = [codes for _, codes in warm_store._kept.blocks._kept.values()]
-    assert sum(code.nbytes for of_scope in cached for code, _ in of_scope.values()) <= limit
+    assert sum(code.nbytes for of_scope in cached for code in of_scope.values()) <= limit
 
 
 def test_words_are_looked_up_while_the_question_is_embedded(
