@@ -29,6 +29,8 @@ TOOLS = {
     "LLM_USER_PATH": "llm",
     "AIDER_CHAT_HISTORY_FILE": "aider",
     "DATA_DIR": "Open WebUI",
+    "OPENCODE_DB": "opencode",
+    "KILO_DB": "Kilo Code",
 }
 ENVIRONMENT = {
     "RESERVOIR_HOME": "One folder for settings, store, cache and log.",
