@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
 from reservoir_cli.messages import Role, StoredMessage
@@ -40,7 +39,7 @@ class Tier(StrEnum):
 class Scores(NamedTuple):
     """The scores of one message; ``cosine`` is 0 if it is not embedded.
 
-    :param parts: the components of the similarity, by name; empty unless requested.
+    :param parts: the components of the similarity, by name; ``None`` unless requested.
     """
 
     similarity: float
@@ -49,7 +48,7 @@ class Scores(NamedTuple):
     recency: float
     priority: float
     embedded: bool
-    parts: Mapping[str, float] = MappingProxyType({})
+    parts: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def explain_candidates(window: FinishedWindow) -> list[dict[str, Any]]:
             "created_at": candidate.message.created_at.isoformat(),
             "outcome": outcome,
             "reason": reason,
-            "parts": dict(candidate.scores.parts),
+            "parts": dict(candidate.scores.parts or {}),
         }
         for candidate, outcome, reason in outcomes
         if candidate.message.id not in unexplained

@@ -231,7 +231,10 @@ def _score_fields(candidate: Candidate, settings: Settings, section: str) -> dic
     scores = candidate.scores
     parts = stack(
         [
-            *((name, settings.similarity_weight * part) for name, part in scores.parts.items()),
+            *(
+                (name, settings.similarity_weight * part)
+                for name, part in (scores.parts or {}).items()
+            ),
             ("recency", settings.recency_weight * scores.recency),
         ],
         settings.similarity_weight + settings.recency_weight,
