@@ -33,8 +33,8 @@ class LiveConfig:
         if state != self._last_state:
             with self._lock:
                 if state != self._last_state:
-                    self._last_state = state
                     self._reload()
+                    self._last_state = state  # until now, other threads wait for the new settings
         return self._config
 
     def _file_state(self) -> tuple[int, int, int] | None:

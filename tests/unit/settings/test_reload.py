@@ -1,6 +1,8 @@
 """Settings of a running program follow their file."""
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from threading import Event
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config
@@ -52,3 +54,23 @@ def test_a_file_that_is_created_later_is_read(tmp_path: Path, home: Path) -> Non
     home.mkdir(exist_ok=True)
     (home / "reservoir.toml").write_text('partition = "b"', encoding="utf-8")
     assert live.current().settings().partition == "b"
+
+
+def test_a_thread_waits_for_settings_that_another_one_is_reading(tmp_path: Path) -> None:
+    reading, go_on = Event(), Event()
+
+    def check(_: Config) -> None:
+        reading.set()
+        assert go_on.wait(60)
+
+    file = tmp_path / "settings.toml"
+    file.write_text('partition = "a"', encoding="utf-8")
+    live = LiveConfig(config.load(file), print, check)
+    file.write_text('partition = "another"', encoding="utf-8")
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(live.current)
+        assert reading.wait(60)
+        second = pool.submit(live.current)
+        wait([second], 0.2)
+        go_on.set()
+    assert first.result() is second.result()
