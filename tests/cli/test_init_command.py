@@ -41,7 +41,6 @@ def say_to_llm(log, identity, prompt, response):
             "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, ?, 'c1', '2026-03-01T08:00:00')",
             (identity, prompt, response),
         )
-    connection.close()
 
 
 def stored(cli):
@@ -99,12 +98,10 @@ def test_agents_that_are_connected_are_not_suggested(machine):
 
 
 def test_agents_that_are_not_installed_are_not_suggested(machine):
-    home = Path(machine.env["HOME"])
-    sessions = home / ".local/share/kilo/kilo.db"  # in the format of opencode
+    sessions = Path(machine.env["HOME"], ".local/share/kilo/kilo.db")  # in opencode's format
     sessions.parent.mkdir(parents=True)
-    dump = (IMPORTERS / "dumps/opencode.sql").read_text(encoding="utf-8")
-    with closing(sqlite3.connect(sessions)) as database, database:
-        database.executescript(dump)
+    with closing(sqlite3.connect(sessions)) as database:
+        database.executescript((IMPORTERS / "dumps/opencode.sql").read_text(encoding="utf-8"))
     result = machine("init", "--yes", "--no-embed")
     assert "Kilo Code: imported " in result.err
     assert "reservoir connect claude, reservoir connect codex\n" in result.err
@@ -115,11 +112,9 @@ def test_the_first_question_is_an_answered_one_if_there_is_one(machine):
     shutil.rmtree(home / ".claude")
     shutil.rmtree(home / ".codex")
     log = home / ".config/io.datasette.llm/logs.db"
-    open_question = ("r2", "Is this one left open?", "", "c2", "2026-01-01T08:00:00")
+    question = ("r2", "Is this one left open?", "", "c2", "2026-01-01T08:00:00")
     with closing(sqlite3.connect(log)) as connection, connection:
-        connection.execute(
-            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, ?, ?, ?)", open_question
-        )
+        connection.execute("INSERT INTO responses VALUES (?, 'gpt', ?, NULL, ?, ?, ?)", question)
     result = machine("init", "--yes", "--no-embed", "--json")
     assert "Which bird has a pouch?" in result.document["try"]
     with closing(sqlite3.connect(log)) as connection, connection:
@@ -137,7 +132,6 @@ def test_it_estimates_the_time_of_embedding_and_says_that_it_can_be_interrupted(
             "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', 'c2', '2026-03-02T08:00:00')",
             [(f"m{number}", f"Is it {number}?") for number in range(60)],
         )
-    connection.close()
     machine.env.pop("RESERVOIR_EMBEDDING_MODEL")
     machine.env["RESERVOIR_MODEL_CACHE"] = str(compiled_models)
     result = machine("init", "--yes")

@@ -1,7 +1,6 @@
 """Background work waits for a pause between questions, and is done in the end."""
 
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -23,14 +22,13 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import background_work
-from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.server.proxy import store_in_pauses
 from reservoir_cli.server.proxy.protocols import CHAT
 from reservoir_cli.storage.proxy_ledger import LIFETIME, Ledger, LedgerEntry
 from reservoir_cli.transfer.exchange import Exchange
 from reservoir_cli.transfer.store_exchange import ExchangeLog
 
-ASKING, WORKING = "asking", "working"
+ASKING = "asking"
 
 
 def ask_while_another_is_answered(served: Served, client: httpx2.Client) -> None:
@@ -44,83 +42,6 @@ def wait_until(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def in_thread(work: Traffic, order: list[object]) -> threading.Thread:
-    due = time.monotonic() + background_work.MAX_DELAY
-    thread = threading.Thread(target=lambda: order.append(work.wait(WORKING, due)))
-    thread.start()
-    return thread
-
-
-def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
-    questions, order = Traffic(), list[object]()
-    questions.begin(ASKING)
-    waiting = in_thread(questions, order)
-    order.append("answered")
-    questions.end(ASKING)
-    waiting.join(60)
-    assert order == ["answered", StartReason.PAUSE]
-
-
-def test_work_starts_immediately_if_a_request_waits_for_its_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
-    questions, order = Traffic(), list[object]()
-    questions.begin(ASKING)
-    waiting = in_thread(questions, order)
-    questions.begin(WORKING)
-    waiting.join(60)
-    assert order == [StartReason.URGENT]
-
-
-def test_work_that_has_waited_long_runs_with_the_work_queued_meanwhile() -> None:
-    questions = Traffic()
-    questions.begin(ASKING)
-    now = time.monotonic()
-    assert questions.wait(WORKING, now) is StartReason.LATE
-    assert questions.wait(WORKING, now + background_work.MAX_DELAY / 2) is StartReason.LATE
-
-
-def test_embedding_is_not_released_by_overdue_storing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_work, "MAX_LONG_DELAY", 1e9)
-    questions, order = Traffic(), list[object]()
-    questions.begin(ASKING)
-    embedding_due = time.monotonic() + background_work.MAX_LONG_DELAY
-    embedding = threading.Thread(
-        target=lambda: order.append(questions.wait("embedding", embedding_due))
-    )
-    embedding.start()
-    order.append(questions.wait(WORKING, time.monotonic()))
-    questions.end(ASKING)
-    embedding.join(60)
-    assert order == [StartReason.LATE, StartReason.PAUSE]
-
-
-def test_work_gives_way_to_a_question_until_it_was_answered() -> None:
-    questions, order = Traffic(), list[object]()
-    questions.begin(ASKING)
-
-    def work() -> None:
-        questions.give_way(WORKING, time.monotonic() + 1e6)
-        order.append("worked")
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    order.append("answered")
-    questions.end(ASKING)
-    thread.join(60)
-    assert order == ["answered", "worked"]
-
-
-def test_work_does_not_give_way_when_it_is_late_or_a_question_is_queued_behind_it() -> None:
-    questions = Traffic()
-    questions.begin(ASKING)
-    questions.give_way(WORKING, time.monotonic())
-    questions.begin(WORKING)
-    questions.give_way(WORKING, time.monotonic() + 1e6)
 
 
 def test_waiting_exchanges_are_stored_in_order_before_urgent_work(

@@ -1,0 +1,88 @@
+"""Background work waits for questions, but not forever."""
+
+import threading
+import time
+
+import pytest
+
+from reservoir_cli.server import background_work
+from reservoir_cli.server.background_work import StartReason, Traffic
+
+ASKING, WORKING = "asking", "working"
+
+
+def in_thread(work: Traffic, order: list[object]) -> threading.Thread:
+    due = time.monotonic() + background_work.MAX_DELAY
+    thread = threading.Thread(target=lambda: order.append(work.wait(WORKING, due)))
+    thread.start()
+    return thread
+
+
+def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    questions, order = Traffic(), list[object]()
+    questions.begin(ASKING)
+    waiting = in_thread(questions, order)
+    order.append("answered")
+    questions.end(ASKING)
+    waiting.join(60)
+    assert order == ["answered", StartReason.PAUSE]
+
+
+def test_work_starts_immediately_if_a_request_waits_for_its_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    questions, order = Traffic(), list[object]()
+    questions.begin(ASKING)
+    waiting = in_thread(questions, order)
+    questions.begin(WORKING)
+    waiting.join(60)
+    assert order == [StartReason.URGENT]
+
+
+def test_work_that_has_waited_long_runs_with_the_work_queued_meanwhile() -> None:
+    questions = Traffic()
+    questions.begin(ASKING)
+    now = time.monotonic()
+    assert questions.wait(WORKING, now) is StartReason.LATE
+    assert questions.wait(WORKING, now + background_work.MAX_DELAY / 2) is StartReason.LATE
+
+
+def test_embedding_is_not_released_by_overdue_storing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_work, "MAX_LONG_DELAY", 1e9)
+    questions, order = Traffic(), list[object]()
+    questions.begin(ASKING)
+    embedding_due = time.monotonic() + background_work.MAX_LONG_DELAY
+    embedding = threading.Thread(
+        target=lambda: order.append(questions.wait("embedding", embedding_due))
+    )
+    embedding.start()
+    order.append(questions.wait(WORKING, time.monotonic()))
+    questions.end(ASKING)
+    embedding.join(60)
+    assert order == [StartReason.LATE, StartReason.PAUSE]
+
+
+def test_work_gives_way_to_a_question_until_it_was_answered() -> None:
+    questions, order = Traffic(), list[object]()
+    questions.begin(ASKING)
+
+    def work() -> None:
+        questions.give_way(WORKING, time.monotonic() + 1e6)
+        order.append("worked")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    order.append("answered")
+    questions.end(ASKING)
+    thread.join(60)
+    assert order == ["answered", "worked"]
+
+
+def test_work_does_not_give_way_when_it_is_late_or_a_question_is_queued_behind_it() -> None:
+    questions = Traffic()
+    questions.begin(ASKING)
+    questions.give_way(WORKING, time.monotonic())
+    questions.begin(WORKING)
+    questions.give_way(WORKING, time.monotonic() + 1e6)
