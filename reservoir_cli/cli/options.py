@@ -239,15 +239,18 @@ def join_words(words: Sequence[str]) -> str:
     return text_or_stdin(" ".join(words), "question")
 
 
-def question_of(words: Sequence[str] | None, command: str) -> str:
+def question_of(words: Sequence[str] | None, command: str, others: Sequence[str] = ()) -> str:
     """Return the question on the command line, or else on stdin.
 
     :param command: for the hint.
-    :raises UsageError: there is no question, and stdin is a terminal.
+    :param others: texts of options, of which one may be ``-`` if the question is not on stdin.
+    :raises UsageError: there is no question, and stdin is a terminal; or stdin is used twice.
     """
     if not words and can_ask():
         raise UsageError("no question", hint=f'reservoir {command} "…", or pipe it in')
-    return join_words(words or ["-"])
+    words = words or ["-"]
+    check_stdin_once([" ".join(words), *others])
+    return join_words(words)
 
 
 def first_words(message: StoredMessage) -> str:
@@ -316,7 +319,7 @@ def text_or_stdin(text: str, what: str = "text") -> str:
     return decode(read_stdin(what), "stdin")[0].strip()
 
 
-def check_stdin_once(arguments: Sequence[str | None]) -> None:
+def check_stdin_once(arguments: Sequence[str]) -> None:
     """Check that at most one argument is ``-``.
 
     :raises UsageError: several arguments are.

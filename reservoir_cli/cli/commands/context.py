@@ -227,10 +227,8 @@ def context(
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
-    question_words = words or ([] if options.can_ask() else ["-"])
     texts = [typed.partition("=")[2] for typed in (*(procedure or ()), *(knowledge or ()))]
-    options.check_stdin_once([" ".join(question_words), system, *(episode or ()), *texts])
-    question = options.question_of(words, "context")
+    question = options.question_of(words, "context", [system or "", *(episode or ()), *texts])
     if save:  # refuse invalid names before anything is printed
         for name in filter(None, (partition, instance, trace_id)):
             check_name(name)
