@@ -74,17 +74,20 @@ def gather_candidates(
     request, settings, store = inputs.request, inputs.settings, inputs.store
     scope = _recall_scope(request, settings, instance)
     talk = _preceding_talk(inputs, instance)
-    candidates = store.candidates(scope, instance, request.query, vector, where, talk)
-    candidates = drop_known_words(candidates, inputs.embedder)
+    gathered = store.gather(scope, instance, request.query, vector, where, talk)
+    # Everything before the cosines are needed happens while the question is embedded.
+    candidates = drop_known_words(gathered.candidates, inputs.embedder)
     if request.exclude_conversation:
         session = Filter(session=request.exclude_conversation)
         candidates = candidates.without(store.find(scope, session))
     if without:
         candidates = candidates.without(Keys((request.partition, number) for number in without))
     now, dates = _reference_time(request, candidates), _score_dates(request, candidates)
-    scored = ranking.score(candidates, settings, now, dates, parts=explain)
-    scored = ranking.leave_out_others(scored)
+    words = ranking.score_words(candidates, settings)
     floor = floor_in_force(settings, store, inputs.embedder)
+    candidates = store.compare(gathered._replace(candidates=candidates))
+    scored = ranking.score(candidates, settings, now, dates, words, parts=explain)
+    scored = ranking.leave_out_others(scored)
     return Ranking(
         scope,
         scored,

@@ -7,7 +7,7 @@ question it answers, and the best of the messages around it. Measurements are in
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +64,41 @@ class Scored:
     parts: Floats | None = None
 
 
+class Words(NamedTuple):
+    """The BM25 scores of candidates, each of shape (n,).
+
+    :param question: with the question.
+    :param talk: with the question and the turns before it; the same without them.
+    """
+
+    question: Floats
+    talk: Floats
+
+
+def score_words(candidates: Candidates, settings: Settings) -> Words:
+    """Score candidates by their words alone, which needs no cosines."""
+    sessions = _sessions(candidates, settings)
+    question = bm25(candidates.postings, candidates.terms, sessions)
+    if candidates.talk is None:
+        return Words(question, question)
+    talk = question.copy()
+    for weight, postings in candidates.talk.postings:
+        talk += weight * bm25(postings, candidates.terms, sessions)
+    return Words(question, talk)
+
+
+def _sessions(candidates: Candidates, settings: Settings) -> Sessions:
+    return group_sessions(candidates, round(1000 * settings.session_gap))
+
+
 def score(
-    candidates: Candidates, settings: Settings, now_ms: int, dates: Floats, *, parts: bool = False
+    candidates: Candidates,
+    settings: Settings,
+    now_ms: int,
+    dates: Floats,
+    words: Words | None = None,
+    *,
+    parts: bool = False,
 ) -> Scored:
     """Score candidates; priority is the weighted sum of similarity and recency.
 
@@ -75,10 +108,11 @@ def score(
 
     :param now_ms: the time of the question, milliseconds since 1970.
     :param dates: shape (n,), nearness to a date in the question, 0…1; zeros if it names none.
+    :param words: those of :func:`score_words`, if they are known already.
     :param parts: also return the components of each similarity.
     """
-    sessions = group_sessions(candidates, round(1000 * settings.session_gap))
-    words = bm25(candidates.postings, candidates.terms, sessions)
+    sessions = _sessions(candidates, settings)
+    words = words or score_words(candidates, settings)
 
     def compare(cosine: NDArray[np.float32], words: Floats) -> tuple[Floats, Floats | None]:
         if settings.similarity == "cosine":
@@ -90,13 +124,10 @@ def score(
             return similarities, None
         return similarities, _components(candidates, cosine, words, dates, sessions, similarities)
 
-    similarities, components = compare(candidates.cosine, words)
+    similarities, components = compare(candidates.cosine, words.question)
     is_running, talk = _is_running(candidates, sessions), candidates.talk
     if talk is not None:
-        talk_words = words.copy()
-        for weight, postings in talk.postings:
-            talk_words += weight * bm25(postings, candidates.terms, sessions)
-        talk_similarities, talk_components = compare(talk.cosine, talk_words)
+        talk_similarities, talk_components = compare(talk.cosine, words.talk)
         similarities = np.where(is_running, similarities, (similarities + talk_similarities) / 2)
         if components is not None and talk_components is not None:
             components = np.where(is_running, components, (components + talk_components) / 2)
@@ -110,7 +141,14 @@ def score(
     priority += settings.recency_weight * recencies
     best_relevance = relevance(candidates, dates, is_running)
     return Scored(
-        candidates, words, dates, similarities, recencies, priority, best_relevance, components
+        candidates,
+        words.question,
+        dates,
+        similarities,
+        recencies,
+        priority,
+        best_relevance,
+        components,
     )
 
 

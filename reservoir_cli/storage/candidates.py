@@ -197,6 +197,18 @@ class Candidates:
         return at[known].astype(np.intp, copy=False), known
 
 
+class Uncompared(NamedTuple):
+    """Candidates that were not yet compared with the question.
+
+    :param candidates: the cosines of all are NaN.
+    :param compare: waits for the question's vector, and returns the cosines with the vectors of
+        :meth:`Query.matrix`, shape (n, vectors); ``None`` if there is nothing to compare.
+    """
+
+    candidates: Candidates
+    compare: "Callable[[], NDArray[np.float32]] | None" = None
+
+
 def add_postings(
     candidates: Candidates,
     query: Query,

@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.candidates import Candidates, Query, QuestionVector, Talk
+    from reservoir_cli.storage.candidates import (
+        Candidates,
+        Query,
+        QuestionVector,
+        Talk,
+        Uncompared,
+    )
     from reservoir_cli.tokens import TokenCounter
 
 
@@ -312,17 +318,43 @@ class Store(Writes):
         :param vector: the question's embedding by the active model.
         :param talk: the preceding turns, compared in the same scan.
         """
+        return self.compare(self.gather(scope, own, question, vector, where, talk))
+
+    @reading
+    def gather(
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | QuestionVector | None",
+        where: Filter = EVERYTHING,
+        talk: "Talk | None" = None,
+    ) -> "Uncompared":
+        """Return the same as :meth:`candidates`, but without cosines.
+
+        They are needed last: :meth:`compare` adds them once another thread has embedded the
+        question.
+        """
         from reservoir_cli.storage.candidates import Query, QuestionVector
 
         if vector is not None and not isinstance(vector, QuestionVector):
             computed = vector
             vector = QuestionVector(len(computed), lambda: computed)
-        query = Query(scope, own, question, self._model_id(), vector, talk)
-        return self._gather(query).mark(self._matching(scope, where))
+        gathered = self._gather(Query(scope, own, question, self._model_id(), vector, talk))
+        matching = self._matching(scope, where)
+        return gathered._replace(candidates=gathered.candidates.mark(matching))
 
     @abstractmethod
-    def _gather(self, query: "Query") -> "Candidates":
+    def _gather(self, query: "Query") -> "Uncompared":
         """Return every message of a scope with its ranking data, in order of time."""
+
+    @reading
+    def compare(self, gathered: "Uncompared") -> "Candidates":
+        """Return candidates of :meth:`gather` with their cosines, read in the same snapshot."""
+        from reservoir_cli.storage.candidates import add_cosines
+
+        candidates, compare = gathered
+        return candidates if compare is None else add_cosines(candidates, compare())
 
     def _matching(self, scope: Scope, where: Filter) -> Keys | None:
         """Return the messages that match a filter; ``None`` if it is empty."""

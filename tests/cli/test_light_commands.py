@@ -14,6 +14,7 @@ COMMANDS = sorted(EXAMPLES)
 HEAVY = {
     *("numpy", "sqlite_utils", "torch", "sentence_transformers", "transformers", "tokenizers"),
     *("huggingface_hub", "onnxruntime", "tomlkit", "tomli_w", "platformdirs", "tiktoken"),
+    "simsimd",
 }
 LIGHT = [
     (["view"], ("rich",)),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
+from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.storage import properties, scope_conditions
-from reservoir_cli.storage.candidates import Candidates, Query, add_cosines, add_postings
+from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
@@ -28,7 +29,7 @@ _COLUMNS = {
 }
 
 
-def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Candidates:
+def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Uncompared:
     """Gather the messages of a scope for ranking."""
     import numpy as np
 
@@ -61,25 +62,20 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Candidates
         ),
     )
     if query.model_id is None or query.vector is None:
-        return candidates
-    cosine = _compare(connection, candidates, scope, query.model_id, query.matrix())
-    return add_cosines(candidates, cosine)
+        return Uncompared(candidates)
+    return Uncompared(candidates, partial(_compare, connection, candidates, query, query.model_id))
 
 
 def _compare(
-    connection: Connection,
-    candidates: Candidates,
-    scope: Scope,
-    model_id: str,
-    queries: NDArray[np.float32],
+    connection: Connection, candidates: Candidates, query: Query, model_id: str
 ) -> NDArray[np.float32]:
-    """Compare messages with vectors, each by its best passage, and fill in ``passages``.
+    """Compare messages with a question, each by its best passage, and fill in ``passages``.
 
-    :param queries: shape (vectors, dimensions).
     :returns: the cosines, shape (n, vectors).
     """
     import numpy as np
 
+    scope, queries = query.scope, query.matrix()
     joined = np.full((len(candidates.ids), len(queries)), np.nan, np.float32)
     index = None
     if scope.partition is not None and scope.instance is None:

@@ -9,7 +9,7 @@ from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.storage import properties, tag_and_pin_rows
-from reservoir_cli.storage.candidates import Candidates, Query
+from reservoir_cli.storage.candidates import Query, Uncompared
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import (
@@ -187,7 +187,7 @@ class PostgresStore(Transactions, Store):
         matching = self._matching(scope, where)
         return keyword_search.search(self._connection, self._stemmer, text, scope, limit, matching)
 
-    def _gather(self, query: Query) -> Candidates:
+    def _gather(self, query: Query) -> Uncompared:
         return candidates.gather(self._connection, self._stemmer, query)
 
     # Models

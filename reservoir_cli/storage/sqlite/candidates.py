@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import scope_conditions
-from reservoir_cli.storage.candidates import Candidates, Query, add_cosines, add_postings
+from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings
 from reservoir_cli.storage.portable_sql import decoding, placeholders
-from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks
+from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks, vector_scan
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import correct_misspelt, read_postings
 from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, read_blocks
@@ -28,15 +29,11 @@ if TYPE_CHECKING:
     Columns = dict[str, NDArray[Any]]
 
 
-def gather(connection: Connection, query: Query, cache: QuestionCache | None = None) -> Candidates:
-    """Gather the messages of a scope for ranking.
-
-    The question's vector is needed last: a warm store reads everything else while another thread
-    computes it.
-    """
+def gather(connection: Connection, query: Query, cache: QuestionCache | None = None) -> Uncompared:
+    """Gather the messages of a scope for ranking."""
     import numpy as np
 
-    scope, own, model_id = query.scope, query.own, query.model_id
+    scope, own = query.scope, query.own
     pending = _pending(connection, scope, own)
     scan = read_blocks(connection, query, cache.blocks if cache else None)
     build = cache.timeline if cache else build_timeline
@@ -66,13 +63,25 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
         lambda text: read_postings(connection, candidates, scope, text),
         lambda absent: correct_misspelt(connection, candidates, query.question, absent),
     )
-    if model_id is None or scan is None or scan.compare is None:
-        return candidates
+    if scan is None or scan.compare is None:
+        return Uncompared(candidates)
+    return Uncompared(candidates, partial(_compare, connection, query, scan.compare, timeline))
+
+
+def _compare(
+    connection: Connection, query: Query, by_codes: vector_scan.Compare, timeline: Timeline
+) -> NDArray[np.float32]:
+    """Return the cosines of all messages, those of the nearest by their exact vectors.
+
+    :returns: shape (n, vectors).
+    """
+    assert query.model_id is not None
     matrix = query.matrix()
-    cosine = timeline.best(scan.compare(matrix))
+    cosine = timeline.best(by_codes(matrix))
     nearest = _nearest(cosine, exact_vectors.RESCORED)
-    cosine[nearest] = exact_vectors.compare(connection, model_id, ids[nearest], matrix)
-    return add_cosines(candidates, cosine)
+    ids = timeline.columns["ids"][nearest]
+    cosine[nearest] = exact_vectors.compare(connection, query.model_id, ids, matrix)
+    return cosine
 
 
 def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from reservoir_cli.storage.candidates import Candidates, Query
+    from reservoir_cli.storage.candidates import Query, Uncompared
     from reservoir_cli.storage.sqlite.candidates import QuestionCache
 
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
@@ -192,7 +192,7 @@ class SqliteStore(Transactions, Store):
         model_id = self._model_id()
         return keyword_search.search(self._connection, text, scope, limit, model_id, matching)
 
-    def _gather(self, query: "Query") -> "Candidates":
+    def _gather(self, query: "Query") -> "Uncompared":
         from reservoir_cli.storage.sqlite import candidates
 
         cache = self._get_cache() if self._warm else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope
@@ -29,14 +28,32 @@ if TYPE_CHECKING:
     _Codes = NDArray[np.int8]
     #: The codes of groups by the ids of their blocks.
     _Groups = dict[tuple[int, ...], _Codes]
+    #: Takes the vectors of :meth:`Query.matrix`, and returns the cosines of all passages by their
+    #: codes, shape (n, vectors); NaN for those without a vector.
+    Compare = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 #: The columns of a block except its codes.
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
 _ROW = ("id", "instance", "n", *HEAD)
-#: How many blocks are multiplied at once: their numbers fit into a processor's cache.
-_AT_ONCE = 4
+#: How many blocks are compared at once if they are kept.
+_AT_ONCE = 8
+#: The greatest number that two codes of a question can hold.
+_GREATEST = 127 * 128 + 63
 #: The most bytes of codes that are kept between questions.
 MOST_KEPT = 256 * 1024**2
+
+
+class Queries(NamedTuple):
+    """The vectors of a question as whole numbers: step · (128 · high + low).
+
+    Two codes are nearly as exact as a float32: the cosines differ by less than 0.0001.
+
+    :param codes: int8, shape (2 · vectors, dimensions): all high ones, then all low ones.
+    :param steps: float32, shape (vectors,).
+    """
+
+    codes: NDArray[np.int8]
+    steps: NDArray[np.float32]
 
 
 class Blocks:
@@ -128,13 +145,11 @@ class KeptBlocks:
             del self._kept[next(iter(self._kept))]
         return blocks, list(groups.values())
 
-    def compare(
-        self, groups: Sequence[_Codes], queries: NDArray[np.float32]
-    ) -> list[NDArray[np.float32]]:
+    def compare(self, groups: Sequence[_Codes], queries: Queries) -> list[NDArray[np.float32]]:
         """Return the products of all passages like :func:`_compare`, by two threads."""
         middle = len(groups) // 2
-        second_half = self._helper.submit(_compare, zip(groups[middle:]), queries)
-        return [*_compare(zip(groups[:middle]), queries), *second_half.result()]
+        second_half = self._helper.submit(_compare, groups[middle:], queries)
+        return [*_compare(groups[:middle], queries), *second_half.result()]
 
 
 def _size(groups: _Groups) -> int:
@@ -185,12 +200,11 @@ def _read_blocks(connection: Connection, block_ids: Sequence[int]) -> Iterator[t
 class Scan(NamedTuple):
     """The blocks of a scope, whose passages can be compared with a question.
 
-    :param compare: takes the vectors of :meth:`Query.matrix`, and returns the cosines by the codes,
-        float32, shape (n, vectors); NaN for passages without a vector. ``None`` without a question.
+    :param compare: ``None`` without a question.
     """
 
     blocks: Blocks
-    compare: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None
+    compare: Compare | None
 
 
 def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -> Scan | None:
@@ -209,22 +223,42 @@ def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -
     width = query.vector.dimensions
     if kept and (read := kept.read(connection, scope, model_id, width)):
         blocks, groups = read
-        return Scan(blocks, lambda queries: _to_cosines(blocks, kept.compare(groups, queries)))
+
+        def compare(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+            queries = _to_codes(vectors)
+            return _to_cosines(blocks, kept.compare(groups, queries), queries)
+
+        return Scan(blocks, compare)
     blocks = Blocks([])
-    decoded = _read(connection, scope, model_id, width, blocks.rows)
-    groups_read = iter(lambda: list(islice(decoded, _AT_ONCE)), [])
-    cosine = _to_cosines(blocks, _compare(groups_read, query.matrix()))
+    codes_read = _read(connection, scope, model_id, width, blocks.rows)
+    queries = _to_codes(query.matrix())
+    cosine = _to_cosines(blocks, _compare(codes_read, queries), queries)
     return Scan(blocks, lambda _: cosine)
 
 
-def _to_cosines(blocks: Blocks, products: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Return the cosines of all passages, NaN for those without a vector.
+def _to_codes(vectors: NDArray[np.float32]) -> Queries:
+    """Return the codes of a question's vectors, shape (vectors, dimensions)."""
+    import numpy as np
 
-    :param products: of their codes with the vectors, as arrays of shape (n, vectors).
+    steps = np.maximum(np.abs(vectors).max(axis=1), 1e-30) / _GREATEST
+    numbers = np.rint(vectors / steps[:, None])
+    high = np.rint(numbers / 128)
+    return Queries(np.concatenate([high, numbers - 128 * high]).astype(np.int8), steps)
+
+
+def _to_cosines(
+    blocks: Blocks, products: Sequence[NDArray[np.float32]], queries: Queries
+) -> NDArray[np.float32]:
+    """Return the cosines of all passages, shape (n, vectors); NaN for those without a vector.
+
+    :param products: those of :func:`_compare`.
     """
     import numpy as np
 
-    cosine = np.concatenate(products)
+    parts = np.concatenate(products)
+    count = len(queries.steps)
+    cosine: NDArray[np.float32] = parts[:, :count] * (128 * queries.steps)
+    cosine += parts[:, count:] * queries.steps
     cosine *= blocks.arrays["scales"][:, None]
     cosine[blocks.is_empty] = np.nan
     return cosine
@@ -266,23 +300,18 @@ def _decode(length: int, packed: bytes, width: int) -> _Codes:
     return codes.reshape(length, width)
 
 
-def _compare(
-    groups: Iterable[Sequence[_Codes]], queries: NDArray[np.float32]
-) -> list[NDArray[np.float32]]:
-    """Return the products of all codes, in arrays of shape (n, vectors), of which one is empty.
+def _compare(groups: Iterable[_Codes], queries: Queries) -> list[NDArray[np.float32]]:
+    """Return the products of all codes, in arrays of shape (n, 2 · vectors), of which one is empty.
 
-    numpy multiplies float32 far faster than int8, and several blocks at once faster than one.
+    numpy would convert all codes to float32 first, and take three times as long.
 
-    :param groups: the codes of the blocks in each group, together or one by one.
+    :param groups: the codes of blocks.
     """
     import numpy as np
+    from simsimd import cdist
 
-    scratch = np.empty((_AT_ONCE * vector_blocks.SIZE, queries.shape[1]), np.float32)
-    products = [np.empty((0, len(queries)), np.float32)]  # there may be no group
-    for group in groups:
-        count = 0
-        for codes in group:
-            np.copyto(scratch[count : count + len(codes)], codes)
-            count += len(codes)
-        products.append(scratch[:count] @ queries.T)
-    return products
+    none = np.empty((0, len(queries.codes)), np.float32)  # there may be no group
+    return [
+        none,
+        *(np.asarray(cdist(codes, queries.codes, "dot", out_dtype="float32")) for codes in groups),
+    ]

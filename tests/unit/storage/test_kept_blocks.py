@@ -13,7 +13,7 @@ from builders import NOW, FakeEmbedder, embed, indexer
 
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.retrieval.ranking import Scored, score
+from reservoir_cli.retrieval.ranking import Scored, score, score_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.open_store import open_store
@@ -177,28 +177,27 @@ def test_vectors_too_large_for_the_cache_are_read_each_time(
     assert sum(code.nbytes for of_scope in cached for code in of_scope.values()) <= limit
 
 
-def test_words_are_looked_up_while_the_question_is_embedded(
+def test_words_are_looked_up_and_scored_while_the_question_is_embedded(
     warm_store: Store, other: Store
 ) -> None:
-    is_embedded, threads = Event(), []
+    may_embed, threads = Event(), []
 
     def embed_question() -> np.ndarray:
         threads.append(current_thread())
-        assert is_embedded.wait(10)
+        assert may_embed.wait(10)
         return MODEL.encode_query(QUESTION)
 
-    vector = warm_store.start(embed_question)
-
-    def wait() -> np.ndarray:
-        is_embedded.set()  # everything else has been read
-        return vector()
-
-    late = QuestionVector(MODEL.dimensions, wait)
-    candidates = warm_store.candidates(Scope("p"), None, QUESTION, late)
+    late = QuestionVector(MODEL.dimensions, warm_store.start(embed_question))
+    gathered = warm_store.gather(Scope("p"), None, QUESTION, late)
+    words = score_words(gathered.candidates, Settings())
+    assert np.isnan(gathered.candidates.cosine).all()
+    may_embed.set()
+    candidates = warm_store.compare(gathered)
     with closing(open_store(warm_store.location, create=False)) as fresh:
         expected = fresh.candidates(Scope("p"), None, QUESTION, MODEL.encode_query(QUESTION))
     np.testing.assert_array_equal(candidates.cosine, expected.cosine)
     assert places_of(candidates) == places_of(expected) != []
+    np.testing.assert_array_equal(words.question, score_words(expected, Settings()).question)
     assert threads != [current_thread()]
 
 
