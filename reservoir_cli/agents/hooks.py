@@ -71,7 +71,7 @@ def _recall(event: Any, config_file: Path | None, db: str | None, budget: int | 
             )
             if not isinstance(recall, Recall):
                 if recall.reason is Reason.EMPTY:
-                    _log_empty(reservoir, partition)
+                    _log_empty(reservoir, partition, db)
                 break
             if len(recall.text) <= MAX_OUTPUT:
                 return recall.text
@@ -86,10 +86,12 @@ def _current_folder() -> str | None:
     return None
 
 
-def _log_empty(reservoir: Reservoir, partition: str | None) -> None:
-    """Log that the partition of a prompt is empty, if other partitions are not."""
+def _log_empty(reservoir: Reservoir, partition: str | None, db: str | None) -> None:
+    """Log that a named store is empty or missing, or only the partition of a prompt."""
     name = reservoir.scope(partition).partition
     partitions = {place[0] for place in reservoir.lookup.places()}
+    if db and not partitions:
+        _log("user-prompt", ReservoirError(f"the store {reservoir.store.location} is empty or missing"))
     if partitions and name not in partitions:
         hint = "setting partition, or projects for a folder, selects another"
         _log("user-prompt", ReservoirError(f"partition {name} is empty: {hint}"))

@@ -13,6 +13,8 @@ _PATH = r"[~.]{0,2}/"
 #: Words, each with at most a number after it, as in names of variables, types and resources.
 _WORDS = r"_*(?:[A-Za-z]+\d{0,4}|\d{1,4})(?:(?:->|[._:/?-]+)(?:[A-Za-z]+\d{0,4}|\d{1,4}))*_*"
 _DOTTED = r"[A-Za-z_][\w$]*(?:(?:\.|->|::)[A-Za-z_][\w$]*)+"
+#: The type of a key, such as ``Ed25519PrivateKey``.
+_KEY_TYPE = r"[A-Z][A-Za-z]*\d{0,5}(?:Private|Public|Secret|Signing|Verifying)Key"
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
 #: Nearly every name in the place of a secret contains one of these words.
 _NAME_WORDS = frozenset(
@@ -57,10 +59,12 @@ def is_real(value: str, *, in_code: bool) -> bool:
 
 
 def _is_name(value: str) -> bool:
-    """Return whether a value consists of words, one of which is typical of names.
+    """Return whether a value is a type of a key, or words of which one is typical of names.
 
     In dotted names, where random tokens can match, only longer words count.
     """
+    if re.fullmatch(_KEY_TYPE, value):
+        return True
     words = {word.lower() for word in re.findall(_WORD, value)} & _NAME_WORDS
     if re.fullmatch(_WORDS, value):
         return bool(words)

@@ -41,11 +41,14 @@ def event(**fields: object) -> str:
     return json.dumps({**known, "prompt": "why did we drop Redis?", **fields})
 
 
-def answered(home: Home, *arguments: str, stdin: str) -> Result:
-    """Run the hook until it finishes within its limit, which it may miss on a loaded machine."""
+def answered(home: Home, *arguments: str, stdin: str, options: tuple[str, ...] = ()) -> Result:
+    """Run the hook until it finishes within its limit, which it may miss on a loaded machine.
+
+    :param options: global ones.
+    """
     for _ in range(TRIES):
         started = time.monotonic()
-        result = home("hook", *(arguments or ("user-prompt",)), stdin=stdin)
+        result = home(*options, "hook", *(arguments or ("user-prompt",)), stdin=stdin)
         assert (result.code, result.err) == (0, "")
         if result.out or _was_in_time(started):
             return result
@@ -86,6 +89,13 @@ def test_a_prompt_gets_recalled_messages_in_the_format_that_clients_read(person:
 def test_an_empty_partition_is_named_in_the_log(person: Home) -> None:
     assert answered(person, stdin=event()).out == ""
     assert 'hook "user-prompt": "partition default is empty: setting partition' in log(person)
+
+
+def test_a_named_store_that_does_not_exist_is_named_in_the_log(person: Home) -> None:
+    missing = person.folder / "missing.db"
+    assert answered(person, stdin=event(), options=("--db", str(missing))).out == ""
+    assert "missing.db is empty or missing" in log(person)
+    assert not missing.exists()
 
 
 def test_the_working_directory_selects_the_partition(person: Home, tmp_path: Path) -> None:
