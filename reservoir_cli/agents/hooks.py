@@ -91,7 +91,8 @@ def _log_empty(reservoir: Reservoir, partition: str | None, db: str | None) -> N
     name = reservoir.scope(partition).partition
     partitions = {place[0] for place in reservoir.lookup.places()}
     if db and not partitions:
-        _log("user-prompt", ReservoirError(f"the store {reservoir.store.location} is empty or missing"))
+        location = reservoir.store.location
+        _log("user-prompt", ReservoirError(f"the store {location} is empty or missing"))
     if partitions and name not in partitions:
         hint = "setting partition, or projects for a folder, selects another"
         _log("user-prompt", ReservoirError(f"partition {name} is empty: {hint}"))

@@ -196,6 +196,8 @@ _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
 _QUOTE = r"[\"'`\\]{0,3}"
 #: The end of a name in bold type: ``**Password:** value``.
 _BOLD = r"\*{0,2}"
+#: The ends of a table's cell in Markdown, possibly in bold type or as code.
+_CELL_START, _CELL_END = r"[ \t]{0,40}[*`]{0,3}", r"[*`]{0,3}[ \t]{0,40}"
 #: A quoted value may contain any punctuation, an unquoted one only what has no syntactic meaning.
 _ASSIGNED = (
     rf"(?:\"([^\s\"\\]{{6,200}}+)\"|'([^\s'\\]{{6,200}}+)'"
@@ -241,14 +243,16 @@ GUESSES = (
         in_code=False,
     ),
     # name = "value", name: value, "name": "value", name => value, --name=value, <name>value</name>,
-    # ("name", "value"), and in a pair of lines or attributes: name: NAME value: value
+    # ("name", "value"), in a pair of lines or attributes: name: NAME value: value, and in a row of
+    # a table: | name | value |
     Rule(
         "secret-value",
         ("key", "pass", "pw", "secret", "token", "contrase"),
         rf"{_NAME}(?:[\]\"'`\\*]{{0,4}}(?:\s{{0,3}}(?::=|=>|={{1,3}}|:){_BOLD}[ \t]{{0,3}}"
         rf"|>(?=[^\s<]{{6,200}}</)|[\"'\\,]{{0,4}}\s{{1,40}}[\"'\\]{{0,2}}value[\"'\\]{{0,2}}"
         rf"\s{{0,3}}[:=]\s{{0,3}}){_ASSIGNED}"
-        rf"|[\"']\s{{0,3}},\s{{0,3}}[\"']([^\s\"'\\]{{6,200}}+)[\"'])",
+        rf"|[\"']\s{{0,3}},\s{{0,3}}[\"']([^\s\"'\\]{{6,200}}+)[\"']"
+        rf"|{_CELL_END}\|{_CELL_START}([^\s|`*\"'\\,;<>(){{}}\[\]]{{6,200}}+){_CELL_END}\|)",
         from_word=True,
     ),
     # ENV NAME value, setenv NAME value, --name value
