@@ -208,6 +208,17 @@ class Uncompared(NamedTuple):
     candidates: Candidates
     compare: "Callable[[], NDArray[np.float32]] | None" = None
 
+    def compared(self) -> Candidates:
+        """Return the candidates with their cosines."""
+        import numpy as np
+
+        if self.compare is None:
+            return self.candidates
+        cosine, talk = self.compare(), self.candidates.talk
+        if talk is not None:
+            talk = talk._replace(cosine=np.ascontiguousarray(cosine[:, -1]))
+        return replace(self.candidates, cosine=np.ascontiguousarray(cosine[:, 0]), talk=talk)
+
 
 def add_postings(
     candidates: Candidates,
@@ -230,16 +241,3 @@ def add_postings(
     return replace(
         candidates, postings=(*stems, *near), absent=missing, corrections=corrections, talk=talk
     )
-
-
-def add_cosines(candidates: Candidates, cosine: "NDArray[np.float32]") -> Candidates:
-    """Return the candidates with their cosines.
-
-    :param cosine: shape (n, vectors), with the vectors of :meth:`Query.matrix`.
-    """
-    import numpy as np
-
-    talk = candidates.talk
-    if talk is not None:
-        talk = talk._replace(cosine=np.ascontiguousarray(cosine[:, -1]))
-    return replace(candidates, cosine=np.ascontiguousarray(cosine[:, 0]), talk=talk)

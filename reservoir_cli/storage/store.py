@@ -351,10 +351,7 @@ class Store(Writes):
     @reading
     def compare(self, gathered: "Uncompared") -> "Candidates":
         """Return candidates of :meth:`gather` with their cosines, read in the same snapshot."""
-        from reservoir_cli.storage.candidates import add_cosines
-
-        candidates, compare = gathered
-        return candidates if compare is None else add_cosines(candidates, compare())
+        return gathered.compared()
 
     def _matching(self, scope: Scope, where: Filter) -> Keys | None:
         """Return the messages that match a filter; ``None`` if it is empty."""
