@@ -4,12 +4,13 @@ The proxy and the client's own log give a message different ids. They share the 
 and the text.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from reservoir_cli.context.render import frame
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message, Scope
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.content_identity import parts_of, plain, session_of
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.storage.store import Store
@@ -39,11 +40,11 @@ def identity_prefix(text: str) -> str:
 class ProxyFilter:
     """Finds messages that the proxy has stored, loading conversations as an import needs them.
 
-    :param redact: returns a message as a partition would store it.
+    :param redactor: masks secrets in messages as their partition would store them.
     """
 
-    def __init__(self, store: Store, redact: Callable[[Message, str], Message]) -> None:
-        self._store, self._redact = store, redact
+    def __init__(self, store: Store, redactor: Redactor) -> None:
+        self._store, self._redactor = store, redactor
         self._partitions: set[str | None] | None = None
         self._unmatched: dict[tuple[str, str], _StoredTexts] = {}
         self._dropped_reply = False
@@ -69,7 +70,7 @@ class ProxyFilter:
                 continue
             unmatched = self._load_unmatched(partition, session_of(message.conversation_id))
             self._dropped_reply = bool(unmatched) and _match(
-                unmatched, self._redact(message, partition)
+                unmatched, self._redactor.scan(message, partition)[0]
             )
             if not self._dropped_reply:
                 yield record

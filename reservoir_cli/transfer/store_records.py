@@ -100,7 +100,7 @@ class FileImport:
         self._context_titles: set[tuple[str, str]] = set()
         self._contexts: Counter[Origin] = Counter()
         self._retention: dict[str, timedelta | None] = {}
-        self._proxied = ProxyFilter(self._store, self._redact)
+        self._proxied = ProxyFilter(self._store, ingestor.redactor)
         self._skipped_reply = False
 
     def load(
