@@ -159,9 +159,15 @@ class Connection(sqlite3.Connection):
         )
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
-        """Return the condition that a column has one of these values."""
+        """Return the condition that a column has one of these values.
+
+        The last value is repeated up to a power of two, so that there are few different statements:
+        a connection keeps the last 128 of them, and those with many values are large.
+        """
         if len(values) <= _MOST_VALUES:
-            return f"{column} IN ({placeholders(values)})", list(values)
+            size = 1 << (len(values) - 1).bit_length() if values else 0
+            padded = [*values, *list(values[-1:]) * (size - len(values))]
+            return f"{column} IN ({placeholders(padded)})", padded
         return f"{column} IN (SELECT value FROM json_each(?))", [json.dumps(list(values))]
 
     def in_partition(self, _alias: str, _partition: str | None) -> Condition:

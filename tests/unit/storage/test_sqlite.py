@@ -16,6 +16,7 @@ from stored import COUNTER, EVERYWHERE, HERE, Adding, contents
 from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.storage.open_store import open_store
+from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.store import Store
 
 
@@ -304,3 +305,17 @@ def _closed_store(path: Path) -> Path:
     with closing(sqlite3.connect(path)) as file:
         assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     return path
+
+
+def test_lists_of_values_need_few_statements() -> None:
+    with closing(Connection(":memory:")) as connection:
+        statements = set()
+        for count in range(300):
+            condition, values = connection.in_list("value", list(range(count)))
+            statements.add(condition)
+            [found] = connection.execute(
+                f"SELECT COUNT(*) FROM json_each('{list(range(-9, 999))}') WHERE {condition}",
+                values,
+            ).fetchone()
+            assert found == count
+        assert len(statements) <= 11
