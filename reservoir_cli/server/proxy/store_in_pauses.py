@@ -15,12 +15,9 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.background_work import MAX_HOLD, MAX_LONG_DELAY
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.transfer.exchange import Exchange
-from reservoir_cli.util import freed_memory
 
 #: Seconds before another attempt to store exchanges.
 RETRY_DELAY = 5.0
-#: Seconds between releases of freed memory.
-_RELEASE_EVERY = 30.0
 #: The most exchanges that wait while the store cannot be written; the oldest are dropped.
 MAX_WAITING = 500
 
@@ -46,7 +43,7 @@ class ExchangeQueue:
         self._reader, self._on_embedded = state.reader, on_embedded
         self._waiting: deque[_Waiting] = deque()
         self._retry: threading.Timer | None = None
-        self._problem, self._closing, self._released_at = "", False, time.monotonic()
+        self._problem, self._closing = "", False
 
     def add(self, exchange: Exchange) -> None:
         """Queue an exchange that has just ended."""
@@ -156,9 +153,6 @@ class ExchangeQueue:
             if model := self._reader.model:
                 reservoir.indexer.share(model)
             reservoir.indexer.embed_if_possible(scope, newest=count)
-            if time.monotonic() - self._released_at > _RELEASE_EVERY:
-                freed_memory.release()
-                self._released_at = time.monotonic()
             self._on_embedded()
 
         with suppress(RuntimeError):  # the server is stopping

@@ -311,7 +311,9 @@ def _compare(groups: Iterable[_Codes], queries: Queries) -> list[NDArray[np.floa
     from simsimd import cdist
 
     none = np.empty((0, len(queries.codes)), np.float32)  # there may be no group
-    return [
-        none,
-        *(np.asarray(cdist(codes, queries.codes, "dot", out_dtype="float32")) for codes in groups),
-    ]
+    products = (
+        np.asarray(cdist(codes, queries.codes, "dot", out_dtype="float32"))
+        for codes in groups
+        if len(codes)  # simsimd refuses empty arrays, as in a damaged block
+    )
+    return [none, *products]

@@ -34,7 +34,7 @@ def directions(count: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("vectors", [1, 2])
-@pytest.mark.parametrize("lengths", [[], [1], [256, 256, 3]])
+@pytest.mark.parametrize("lengths", [[], [1], [0], [256, 0, 256, 3]])
 def test_cosines_by_codes(lengths, vectors):
     queries = directions(vectors, 1)
     passages = directions(sum(lengths), 2)
