@@ -52,14 +52,14 @@ class Runs:
         records, self._recalls = self._recalls, []
         return records
 
-    def add_recalls(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Store records of recalls."""
+    def add(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Store records of recalls and of :func:`answer_record`."""
         with self._report_errors():
             self._add(*records)
 
     def write_recalls(self) -> None:
         """Store the pending records of recalls."""
-        self.add_recalls(self.take_recalls())
+        self.add(self.take_recalls())
 
     def record(self, window: ContextWindow) -> None:
         """Record a printed window; log any truncation."""
@@ -77,20 +77,6 @@ class Runs:
         self._recalls.append({**run, **tokens, "format": RECALL})
         if not self._puts_off:
             self.write_recalls()
-
-    def record_answer(self, scope: Scope, model: str | None, tokens: int, cached: int) -> None:
-        """Record the tokens that a provider reports for a request.
-
-        :param cached: tokens that it read from its cache.
-        """
-        tokens = min(max(tokens, 0), _MOST_TOKENS)
-        names = {"partition": scope.partition, "instance": scope.instance, "model": model}
-        fields = {"format": ANSWER, "input_tokens": tokens, "utilisation": 0.0, "counter": ""}
-        sections = json.dumps({CACHED: min(max(cached, 0), tokens)})
-        numbers = dict.fromkeys((*_NUMBERS, "available"), 0)
-        recorded_at = to_epoch_ms(datetime.now(UTC))
-        with self._report_errors():
-            self._add({**numbers, **names, **fields, "at": recorded_at, "sections": sections})
 
     def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
         """Return statistics of runs over time, and of the store's contents."""
@@ -165,6 +151,26 @@ def _log_truncation(window: ContextWindow) -> None:
         # As JSON, because a name may hold line breaks.
         f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}",
     )
+
+
+def answer_record(scope: Scope, model: str | None, tokens: int, cached: int) -> dict[str, Any]:
+    """Return the record of an answer by the tokens that its provider reports for the request.
+
+    :param cached: tokens that it read from its cache.
+    """
+    tokens = min(max(tokens, 0), _MOST_TOKENS)
+    return {
+        **dict.fromkeys((*_NUMBERS, "available"), 0),
+        "at": to_epoch_ms(datetime.now(UTC)),
+        "partition": scope.partition,
+        "instance": scope.instance,
+        "model": model,
+        "format": ANSWER,
+        "input_tokens": tokens,
+        "utilisation": 0.0,
+        "counter": "",
+        "sections": json.dumps({CACHED: min(max(cached, 0), tokens)}),
+    }
 
 
 def summarize_runs(

@@ -47,8 +47,9 @@ class StoreThread:
         self._open_reservoir, self._settings, self._patience = open_reservoir, settings, patience
         self._store = KeptStore(self._open_store)
         self._traffic, self._recorder = traffic or Traffic(), recorder
-        #: Records of recalls that another thread has passed to this one to store.
+        #: Records of recalls and answers that wait to be stored.
         self._records: deque[Mapping[str, Any]] = deque()
+        self._batches: dict[Callable[[Reservoir], None], Future[None]] = {}
         self._pool = ThreadPoolExecutor(1, name)
         self._answers_questions = False
         #: The model of the thread that answers questions, which other threads share.
@@ -78,6 +79,17 @@ class StoreThread:
             due = time.monotonic() + background_work.MAX_DELAY
         return self._pool.submit(self._call_in_pause, function, due)
 
+    def submit_batch_in_pause(self, function: Callable[[Reservoir], None]) -> Future[None]:
+        """Queue background work that takes everything collected for it; return its future.
+
+        If the function is queued already and has not begun to wait for a pause, it is not queued
+        again. Otherwise the queue would grow under load, since each call waits for its turn.
+        """
+        future = self._batches.get(function)
+        if future is None or future.running() or future.done():
+            future = self._batches[function] = self.submit_in_pause(function)
+        return future
+
     def give_way(self, due: float) -> None:
         """Let a question be answered first, in the middle of background work.
 
@@ -90,6 +102,12 @@ class StoreThread:
         if self._traffic.is_idle():
             with suppress(RuntimeError):  # the server is stopping
                 self._pool.submit(self._call, function)
+
+    def record(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Queue records of recalls and answers to be stored."""
+        self._records.extend(records)
+        with suppress(RuntimeError):  # the server is stopping
+            self.submit_batch_in_pause(self._add_records)
 
     def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         self._traffic.begin(self)
@@ -112,17 +130,12 @@ class StoreThread:
         finally:
             reservoir = self._store.reservoir
             if self._recorder and reservoir and reservoir.runs.has_put_off:
-                self._record(self._recorder, reservoir.runs.take_recalls())
-
-    def _record(self, recorder: "StoreThread", records: Sequence[Mapping[str, Any]]) -> None:
-        recorder._records.extend(records)
-        with suppress(RuntimeError):  # the server is stopping
-            recorder.submit_in_pause(recorder._add_records)
+                self._recorder.record(reservoir.runs.take_recalls())
 
     def _add_records(self, reservoir: Reservoir) -> None:
-        """Store all queued records; if several calls are queued, the first one stores them all."""
+        """Store all queued records."""
         records = [self._records.popleft() for _ in range(len(self._records))]
-        reservoir.runs.add_recalls(records)
+        reservoir.runs.add(records)
 
     def _open_store(self, create: bool) -> Reservoir:
         reservoir = self._open_reservoir(

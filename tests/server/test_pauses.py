@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -140,13 +141,13 @@ def test_waiting_records_of_recalls_are_stored_in_one_transaction(
     if reopened:
         with pytest.raises(StoreError):
             served.state.reader.submit(lose_connection).result(60)
-    added, add_recalls = list[int](), Runs.add_recalls
+    added, add = list[int](), Runs.add
 
     def counted(runs: Runs, records: Sequence[Mapping[str, Any]]) -> None:
         added.append(len(records))
-        add_recalls(runs, records)
+        add(runs, records)
 
-    monkeypatch.setattr(Runs, "add_recalls", counted)
+    monkeypatch.setattr(Runs, "add", counted)
     served.state.traffic.begin(ASKING)
     for number in range(3):
         client.post(served.root + CHAT, json=chat(user(f"was the queue Redis, {number}?")))
@@ -381,6 +382,32 @@ def test_two_threads_do_not_work_at_the_same_time(
     for future in waiting:
         future.result(60)
     assert order == ["begin", "end"] * 2
+
+
+def test_background_work_that_waits_is_not_queued_again(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    collected, taken = list[int](), list[list[int]]()
+
+    def take(_: Reservoir) -> None:
+        taken.append(list(collected))
+        collected.clear()
+
+    served.state.traffic.begin(ASKING)
+    futures = set[Future[None]]()
+    for number in range(100):
+        collected.append(number)
+        futures.add(served.state.writer.submit_batch_in_pause(take))
+    served.state.traffic.end(ASKING)
+    for future in futures:
+        future.result(60)
+    # The first call waited for a pause, and the second one for the first.
+    assert len(taken) <= 2
+    assert taken[0] == list(range(100))
+    collected.append(100)
+    served.state.writer.submit_batch_in_pause(take).result(60)
+    assert taken[-1] == [100]
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 
+from reservoir_cli.context.run_statistics import answer_record
 from reservoir_cli.messages import Scope
 from reservoir_cli.server.web.usage import DAYS, bars, summarize
 
@@ -28,8 +29,8 @@ def test_the_view_has_the_figures_of_stats(memory, client) -> None:
 
 def test_the_view_has_cached_tokens(memory, client) -> None:
     assert "proxied answers" not in client.get("/ui/use").text
-    memory.runs.record_answer(Scope("work", "i"), "m", 4_000, 3_000)
-    memory.runs.record_answer(Scope("work", "i"), "m", 2**40, -1)
+    memory.runs.add([answer_record(Scope("work", "i"), "m", 4_000, 3_000)])
+    memory.runs.add([answer_record(Scope("work", "i"), "m", 2**40, -1)])
     counted = memory.stats()["answers"]
     assert counted["request_tokens"] == 4_000 + 2**31 - 1
     assert counted["cached_tokens"] == 3_000

@@ -89,7 +89,7 @@ class Enricher:
         self._last_asked: Callable[[Reservoir], object] | None = None
         for thread in (self._ledger, self._ledger_writes):
             thread.submit(lambda reservoir: reservoir.exchanges)  # opens the store
-        self._ledger_writes.submit_in_pause(self._expire)
+        self._ledger_writes.submit_batch_in_pause(self._expire)
         state.reader.warm()
 
     def close(self) -> None:
@@ -201,11 +201,11 @@ class Enricher:
 
         unwritten = _Unwritten(entry, turn.version)
         self._puts.append(put)
-        written = self._ledger_writes.submit_in_pause(self._put_queued)
+        written = self._ledger_writes.submit_batch_in_pause(self._put_queued)
         self._hold_until_written(written, (partition, conversation), unwritten)
         self._put_count += 1
         if self._put_count % _EXPIRE_EVERY == 0:
-            self._ledger_writes.submit_in_pause(self._expire)
+            self._ledger_writes.submit_batch_in_pause(self._expire)
         return entry
 
     def _expire_after_changes(self) -> None:
@@ -213,7 +213,7 @@ class Enricher:
         settings = self._state.config
         if settings is not self._settings:
             self._settings = settings
-            self._ledger_writes.submit_in_pause(self._expire)
+            self._ledger_writes.submit_batch_in_pause(self._expire)
 
     def _expire(self, reservoir: Reservoir) -> None:
         """Delete old entries, and those with secrets that must be redacted, in all partitions."""
@@ -222,7 +222,7 @@ class Enricher:
             ledger.expire(partition, masked=self._is_masked(partition), now=datetime.now(UTC))
 
     def _put_queued(self, reservoir: Reservoir) -> None:
-        """Write all queued entries; if several calls are queued, the first one writes them all.
+        """Write all queued entries.
 
         They are written in one transaction. If that fails, for instance because two servers wait
         for each other's locks, they are written one by one.

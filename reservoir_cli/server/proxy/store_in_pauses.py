@@ -59,7 +59,7 @@ class ExchangeQueue:
             self._writer.submit(self._store_queued).add_done_callback(self._retry_failed)
 
     def _store_queued(self, reservoir: Reservoir) -> None:
-        """Store all queued exchanges; if several calls are queued, the first one stores them."""
+        """Store all queued exchanges."""
         added, oldest = Counter[Scope](), time.monotonic()
         try:
             for waiting, count in self._store_each(reservoir):
@@ -123,7 +123,7 @@ class ExchangeQueue:
 
     def _submit(self) -> None:
         with suppress(RuntimeError):  # the server is stopping
-            future = self._writer.submit_in_pause(self._store_queued)
+            future = self._writer.submit_batch_in_pause(self._store_queued)
             future.add_done_callback(self._retry_failed)
 
     def _retry_failed(self, stored: Future[None]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from reservoir_cli.context.run_statistics import answer_record
 from reservoir_cli.messages import Scope
 from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
 from reservoir_cli.server.proxy.parse_request import ParsedRequest
@@ -87,9 +88,7 @@ class Listener:
         if cached is None:
             return []
         model = self._request.model
-        self._writer.submit_in_pause(
-            lambda store: store.runs.record_answer(self._scope, model, tokens, cached)
-        )
+        self._writer.record([answer_record(self._scope, model, tokens, cached)])
         return [f"cached={cached}"]
 
     def _exchange(self) -> Exchange | None:

@@ -222,7 +222,9 @@ def test_every_percentile_of_one_run_is_its_value():
 def test_answers_of_the_proxy_are_counted_separately(location):
     with Reservoir.open(location) as reservoir:
         for tokens, cached in ((100, 0), (300, 200)):
-            reservoir.runs.record_answer(Scope("p", "i"), None, tokens, cached)
+            reservoir.runs.add(
+                [run_statistics.answer_record(Scope("p", "i"), None, tokens, cached)]
+            )
         stats = reservoir.stats()
     figures = {"request_tokens": 400, "cached_tokens": 200, "cached_share": 0.5}
     assert stats["answers"] == {"count": 2, **figures}
