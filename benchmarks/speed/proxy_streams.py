@@ -2,12 +2,13 @@
 
     python benchmarks/speed/proxy_streams.py [--silence SECONDS] [--bytes N]
                                              [--streams N --seconds SECONDS] [--pause SECONDS]
+                                             [--messages N --folder FOLDER]
 
 Without options nothing is tested. The same request is sent to the provider directly and through
 the server, and the bytes of both answers are compared. Each of many streams asks different
 questions, whose answers take three seconds; at the end the store must contain all questions and
-answers. Exits with 1 if a byte is lost, or if memory grows by more than a tenth after the first
-minute.
+answers. With ``--messages`` it begins with synthetic ones, in the partition of the questions.
+Exits with 1 if a byte is lost, or if memory grows by more than a tenth after the first minute.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import hashlib
 import http.client
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -27,6 +29,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import synthetic
 from processes import RESERVOIR, machine
 from proxy import megabytes, serving
 
@@ -173,14 +176,22 @@ def main() -> int:
     parser.add_argument("--streams", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=0, help="duration of many streams")
     parser.add_argument("--pause", type=float, default=10, help="seconds between two questions")
+    parser.add_argument("--messages", type=int, default=0, help="size of the store at the start")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "scaling")
     options = parser.parse_args()
     print(machine(), flush=True)
     ok = True
     with tempfile.TemporaryDirectory() as folder:
         os.environ["RESERVOIR_HOME"] = folder
         store = Path(folder) / "reservoir.db"
-        subprocess.run([RESERVOIR, "-q", "--db", store, "ingest"], input=b"hello", check=True)
+        if options.messages:
+            options.folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(synthetic.build(options.folder, options.messages), store)
+        else:
+            subprocess.run([RESERVOIR, "-q", "--db", store, "ingest"], input=b"hello", check=True)
         with serving(store, PROVIDER) as (direct, proxied, pid):
+            if options.messages:
+                proxied = f"{proxied.removesuffix('/v1')}/part-0/bench/v1"
             if options.bytes:
                 ok &= compare(direct, proxied, f"bytes={options.bytes}", pid)
             if options.silence:

@@ -195,8 +195,8 @@ def build_timeline(blocks: Blocks | None, pending: Columns, own: str | None) -> 
 
     columns = pending
     if blocks:
-        embedded = {**blocks.arrays, "own": blocks.of_instance(own)}
-        columns = {name: embedded[name] for name in pending}
+        columns = {name: blocks.column(name) for name in pending if name != "own"}
+        columns["own"] = blocks.of_instance(own)
         if len(pending["ids"]):
             columns = {name: np.concatenate([columns[name], pending[name]]) for name in pending}
     count = len(columns["ids"])

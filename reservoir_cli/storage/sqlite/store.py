@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
 _CHECKPOINT_PATIENCE = 5.0
-#: KiB of pages that a warm store keeps in memory.
-_WARM_PAGES = 8_000
 
 
 class SqliteStore(Transactions, Store):
@@ -39,13 +37,7 @@ class SqliteStore(Transactions, Store):
     _kept: "QuestionCache | None" = None
 
     def keep_warm(self) -> None:
-        """Keep pages and vectors in memory between questions.
-
-        SQLite drops the pages when another connection has written; changed vectors are read
-        again.
-        """
-        with self._lock, errors(self.location):
-            self._connection.execute(f"PRAGMA cache_size = -{_WARM_PAGES}")
+        """Keep vectors in memory between questions; those that have changed are read again."""
         self._warm = True
 
     def start(self, work: Callable[[], Result]) -> Callable[[], Result]:

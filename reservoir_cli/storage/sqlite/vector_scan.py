@@ -70,25 +70,27 @@ class Blocks:
         """The ids of the blocks."""
         return [row[0] for row in self.rows]
 
-    @cached_property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The columns of all passages by name, each of shape (n,)."""
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column of all passages, shape (n,)."""
         import numpy as np
 
-        columns = list(zip(*self.rows, strict=True))[3:] if self.rows else [()] * len(HEAD)
+        place = _ROW.index(name)
         with decoding("blocks of vectors"):
-            arrays = {
-                name: np.frombuffer(b"".join(parts), vector_blocks.COLUMNS[name])
-                for name, parts in zip(HEAD, columns, strict=True)
-            }
-            vector_blocks.require_length(arrays.values(), sum(row[2] for row in self.rows))
-        return arrays
+            values = np.frombuffer(
+                b"".join([row[place] for row in self.rows]), vector_blocks.COLUMNS[name]
+            )
+            vector_blocks.require_length([values], sum(row[2] for row in self.rows))
+        return values
+
+    @cached_property
+    def scales(self) -> NDArray[np.float32]:
+        """What the codes are multiplied by, shape (n,)."""
+        return self.column("scales")
 
     @cached_property
     def is_empty(self) -> NDArray[np.bool_]:
         """Whether each passage has no vector, shape (n,)."""
-        flags: NDArray[np.uint8] = self.arrays["flags"]
-        is_empty: NDArray[np.bool_] = (flags & vector_blocks.EMBEDDED) == 0
+        is_empty: NDArray[np.bool_] = (self.column("flags") & vector_blocks.EMBEDDED) == 0
         return is_empty
 
     def of_instance(self, name: str | None) -> NDArray[np.bool_]:
@@ -127,19 +129,13 @@ class KeptBlocks:
         blocks, groups = self._kept.pop((scope, model_id), (Blocks([]), {}))
         block_ids = [row[0] for row in _select(connection, scope, model_id, ["id"])]
         if block_ids != blocks.ids:
-            kept = {row[0]: row for row in blocks.rows}
-            kept = {block_id: kept[block_id] for block_id in block_ids if block_id in kept}
-            codes = dict(_divide(groups, {row[0]: row[2] for row in blocks.rows}))
+            kept = set(blocks.ids).intersection(block_ids)
+            size = sum(row[2] * width for row in blocks.rows if row[0] in kept)
             missing = [block_id for block_id in block_ids if block_id not in kept]
-            size = sum(codes[block_id].nbytes for block_id in kept)
             if size + _unread_size(connection, missing) > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
-            for *columns, packed in _read_blocks(connection, missing):
-                row = tuple(columns)
-                kept[row[0]], codes[row[0]] = row, _decode(row[2], packed, width)
-            blocks = Blocks([kept[block_id] for block_id in block_ids])
-            groups = dict(_join(block_ids, codes, groups))
+            blocks, groups = _update(connection, block_ids, blocks, groups, width)
         self._kept[scope, model_id] = blocks, groups
         while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
@@ -164,18 +160,30 @@ def _divide(groups: _Groups, lengths: Mapping[int, int]) -> Iterator[tuple[int, 
             yield block_id, codes[start : (start := start + lengths[block_id])]
 
 
-def _join(
-    block_ids: Sequence[int], codes: Mapping[int, _Codes], earlier: _Groups
-) -> Iterator[tuple[tuple[int, ...], _Codes]]:
-    """Yield the ids and the codes of each group of blocks; unchanged ones as before."""
+def _update(
+    connection: Connection, block_ids: Sequence[int], blocks: Blocks, groups: _Groups, width: int
+) -> tuple[Blocks, _Groups]:
+    """Return these blocks and their groups, reading only what earlier ones lack.
+
+    They are read group by group: if all codes were in memory twice, the allocator would keep it.
+    """
     import numpy as np
 
+    rows = {row[0]: row for row in blocks.rows}
+    codes = dict(_divide(groups, {row[0]: row[2] for row in blocks.rows}))
+    updated: _Groups = {}
     for start in range(0, len(block_ids), _AT_ONCE):
         group = tuple(block_ids[start : start + _AT_ONCE])
-        if group in earlier:
-            yield group, earlier[group]
-        else:
-            yield group, np.concatenate([codes[block_id] for block_id in group])
+        if group in groups:
+            updated[group] = groups[group]
+            continue
+        read = {block_id: codes[block_id] for block_id in group if block_id in codes}
+        missing = [block_id for block_id in group if block_id not in read]
+        for *columns, packed in _read_blocks(connection, missing):
+            row = tuple(columns)
+            rows[row[0]], read[row[0]] = row, _decode(row[2], packed, width)
+        updated[group] = np.concatenate([read[block_id] for block_id in group])
+    return Blocks([rows[block_id] for block_id in block_ids]), updated
 
 
 def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
@@ -259,7 +267,7 @@ def _to_cosines(
     count = len(queries.steps)
     cosine: NDArray[np.float32] = parts[:, :count] * (128 * queries.steps)
     cosine += parts[:, count:] * queries.steps
-    cosine *= blocks.arrays["scales"][:, None]
+    cosine *= blocks.scales[:, None]
     cosine[blocks.is_empty] = np.nan
     return cosine
 

@@ -38,7 +38,7 @@ def test_a_store_is_closed_after_the_transaction_of_another_thread(store: Store)
         assert store.last(EVERYTHING, 1) == []
     close.join()
     with pytest.raises(StoreError, match="is closed"):
-        store.keep_warm()
+        store.last(EVERYTHING, 1)
 
 
 @pytest.mark.parametrize(
