@@ -192,4 +192,6 @@ def _session(model: Path, *, packed: bool = False) -> Any:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4
+    # The runtime would keep up to 40 MB for later runs, and plan memory for each shape of a batch.
+    options.enable_cpu_mem_arena = options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
