@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -127,17 +128,19 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 def _run_batches(
     work: Callable[[list[int]], None], pending: Iterator[list[int]], threads: int
 ) -> None:
-    """Process batches, in several threads if there is more than one batch."""
-    first, second = next(pending, None), next(pending, None)
-    if first is None:
-        return
-    if second is None:
-        work(first)
+    """Process batches, in several threads if there is more than one batch.
+
+    A single thread would be the caller's: a new one for each call would fragment memory.
+    """
+    leading = list(islice(pending, 2))
+    if threads == 1 or len(leading) < 2:
+        for batch in chain(leading, pending):
+            work(batch)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, [first, second, *pending]):
+        for _ in pool.map(work, [*leading, *pending]):
             pass
 
 
