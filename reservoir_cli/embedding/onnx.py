@@ -22,7 +22,7 @@ MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.bin", "tokenizer.json"
 BATCH_PIECES = 500
 #: How many texts are tokenized at once.
 _TEXTS_AT_ONCE = 1_024
-#: Limits memory: each thread uses about 50 MB.
+#: Limits memory: each thread uses about 20 MB.
 _MOST_THREADS = 8
 
 
@@ -130,7 +130,7 @@ def _run_batches(
 ) -> None:
     """Process batches, in several threads if there is more than one batch.
 
-    A single thread would be the caller's: a new one for each call would fragment memory.
+    With one thread, it is the calling one: a new thread for each call would fragment memory.
     """
     leading = list(islice(pending, 2))
     if threads == 1 or len(leading) < 2:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 #: Seconds that queued work may take when the server stops.
 _SHUTDOWN_TIMEOUT = 30.0
 #: How many objects to create between two garbage collections. Commands collect at 100,000, but
-#: connections leave reference cycles behind: 15 MB of them.
+#: connections leave reference cycles behind, which would take 8 MB until then.
 _MOST_GARBAGE = 20_000
 #: Seconds to wait for a write lock in threads that requests wait for: their writes are optional.
 SHORT_PATIENCE = 0.02
