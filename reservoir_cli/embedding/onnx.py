@@ -130,7 +130,8 @@ def _run_batches(
 ) -> None:
     """Process batches, in several threads if there is more than one batch.
 
-    With one thread, it is the calling one: a new thread for each call would fragment memory.
+    If there is only one thread, the caller does the work: starting a thread for each call would
+    fragment memory.
     """
     leading = list(islice(pending, 2))
     if threads == 1 or len(leading) < 2:

@@ -83,10 +83,10 @@ class StoreThread:
         return self._pool.submit(self._call_in_pause, function, due)
 
     def submit_batch_in_pause(self, function: Callable[[Reservoir], None]) -> Future[None]:
-        """Queue background work that takes everything collected for it; return its future.
+        """Queue background work that handles everything collected so far; return its future.
 
-        If the function is queued already and has not begun to wait for a pause, it is not queued
-        again. Otherwise the queue would grow under load, since each call waits for its turn.
+        A function that is queued and has not yet begun to wait for a pause is not queued again.
+        Otherwise the queue would grow under load, since each call waits for its turn.
         """
         future = self._batches.get(function)
         if future is None or future.running() or future.done():

@@ -43,6 +43,7 @@ class ExchangeQueue:
         self._reader, self._on_embedded = state.reader, on_embedded
         self._waiting: deque[_Waiting] = deque()
         self._retry: threading.Timer | None = None
+        self._call: Future[None] | None = None
         self._problem, self._closing = "", False
 
     def add(self, exchange: Exchange) -> None:
@@ -123,8 +124,10 @@ class ExchangeQueue:
 
     def _submit(self) -> None:
         with suppress(RuntimeError):  # the server is stopping
-            future = self._writer.submit_batch_in_pause(self._store_queued)
-            future.add_done_callback(self._retry_failed)
+            call = self._writer.submit_batch_in_pause(self._store_queued)
+            if call is not self._call:  # a failure is handled once, however many exchanges wait
+                self._call = call
+                call.add_done_callback(self._retry_failed)
 
     def _retry_failed(self, stored: Future[None]) -> None:
         """Try again later to store what is still queued; drop the oldest if there are too many."""

@@ -165,7 +165,8 @@ def _update(
 ) -> tuple[Blocks, _Groups]:
     """Return these blocks and their groups, reading only what earlier ones lack.
 
-    They are read group by group: if all codes were in memory twice, the allocator would keep it.
+    Codes are read group by group: reading all of them first would hold them twice, and the
+    allocator would keep that memory.
     """
     import numpy as np
 
