@@ -26,7 +26,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.storage.fulltext import STOP_WORDS, content_words, count_terms, indexed_text
-from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
+from reservoir_cli.storage.schema import VERSION
 from reservoir_cli.util.question_marks import has_question_mark
 
 #: A budget in tokens that every message fits into, so that all are returned with their scores.
@@ -62,9 +62,7 @@ def fill_store(
     cache: Path,
 ) -> Path:
     """Store the messages of all collections, unless an earlier run did; return the store's path."""
-    digest = hashlib.sha256(
-        f"{SCHEMA_VERSION} {embedder.model_id} {sorted(settings.items())}".encode()
-    )
+    digest = hashlib.sha256(f"{VERSION} {embedder.model_id} {sorted(settings.items())}".encode())
     for collection in collections:
         digest.update(repr((collection.name, collection.messages)).encode())
         for file in collection.files:
