@@ -404,7 +404,7 @@ def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passag
     if any(len(vector) != model.dimensions for *_, vector in vectors.passages):
         return []
     matrix = np.array([vector for *_, vector in vectors.passages], np.float32)
-    if not np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=2e-2):
+    if not np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-3):
         return []
     return [
         Passage(message_id, number, start, end, vector)
