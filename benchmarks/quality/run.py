@@ -28,8 +28,7 @@ from report import draw, print_differences, print_refusals, print_table, write_j
 from sets import Collection, Question, read
 from vectors import CachedEmbedder, cached_embedder
 
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.settings.setting_values import parse_value
+from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME, SETTINGS
 
 SETS = ("locomo", "beam", "mtrag", "memorybank", "qmsum", "long-answers", "samples")
 MEASURES = ("rankings", "printed", "unrelated")
@@ -259,7 +258,7 @@ def _numbers(text: str) -> list[int]:
 
 def _setting(text: str) -> tuple[str, Any]:
     key, _, value = text.partition("=")
-    return key, parse_value(key, value, f"--setting {key}")
+    return key, SETTINGS[key].parse(value, f"--setting {key}")
 
 
 def _named_set(text: str) -> tuple[str, Path | None]:
