@@ -14,7 +14,13 @@ from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.settings import paths, projects
 from reservoir_cli.settings import read_settings_file as settings_file
 from reservoir_cli.settings.environment import read_environment
-from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
+from reservoir_cli.settings.models import (
+    Model,
+    built_in_models,
+    find_model,
+    match_name,
+    near_names,
+)
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
     DEFAULTS,
@@ -145,7 +151,7 @@ class Config(settings_file.Contents):
 
     def known_models(self, partition: str | None = None) -> list[Model]:
         """Return the built-in models with the file's additions and changes, sorted by name."""
-        names = {known.name: known.name for known in MODELS}
+        names = {known.name: known.name for known in built_in_models()}
         for name in self.models:
             known = find_model(name)
             names[known.name if known else name] = name
