@@ -181,7 +181,7 @@ def test_without_a_command_the_help_is_readable(cli):
         check=False,
     )
     shown = result.stdout + result.stderr
-    assert "Commands:\n" in shown
+    assert "Find:\n" in shown
     assert len(shown.splitlines()) > 10
 
 
