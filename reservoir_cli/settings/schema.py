@@ -204,6 +204,9 @@ class Settings:
         high=_MANY,
     )
     trim_budget_tokens: int = _setting(0, "budget of trim; 0 disables it", low=0, high=_MANY)
+    attachment_tokens: int = _setting(
+        1_600, "trim counts each picture, file or recording as this many", low=0, high=_MANY
+    )
     max_working_memory_tokens: int = _setting(
         100_000, "context window if no model is named", low=1, high=_MANY
     )

@@ -30,6 +30,7 @@ TIGHT = (*ASK, "-i", "q", "--recall-scope", "partition", "--budget", "450")
 LONG = ("--system", "of these words there are many " * 800)
 TURN = [
     {"role": "system", "content": "be brief"},
+    {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png,x"}]},
     *(
         {"role": "user", "content": f"{number}: some words of an old question"}
         for number in range(99)
@@ -136,6 +137,7 @@ CASES = [
             ("token_multiplier", 3.0, 1.5),
         )
     ),
+    Case("attachment_tokens", TRIM, 1, 9_000, None, {"trim_budget_tokens": 5_000}),
     Case("token_counter", ("ingest", "--no-embed", "--json", "-p", "p"), "ratio", "approximate"),
     Case("redact", ("ingest", "--no-embed", "--json", "-p", "p"), "remove", "off"),
     Case("redact", ("view", "0", "--json", "-p", "p"), "mask", "off"),
