@@ -86,7 +86,9 @@ class Setting:
             raise UsageError(f"{where} must be {_TYPES[self.kind]}, not {value!r}", hint=hint)
         if not self._is_in_range(value):
             raise UsageError(f"{where} cannot be {value!r}", hint=f"it {self.rule}")
-        checked: Value = value if self.convert is None else self.convert(value, where)
+        if self.convert is not None:
+            value = self.convert(value, where)
+        checked: Value = value
         return checked
 
     def format(self, value: Value) -> str:

@@ -78,7 +78,8 @@ def test_every_token_is_found_by_its_row(kind: TokenKind, data: st.DataObject) -
     assert any(literal in token for literal in kind.literals)
     assert len(token) >= SHORTEST_TOKEN
     assert not re.search(r"\s", token)
-    assert kind.source.count(".") and " " not in kind.source
+    assert kind.source.count(".")
+    assert " " not in kind.source
 
 
 @pytest.mark.parametrize("rule", GUESSES, ids=[rule.kind for rule in GUESSES])
