@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from bodies import BUDGETS, FORMS, SETTINGS, START, calls_of, recalled_text, texts_in, texts_of
+from builders import context
 from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
@@ -159,7 +160,8 @@ class LongConversation:
         if (*case, form, budget) not in self._windows:
             order, query = case
             with self.open() as reservoir:
-                self._windows[*case, form, budget] = reservoir.context(
+                self._windows[*case, form, budget] = context(
+                    reservoir,
                     query,
                     partition="p",
                     instance="i",
@@ -303,7 +305,8 @@ settings = {"embedding_model": "nobody/absent-model", "recent_context_size": 60}
 with Reservoir.open(sys.argv[1], settings=settings, offline=True) as reservoir:
     for form in ("text", "openai", "ollama", "anthropic"):
         for budget in (1_000, 100_000):
-            window = reservoir.context(
+            window = context(
+                reservoir,
                 "fox in line 7?", partition="p", model="gpt-4o", budget=budget, format=form)
             digest.update(json.dumps(window.to()).encode())
 assert "torch" not in sys.modules
