@@ -305,8 +305,7 @@ settings = {"embedding_model": "nobody/absent-model", "recent_context_size": 60}
 with Reservoir.open(sys.argv[1], settings=settings, offline=True) as reservoir:
     for form in ("text", "openai", "ollama", "anthropic"):
         for budget in (1_000, 100_000):
-            window = context(
-                reservoir,
+            window = reservoir.context(
                 "fox in line 7?", partition="p", model="gpt-4o", budget=budget, format=form)
             digest.update(json.dumps(window.to()).encode())
 assert "torch" not in sys.modules
