@@ -11,7 +11,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from reservoir_cli import __version__
 from reservoir_cli.cli import (
     completion_scripts,
     console,
@@ -42,7 +41,9 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        console.write(f"reservoir {__version__}\n")
+        from reservoir_cli.cli.describe_version import describe_version  # reads the settings
+
+        console.write(f"{describe_version()}\n")
         raise typer.Exit
 
 
@@ -99,7 +100,12 @@ def globals_(
     ] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Print the versions of reservoir, Python and SQLite, and the model.",
+        ),
     ] = False,
     _install: Annotated[
         bool,
