@@ -19,6 +19,7 @@ from reservoir_cli.cli import (
     unseen_errors,
 )
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
+from reservoir_cli.cli.describe_version import describe_version
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import check_location
@@ -41,8 +42,6 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from reservoir_cli.cli.describe_version import describe_version  # reads the settings
-
         console.write(f"{describe_version()}\n")
         raise typer.Exit
 
