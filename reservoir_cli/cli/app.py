@@ -11,7 +11,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from reservoir_cli import __version__
 from reservoir_cli.cli import (
     completion_scripts,
     console,
@@ -20,6 +19,7 @@ from reservoir_cli.cli import (
     unseen_errors,
 )
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
+from reservoir_cli.cli.describe_version import describe_version
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import check_location
@@ -42,7 +42,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        console.write(f"reservoir {__version__}\n")
+        console.write(f"{describe_version()}\n")
         raise typer.Exit
 
 
@@ -99,7 +99,12 @@ def globals_(
     ] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Print the versions of reservoir, Python and SQLite, and the model.",
+        ),
     ] = False,
     _install: Annotated[
         bool,
