@@ -216,6 +216,7 @@ def routes() -> Sequence[BaseRoute]:
         _view("/use", use),
         _view("/leave", access.leave, "POST"),
         Route("/enter", access.open_to_all(access.enter), methods=["GET", "POST"]),
+        Route("/proof", access.open_to_all(access.prove)),
         Route("/csp", access.open_to_all(access.count_violation), methods=["POST"]),
         Mount("/static", app=StaticFiles(directory=_STATIC)),
     ]
@@ -223,8 +224,3 @@ def routes() -> Sequence[BaseRoute]:
 
 def _view(path: str, view: access.View, *methods: str) -> Route:
     return Route(path, access.for_sessions(view), methods=list(methods or ("GET",)))
-
-
-def token_routes() -> Sequence[BaseRoute]:
-    """Return the routes below ``/k/TOKEN/ui``."""
-    return [Route("/codes", access.open_to_all(access.make_code), methods=["POST"])]
