@@ -1,6 +1,7 @@
 """Route requests to the page, the MCP endpoint or the proxy.
 
     /ui/…              the page; it requires a session
+    /favicon.ico       its icon
     /k/TOKEN/mcp       MCP over HTTP
     /k/TOKEN/…         the proxy; also without the token if the proxy is open
 
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse
@@ -23,7 +25,8 @@ from reservoir_cli.server.mcp import McpEndpoint
 from reservoir_cli.server.proxy.endpoint import Proxy
 from reservoir_cli.server.security import Guard
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.web.handlers import routes
+from reservoir_cli.server.web.access import missing
+from reservoir_cli.server.web.handlers import icon, routes
 
 _PREFIX = "/k/"
 
@@ -42,6 +45,7 @@ def build_app(state: ServerState) -> Starlette:
     app = Starlette(
         routes=[
             Route("/ui", _redirect_to_page),
+            Route("/favicon.ico", icon),
             Mount("/ui", routes=list(routes())),
             Mount("/", app=TokenGate(state, proxy, mcp)),
         ],
@@ -49,6 +53,7 @@ def build_app(state: ServerState) -> Starlette:
             Middleware(RequestLog, log=state.log, token=state.token),
             Middleware(Guard, hosts=state.hosts),
         ],
+        exception_handlers={HTTPException: missing},
         lifespan=lifespan,
     )
     app.state.server = state

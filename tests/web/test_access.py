@@ -196,6 +196,40 @@ def test_the_server_serves_its_own_files(server: PageServer) -> None:
         assert plain_http.get(f"{server.origin}/ui/static/{name}").is_error
 
 
+MISSING = ("/ui/nope", "/ui/nope/more", "/ui//", "/ui/static/nope.css", "/ui/static/", "/ui/%ff")
+
+
+def test_an_address_that_the_page_does_not_have_is_answered_like_its_views(
+    server: PageServer, client
+) -> None:
+    for method, address in (*(("GET", path) for path in MISSING), ("DELETE", "/ui/use")):
+        answer = client.request(method, address)
+        assert answer.status_code == 404, address
+        assert "There is no such page." in answer.text
+        assert 'href="/ui/window"' in answer.text
+        assert answer.headers["Content-Security-Policy"]
+        with plain_http.client() as stranger:
+            locked = stranger.request(method, server.origin + address)
+        assert locked.status_code == 401, address
+        assert "reservoir open" in locked.text
+
+
+def test_a_browser_finds_the_icon_where_it_looks_for_one(server: PageServer) -> None:
+    for path in ("/favicon.ico", "/ui/favicon.ico"):
+        answer = plain_http.get(server.origin + path, follow_redirects=True)
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"].startswith("image/svg+xml")
+
+
+def test_a_wrong_time_keeps_the_form_with_what_was_typed(client) -> None:
+    answer = client.get("/ui/?q=redis&since=2026-13-45&until=x%22y&p=work")
+    assert answer.status_code == 400
+    assert "That did not work: &#39;2026-13-45&#39; is not a time" in answer.text
+    for kept in ('value="redis"', 'value="2026-13-45"', 'value="x&#34;y"', "<option selected>work"):
+        assert kept in answer.text, kept
+    assert 'href="/ui/window"' in answer.text
+
+
 def test_two_servers_do_not_share_sessions(server: PageServer, client, tmp_path) -> None:
     with page_server.serving(str(tmp_path / "other.db")) as other:
         cookies = dict(client.cookies)

@@ -167,6 +167,15 @@ def for_sessions(view: View) -> View:
     return open_to_all(answer)
 
 
+async def missing(request: Request, _error: Exception) -> Response:
+    """Answer an address or a method that the page does not have, like a view."""
+
+    async def answer(request: Request) -> Response:
+        return problem(request, 404, "There is no such page.", "Choose a view above.")
+
+    return await for_sessions(answer)(request)
+
+
 async def read_form(request: Request) -> Form:
     """Return the fields of a form; none if the body is not a form."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
