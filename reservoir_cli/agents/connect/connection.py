@@ -126,7 +126,7 @@ def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
     paths = dict.fromkeys((client.settings(), client.hooks_settings()))
     for path in paths:  # fail before anything is changed
         change = _revert(client, path, dry_run=True)
-        if not dry_run and change.kind in ("changed", "restored"):
+        if not dry_run and change.kind != "unchanged":
             client.open(path).check_writable()
     return Outcome(client, [_revert(client, path, dry_run=dry_run) for path in paths])
 
@@ -164,6 +164,7 @@ def _apply(
         text = file.after(edits)
         if not edits:
             return Change(path, "unchanged")
+        file.check_links()
         if writable:
             file.check_writable()
         if dry_run:
