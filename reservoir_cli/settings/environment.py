@@ -7,8 +7,8 @@ from pathlib import Path
 
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.schema import VARIABLES, Value, resolve_aliases
+from reservoir_cli.settings.setting_keys import similar_settings
 from reservoir_cli.settings.setting_values import parse_value
-from reservoir_cli.util.unicode_text import similar_names
 
 #: Names after ``RESERVOIR_`` that are not settings.
 _OTHERS = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
@@ -48,6 +48,6 @@ def unknown_variables() -> Iterator[str]:
     for variable in sorted(os.environ):
         name = variable.removeprefix("RESERVOIR_")
         if name not in (variable, *known) and not _OTHERS.fullmatch(name):
-            near = similar_names(name, known)
-            suggestion = f"; did you mean RESERVOIR_{near[0]}?" if near else ""
+            near = similar_settings(name.lower(), list(VARIABLES), "environment")
+            suggestion = f"; did you mean RESERVOIR_{near[0].upper()}?" if near else ""
             yield f"{variable} is not a setting{suggestion}"
