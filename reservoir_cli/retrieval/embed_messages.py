@@ -36,7 +36,7 @@ BATCH, _BATCH_CHARACTERS = 512, 200_000
 LONGEST = 1_000_000
 #: How many passages of pending messages are embedded for a question, or with a new message, and
 #: from how many characters, which only need to be divided into passages.
-_CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS = MOST_PASSAGES, 100_000
+_CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS = 64, 100_000
 
 #: How many of the latest questions keep their embeddings in memory.
 _CACHED_QUESTIONS = 16
@@ -166,7 +166,7 @@ class Indexer:
         :param most: embed at most this many, newest first by date; ``None`` for all,
             including those that other processes add in the meantime.
         :param wait: wait for another process that is embedding, instead of embedding nothing.
-        :param long: also messages of more than 64 passages.
+        :param long: also messages of more than 128 passages.
         :returns: how many messages were embedded.
         :raises ModelUnavailableError: no model is available.
         """
@@ -185,7 +185,7 @@ class Indexer:
     ) -> None:
         """Embed pending messages; without a model, only report what is missing.
 
-        Messages of more than 64 passages, such as pasted logs, are left to ``embed``, with a note.
+        Messages of more than 128 passages, such as pasted logs, are left to ``embed``, with a note.
 
         :param newest: embed this many, those added last, and of the others only as many as for a
             question.
@@ -329,7 +329,7 @@ class Indexer:
 
         :param limit: at most this many messages; ``None`` for all.
         :param newest: embed those added last, which avoids sorting a long backlog.
-        :param long: also messages of more than 64 passages; required without a limit.
+        :param long: also messages of more than 128 passages; required without a limit.
         :raises ReservoirError: the store's embeddings are from another model.
         """
         self._require_same_model()

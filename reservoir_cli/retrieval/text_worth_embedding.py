@@ -18,7 +18,7 @@ _BLOCK = 800
 _LONG_END = 200
 #: Commands embed messages of at most this many passages; longer ones take too long for a command
 #: that stores or asks something, and wait for ``reservoir embed``.
-MOST_PASSAGES = 64
+MOST_PASSAGES = 128
 
 #: Prose has a blank every six characters, minified code every 30, wrapped base64 every 65 or 77.
 _FEWEST_BLANKS = 20
