@@ -46,7 +46,7 @@ _MEANT = {
     "db": "database",
 }
 #: How similar a suggested setting must be, and how much less than the nearest one.
-_SIMILAR, _NEARLY = 0.7, 0.1
+_SIMILAR, _NEARLY = 0.76, 0.1
 #: The shortest typed text that may be a part of a name.
 _MIN_PART = 4
 #: A key with balanced quotes, and a value.
@@ -180,18 +180,17 @@ def known_key(
         allowed += list(MODEL_ONLY) if table == "models" else []
     if key in allowed:
         return key
-    location = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
-    if table is not None:
-        if key in {*SETTINGS, *MODEL_ONLY}:
-            hint = _describe_allowed(table, allowed)
-            raise UsageError(f"{key!r} cannot be set{location}", hint=hint)
-        otherwise = otherwise or _describe_allowed(table, allowed)
     similar = similar_settings(key, [*allowed, *ALIASES], table)
     near = [
         f"{other} (now {setting_of(other)})" if other in ALIASES else other
         for other in similar
         if other not in ALIASES or setting_of(other) not in similar
     ]
+    if table is not None:
+        if key in SETTINGS:  # of no such table
+            near, otherwise = [], ""
+        otherwise = otherwise or _describe_allowed(table, allowed)
+    location = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
     raise UsageError(
         f"unknown setting {key!r}{location}",
         hint=f"did you mean {', '.join(near)}?"
