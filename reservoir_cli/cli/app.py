@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -230,9 +231,12 @@ def _report(failure: ReservoirError) -> int:
     words = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
     if failure.__cause__:
         _debug(failure)
-    # Split values off, so that --format json and --format=json are the same.
-    parts = " ".join(word.replace("=", " ", 1) if word[:2] == "--" else word for word in words)
-    as_json = "--json" in words or "--format json" in parts
+    # Split values off, so that --format json and --format=json are the same. Rows, as of --format
+    # jsonl, stay rows.
+    parts = [
+        part for word in words for part in (word.split("=", 1) if word[:2] == "--" else [word])
+    ]
+    as_json = "--json" in words or ("--format", "json") in pairwise(parts)
     console.error(failure, as_json=as_json)
     unseen_errors.log(failure.message)
     return failure.exit_code
