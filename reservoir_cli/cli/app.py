@@ -20,9 +20,9 @@ from reservoir_cli.cli import (
     unseen_errors,
 )
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
-from reservoir_cli.cli.describe_version import describe_version
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.maintenance.describe_version import describe_version
 from reservoir_cli.settings.locations import check_location
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
