@@ -30,6 +30,8 @@ DUPLICATE = "duplicate"
 QUESTION = "question"
 UNLIKE = "below min_cosine"
 AFTER_QUESTION = "after the question"
+#: The share of the budget that the running session may take while other messages fit.
+RUNNING_SHARE = 1 / 2
 
 
 class Rules(NamedTuple):
@@ -96,6 +98,7 @@ def select(
         choose_by_tier(joined, packing, budget, query)
     else:
         spare = 0.0 if rules.to_the_last else LITTLE_LEFT * budget
+        packing.most_running = RUNNING_SHARE * budget
         choose_by_score(joined, packing, budget, query, spare, rules.standing)
 
     layout = packing.lay_out()

@@ -65,11 +65,16 @@ def highest_floor(relevances: Floats) -> float:
     return math.floor(1000 * max(0.0, float(np.sort(relevances)[allowed]))) / 1000
 
 
-def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_]) -> float:
-    """Return the highest cosine + 0.4 · share of words + 0.4 · date of all messages.
+def fit(
+    candidates: Candidates,
+    dates: Floats,
+    running: NDArray[np.bool_],
+    absent: float | None = None,
+) -> Floats:
+    """Return how well each message fits the question: cosine + 0.4 · share of words + 0.4 · date.
 
     0.3 · (1 / words of the question - 0.3) is added, which demands more of long questions: they
-    are near to something by chance. Messages that a filter excludes do not count.
+    are near to something by chance. Messages that a filter excludes fit by 0.
 
     The share is that of the question's words that the message contains. A message without a vector
     is scored by words and date only. A follow-up is compared alone, and together with the last
@@ -77,37 +82,46 @@ def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_])
 
     :param dates: shape (n,), nearness to a date in the question.
     :param running: shape (n,), whether a message is in the running session.
+    :param absent: how many words the question's words that no message contains count as; ``None``
+        to count them all.
+    :returns: shape (n,), at least 0.
     """
+    absent = len(candidates.absent) if absent is None else absent
     total, matching = len(candidates.ids), candidates.matching
     left_out = np.zeros(0, np.intp) if matching is None else np.flatnonzero(~matching)
-    matched, total_weight = _weights(candidates.postings, candidates.absent, total)
+    matched, total_weight = _weights(candidates.postings, absent, total)
     share = matched / (total_weight or 1)
-    best_fit = _best_score(candidates.cosine, share, dates, left_out)
-    adjustment = _word_count_adjustment(candidates)
+    own_fit = _scores(candidates.cosine, share, dates, left_out)
+    adjustment = _word_count_adjustment(candidates, absent)
     if candidates.talk is None:
-        return max(0.0, best_fit + adjustment)
+        return _adjust(own_fit, adjustment)
     for weight, postings in candidates.talk.postings:
         extra, extra_weight = _weights(postings, 0, total)
         matched, total_weight = matched + weight * extra, total_weight + weight * extra_weight
     share = matched / (total_weight or 1)
     left_out = np.flatnonzero(running if matching is None else running | ~matching)
-    elsewhere = _best_score(candidates.talk.cosine, share, dates, left_out)
-    return max(0.0, max(best_fit, elsewhere) + adjustment)
+    elsewhere = _scores(candidates.talk.cosine, share, dates, left_out)
+    return _adjust(np.maximum(own_fit, elsewhere), adjustment)
 
 
-def _word_count_adjustment(candidates: Candidates) -> float:
+def _adjust(scores: Floats, adjustment: float) -> Floats:
+    scores[scores > 0] += adjustment
+    return np.maximum(scores, 0.0, out=scores)
+
+
+def _word_count_adjustment(candidates: Candidates, absent: float) -> float:
     """Return the adjustment for a question's number of words; 0 if only words are compared."""
     has_vector, matching = ~np.isnan(candidates.cosine), candidates.matching
     if not (has_vector if matching is None else has_vector & matching).any():
         return 0.0
-    words = max(FEWEST, len(candidates.postings) + candidates.absent)
+    words = max(FEWEST, len(candidates.postings) + absent)
     return FEW_WORDS * (1 / words - USUAL)
 
 
-def _best_score(
+def _scores(
     cosine: NDArray[np.float32], share: Floats, dates: Floats, left_out: NDArray[np.intp]
-) -> float:
-    """Return the best score of all messages but those at some positions."""
+) -> Floats:
+    """Return the score of each message, 0 of those at some positions."""
     scores = WORDS_SHARE * share
     scores += cosine
     if (without_vector := np.isnan(cosine)).any():
@@ -115,10 +129,10 @@ def _best_score(
     if dates.any():
         scores += DATE_SHARE * dates
     scores[left_out] = 0.0
-    return float(scores.max(initial=0.0))
+    return scores
 
 
-def _weights(postings: Iterable[Posting], absent: int, total: int) -> tuple[Floats, float]:
+def _weights(postings: Iterable[Posting], absent: float, total: int) -> tuple[Floats, float]:
     """Return the total weight of the stems in each message, and that of all stems.
 
     :param absent: how many stems are in no message; they weigh as much as the rarest.
