@@ -1,6 +1,7 @@
 """Count the tokens of messages, of sections, which have caps, and of a selection as printed."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -166,16 +167,30 @@ def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
 def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
     """Return the request without the pieces that exceed their section's cap."""
 
-    def count(pieces: Sequence[Turn]) -> int:
-        return count_turns(pieces, request.format, meter)
+    def fitting(turns: Callable[[int], list[Turn]], most: int, cap: int) -> int:
+        """Return how many pieces fit, by halving the numbers: more pieces take more tokens."""
+
+        def count(number: int) -> int:
+            return count_turns(turns(number), request.format, meter)
+
+        return bisect_right(range(1, most + 1), cap, key=count)
 
     knowledge, episodes = request.knowledge, request.episodes
-    cap = settings.max_knowledge_tokens
-    while len(knowledge) > 1 and count(finished_window.knowledge_turn(knowledge)) > cap:
-        knowledge = knowledge[:-1]
-    while episodes and count(finished_window.episodes_turn(episodes)) > settings.max_episode_tokens:
-        episodes = episodes[1:]
-    return replace(request, knowledge=knowledge, episodes=episodes)
+    first = fitting(
+        lambda number: finished_window.knowledge_turn(knowledge[:number]),
+        len(knowledge),
+        settings.max_knowledge_tokens,
+    )
+    last = fitting(
+        lambda number: finished_window.episodes_turn(episodes[-number:]),
+        len(episodes),
+        settings.max_episode_tokens,
+    )
+    return replace(
+        request,
+        knowledge=knowledge[: max(1, first)],
+        episodes=episodes[len(episodes) - last :],
+    )
 
 
 def cap_notes(
