@@ -25,6 +25,8 @@ from reservoir_cli.storage.candidates import QuestionVector
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
 
+#: With a budget below this number of tokens, recalled messages are introduced in one line.
+COMPACT_BELOW = 500
 #: The first recalled line of a context for a question that no message fits.
 NOTHING_FITS = "Nothing stored fits this question well; these are the nearest."
 
@@ -63,6 +65,7 @@ def build_context(
         min_history=settings.min_history_tokens,
         recall_only=request.recall_only,
     )
+    request = replace(request, compact=budget.available < COMPACT_BELOW)
     inputs = Inputs(request, settings, store, embedder, meter, redactor)
     vector = _start_embedding(embedder, request.query, store)
     embedded_at = perf_counter()

@@ -189,6 +189,7 @@ def history_turns(
         numbered=request.recall_only,
         note=request.recall_note,
         explained=request.excerpts_explained,
+        compact=request.compact,
     )
     turns = [*_add_summaries(request, quoted, role), *_message_turns(history)]
     if request.format in PROVIDERS and not request.query.strip():

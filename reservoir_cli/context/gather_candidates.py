@@ -19,7 +19,7 @@ from reservoir_cli.retrieval.check_corrections import correction_notes, drop_kno
 from reservoir_cli.retrieval.follow_up_questions import read_running_talk
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
+from reservoir_cli.retrieval.recall_floor import count_absent, floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.compact_keys import Keys
@@ -95,7 +95,8 @@ def gather_candidates(
     words = ranking.score_words(candidates, settings)
     floor = floor_in_force(settings, store, inputs.embedder)
     candidates = store.compare(gathered._replace(candidates=candidates))
-    scored = ranking.score(candidates, settings, now, dates, words, parts=explain)
+    absent = count_absent(request.query, candidates.absent)
+    scored = ranking.score(candidates, settings, now, dates, words, absent=absent, parts=explain)
     scored = ranking.leave_out_others(scored)
     running = find_running(history, scored.candidates, settings.session_gap)
     return Ranking(

@@ -102,9 +102,9 @@ def test_by_tiers_15_recent_then_similar_then_linked_then_older(memory):
     assert {tiers[number] for number in older} <= {"older", "synapse"}
     order = []
     for budget in range(60, 700, 10):
-        order += [number for number in tier_by_id(memory.ask(budget=budget, **options))]
+        order += list(tier_by_id(memory.ask(budget=budget, **options)))
     first = list(dict.fromkeys(order))
-    assert first[0] == recent[-1]
+    assert set(first[:2]) <= set(recent[-2:])
     ranks = {"recent": 0, "similar": 1, "synapse": 2, "older": 3}
     assert first.index(similar) > max(map(first.index, recent))
     assert [ranks[tiers[number]] for number in first][-1] == 3
@@ -115,10 +115,8 @@ def test_recalled_messages_get_half_while_any_fit(memory, budget):
     memory.say_all([text(number, 14) for number in range(40)], cosine=0.3, instance="q")
     memory.say_all([text(number, 9) for number in range(60)], conversation_id="now", cosine=0.8)
     window = memory.ask(budget=budget)
-    recalled = sum(candidate.message.tokens for candidate in window.selection.recalled)
     history = sum(candidate.message.tokens for candidate in window.selection.history)
     assert window.selection.history
     assert history <= budget / 2
     assert window.used > 0.85 * budget
-    alone = memory.ask(budget=budget, instance="p")
-    assert recalled > 0 and sum(row.message.tokens for row in alone.kept) > budget / 2
+    assert len(window.selection.recalled) > len(window.selection.history)
