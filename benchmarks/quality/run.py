@@ -33,8 +33,7 @@ from stores import Stores, by_session, progress
 from vectors import CachedEmbedder, cached_embedder
 from week import play_week, print_week, week_figures
 
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.settings.setting_values import parse_value
+from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME, SETTINGS
 
 SETS = (
     *("locomo", "beam", "mtrag", "memorybank", "qmsum", "realtalk", "realmem", "week"),
@@ -317,7 +316,7 @@ def _numbers(text: str) -> list[int]:
 
 def _setting(text: str) -> tuple[str, Any]:
     key, _, value = text.partition("=")
-    return key, parse_value(key, value, f"--setting {key}")
+    return key, SETTINGS[key].parse(value, f"--setting {key}")
 
 
 if __name__ == "__main__":

@@ -279,7 +279,7 @@ def style_help(text: str) -> str:
     from rich.text import Text
 
     styled = Text(text)
-    styled.highlight_regex(r"(?m)^(Usage|Arguments|Options|Commands|Example):", "bold")
+    styled.highlight_regex(r"(?m)^[A-Z][A-Za-z, ]*:", "bold")
     styled.highlight_regex(r"(?m)^  (\[?[A-Za-z]+\]?(\.\.\.)?)(?=  )", "bold cyan")
     styled.highlight_regex(r"(?<![\w-])--?[a-z][\w-]*", "cyan")
     styled.highlight_regex(r"\[(default|required)[^]]*\]", "dim")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.history import History, find_running
+from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
@@ -131,6 +132,7 @@ def _preceding_talk(inputs: Inputs, instance: str | None) -> Talk | None:
         request.now,
         settings.session_gap,
         request.exclude_conversation,
+        asks_nothing,
     )
 
 

@@ -170,9 +170,8 @@ def _measure(
         undated, running = np.zeros(len(itself)), np.zeros(len(itself), bool)
         reply = found.ids == replies[Key(question.partition, question.id)]
         absent = count_absent(text, found.absent)
-
-        def relevance(matching: NDArray[np.bool_]) -> float:
-            return float(fit(replace(found, matching=matching), undated, running, absent).max())
-
-        related = relevance(~(itself | reply))
-        yield related, relevance(elsewhere) if elsewhere.any() else np.nan
+        related, unrelated = (
+            fit(replace(found, matching=matching), undated, running, absent).max()
+            for matching in (~(itself | reply), elsewhere)
+        )
+        yield related, unrelated if elsewhere.any() else np.nan

@@ -1,7 +1,7 @@
 """Find secrets in a text: keys, tokens and passwords.
 
-It uses the rules of ``secret_patterns``, and leaves out what ``false_alarms`` recognises, such as a
-value without a digit. It guards against accidents; it does not prove that a text contains no
+It uses the table of ``token_kinds`` and the rules of ``secret_patterns``, and leaves out what
+``false_alarms`` recognises. It guards against accidents; it does not prove that a text contains no
 secrets.
 """
 
@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from reservoir_cli.redaction.false_alarms import is_real, is_real_token
-from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
+from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN, possible_kinds
 from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
 #: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
@@ -78,8 +79,7 @@ def _find_visible(text: str) -> list[Secret]:
     # Lowercasing İ would give two characters and shift all offsets after it.
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []
-    for rule in _find_token_rules(text):
-        _apply_rule(rule, text, secrets)
+    _find_tokens(text, secrets)
     for rule in _rules_for(_BLOCK_WORDS, lowered):
         _apply_rule(rule, text, secrets)
     for rule in _rules_for(_GUESS_WORDS, lowered):
@@ -87,16 +87,15 @@ def _find_visible(text: str) -> list[Secret]:
     return secrets
 
 
-def _find_token_rules(text: str) -> list[Rule]:
-    """Return the rules whose tokens occur in a text.
-
-    Only long words are scanned, of which most texts have few.
-    """
+def _find_tokens(text: str, secrets: list[Secret]) -> None:
+    """Add the tokens of a text, which are in its long words: most texts have few of them."""
     long_words = " ".join([word for word in text.split() if len(word) >= SHORTEST_TOKEN])
-    if not long_words:
-        return []
-    rules = _rules_for(_TOKEN_WORDS, long_words.lower())
-    return [rule for rule in rules if re.search(rule.pattern, long_words)]
+    for kind, literals in possible_kinds(long_words) if long_words else ():
+        if not kind.begins and not re.search(kind.pattern, long_words):
+            continue
+        for match in _matches(kind.pattern, literals if kind.begins else (), text):
+            if is_real_token(match[0]):
+                _add(Secret(kind.kind, *match.span(match.lastindex or 0)), secrets)
 
 
 def _words_of(rules: Iterable[Rule]) -> list[tuple[str, Rule]]:
@@ -104,7 +103,7 @@ def _words_of(rules: Iterable[Rule]) -> list[tuple[str, Rule]]:
 
 
 #: One list of words is searched five times faster than the words of one rule after another.
-_TOKEN_WORDS, _BLOCK_WORDS, _GUESS_WORDS = map(_words_of, (TOKENS, BLOCKS, GUESSES))
+_BLOCK_WORDS, _GUESS_WORDS = map(_words_of, (BLOCKS, GUESSES))
 
 
 def _rules_for(words: list[tuple[str, Rule]], lowered: str) -> Iterable[Rule]:
@@ -120,7 +119,7 @@ def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = ""
     :param original: the text before lowercasing, for rules that match by context.
     """
     values: dict[str, None] = {}
-    for match in _matches(rule, text):
+    for match in _matches(rule.pattern, rule.words if rule.from_word else (), text):
         start, end = match.span(match.lastindex or 0)
         if not original:
             if is_real_token(match[0]):
@@ -141,15 +140,16 @@ def _add_repeated(value: str, kind: str, text: str, secrets: list[Secret]) -> No
         position = text.find(value, position + len(value))
 
 
-def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
-    if not rule.from_word:
-        yield from re.finditer(rule.pattern, text)
+def _matches(pattern: str, beginnings: Iterable[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern, each of which begins with one of the beginnings, if any."""
+    if not beginnings:
+        yield from re.finditer(pattern, text)
         return
-    pattern = re.compile(rule.pattern)
-    for word in rule.words:  # ten times faster than trying the pattern everywhere
+    compiled = re.compile(pattern)
+    for word in beginnings:  # ten times faster than trying the pattern everywhere
         position = text.find(word)
         while position >= 0:
-            if match := pattern.match(text, position):
+            if match := compiled.match(text, position):
                 yield match
             position = text.find(word, match.end() if match else position + 1)
 

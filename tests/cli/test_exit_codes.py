@@ -85,9 +85,9 @@ HINTS = [
     (["context", "x", "--recall-scope", "a"], 2, "--recall-scope cannot be", "one of auto, inst"),
     (["context", "x", "--recent", "100001"], 2, "--recent cannot be 100001", "0 to 100,000"),
     (
-        ["context", "x", "--output-reserve", "999999999"],
+        ["context", "x", "--reserve", "999999999"],
         2,
-        "--output-reserve cannot",
+        "--reserve cannot",
         "100,000,000",
     ),
     (["search", ""], 2, "empty", "reservoir view"),
@@ -181,7 +181,7 @@ def test_without_a_command_the_help_is_readable(cli):
         check=False,
     )
     shown = result.stdout + result.stderr
-    assert "Commands:\n" in shown
+    assert "Find:\n" in shown
     assert len(shown.splitlines()) > 10
 
 

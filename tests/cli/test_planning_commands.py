@@ -17,7 +17,7 @@ def test_the_last_line_of_the_budget_is_what_is_left(cli):
     result = cli(
         *("budget", "--max", "150000", "--system", "1200", "--procedure", "300"),
         *("--knowledge", "1500", "--episodes", "400", "--current", "100"),
-        *("--output-reserve", "8192"),
+        *("--reserve", "8192"),
     )
     assert result.out.splitlines()[-1] == "138308"
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Role, StoredMessage, ToolCall
 from reservoir_cli.redaction import Mode, Redactor, describe_secrets, find, without_secrets
-from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
+from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN, TokenKind, token_kinds
 
 #: Secrets that detect-secrets finds by pattern and we do not, with reasons.
 OTHERWISE = {
@@ -37,7 +38,7 @@ DETECTED = [
     if issubclass(plugin, RegexBasedDetector) and plugin.__name__ not in OTHERWISE
     for number, pattern in enumerate(plugin().denylist)
 ]
-RULES = (*TOKENS, *BLOCKS, *GUESSES)
+RULES = (*BLOCKS, *GUESSES)
 RULE_IDS = [f"{rule.kind}-{number}" for number, rule in enumerate(RULES)]
 AKIA = r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}"
 
@@ -67,9 +68,18 @@ def test_every_match_of_a_rule_contains_one_of_its_words(rule: Rule, data: st.Da
     # The generator does not know possessive quantifiers, which match no more than plain ones.
     matched = data.draw(ascii_of(rule.pattern.replace("}+", "}")))
     assert any(word in matched.lower() for word in rule.words)
-    if rule in TOKENS:
-        assert len(matched) >= SHORTEST_TOKEN
-        assert not re.search(r"\s", matched)
+
+
+@pytest.mark.parametrize("kind", token_kinds(), ids=[kind.kind for kind in token_kinds()])
+@settings(max_examples=5, deadline=None)
+@given(data=st.data())
+def test_every_token_is_found_by_its_row(kind: TokenKind, data: st.DataObject) -> None:
+    token = data.draw(ascii_of(kind.pattern.replace("}+", "}")))
+    assert any(literal in token for literal in kind.literals)
+    assert len(token) >= SHORTEST_TOKEN
+    assert not re.search(r"\s", token)
+    assert kind.source.count(".")
+    assert " " not in kind.source
 
 
 @pytest.mark.parametrize("rule", GUESSES, ids=[rule.kind for rule in GUESSES])

@@ -133,7 +133,6 @@ def test_an_explicitly_named_file_must_exist(file: Path) -> None:
     [
         ("recent_contxt_size", "recent_context_size"),
         ("similarity_wieght", "similarity_weight"),
-        ("ouput_reserve", "output_reserve"),
         ("models.gpt-4.reserve_token", "reserve_tokens"),
         ("partitions.p.fil", "fill"),
     ],
@@ -159,8 +158,8 @@ def test_an_unknown_flag_is_a_usage_error(flags: dict[str, Any]) -> None:
 
 
 def test_a_flag_and_a_variable_may_use_the_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert config.load(flags={"output_reserve": 9}).settings().reserve_tokens == 9
-    monkeypatch.setenv("RESERVOIR_OUTPUT_RESERVE", "8")
+    assert config.load(flags={"token_reserve": 9}).settings().reserve_tokens == 9
+    monkeypatch.setenv("RESERVOIR_TOKEN_RESERVE", "8")
     assert config.load().lookup("reserve_tokens") == (8, "environment")
 
 
