@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from reservoir_cli import __version__
 from reservoir_cli.cli import (
     completion_scripts,
     console,
@@ -43,7 +44,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        console.write(f"{describe_version()}\n")
+        console.write(f"{describe_version(__version__)}\n")
         raise typer.Exit
 
 

@@ -52,7 +52,8 @@ def build_costs(
     @cache
     def optional_tokens(title: str | None) -> int:
         """Count the lines that are printed above a recalled message only if they are needed."""
-        return count(f"{quote_recalled.GAP}\n{quote_recalled.title_line(title)}")
+        titled = quote_recalled.title_line(title, compact=request.compact)
+        return count(f"{quote_recalled.GAP}\n{titled}")
 
     @cache
     def left_out_tokens(digits: int) -> int:
@@ -85,7 +86,7 @@ def build_costs(
         history=_cache_cost(history_tokens),
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(
-            f"{quote_recalled.RECALLED_TITLE}\n{quote_recalled.RECALLED_NOTE}\n{request.recall_note}\n---\n",
+            f"{quote_recalled.introduction(request.recall_note, compact=request.compact)}\n---\n",
             messages=1,
         ),
         printed=lambda recalled, run, limit: count_printed(

@@ -29,7 +29,7 @@ class FinishedWindow:
     :param pieces_left_out: how many pieces of knowledge and episodes exceeded their caps.
     :param notes: user-facing notes about this window.
     :param relevance: how well the question fits the best message of the scope.
-    :param floor: the relevance below which nothing is recalled.
+    :param floor: the relevance below which no message fits.
     :param nothing_found: whether the relevance is below the floor.
     :param find_hints: looks for user-facing suggestions, which can take longer than the rest.
     """
@@ -190,6 +190,7 @@ def history_turns(
         numbered=request.recall_only,
         note=request.recall_note,
         explained=request.excerpts_explained,
+        compact=request.compact,
     )
     turns = [*_add_summaries(request, quoted, role), *_message_turns(history)]
     if request.format in PROVIDERS and not request.query.strip():

@@ -3,17 +3,16 @@
 import platform
 from contextlib import suppress
 
-from reservoir_cli import __version__
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import config
 
 
-def describe_version() -> str:
-    """Return the versions of Reservoir, Python and SQLite, and the embedding model, on one line."""
+def describe_version(version: str) -> str:
+    """Return Reservoir's version, those of Python and SQLite, and the model, on one line."""
     import sqlite3
 
     parts = [
-        f"reservoir {__version__}",
+        f"reservoir {version}",
         f"Python {platform.python_version()}",
         f"SQLite {sqlite3.sqlite_version}",
     ]
