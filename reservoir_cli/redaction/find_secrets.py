@@ -13,16 +13,27 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from reservoir_cli.redaction.false_alarms import is_real, is_real_token
+from reservoir_cli.redaction.false_alarms import Proof, is_real, is_real_token
+from reservoir_cli.redaction.read_values import read_value
 from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
+from reservoir_cli.redaction.secrets_in_tables import (
+    TABLE_WORDS,
+    cells_below_headers,
+    values_of_kubernetes,
+)
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN, possible_kinds
 from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
 #: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
 #: can hold a private key.
-_BLOCK, _OVERLAP = 1_000_000, 25_000
+_BLOCK, _OVERLAP = 1_000_000, 101_000
 #: Values at least this long are also searched elsewhere in the text, up to this many values.
 _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
+_SHORTEST_VALUE = 6
+#: Names whose value may be a number.
+_PIN_NAMES = r"pass(?:word|wort|code)?(?!\w)|pwd?(?!\w)|pin(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
+#: What follows the name of a function or of a list instead of a value.
+_CALLS = ("(", "[", "{")
 
 
 #: What can stand unseen within a secret or before it: characters, and the escape sequences with
@@ -44,8 +55,7 @@ def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Sec
     :param known: kinds of values that are secrets elsewhere in the message.
     """
     secrets = _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
-    for value, kind in known.items():
-        _add_repeated(value, kind, text, secrets)
+    _add_repeated(known, text, secrets)
     return secrets
 
 
@@ -84,7 +94,22 @@ def _find_visible(text: str) -> list[Secret]:
         _apply_rule(rule, text, secrets)
     for rule in _rules_for(_GUESS_WORDS, lowered):
         _apply_rule(rule, lowered, secrets, original=text)
+    _find_in_tables(text, lowered, secrets)
     return secrets
+
+
+def _find_in_tables(text: str, lowered: str, secrets: list[Secret]) -> None:
+    """Add the secrets in columns below a header, and in Secrets of Kubernetes."""
+    if "\n" not in text:
+        return
+    if "secret" in lowered and "kind" in lowered:
+        for start, end in values_of_kubernetes(text, lowered):
+            _add(Secret("secret-value", start, end), secrets)
+    if any(word in lowered for word in TABLE_WORDS):
+        for start, end in cells_below_headers(text, lowered):
+            value = text[start:end]
+            if len(value) >= _SHORTEST_VALUE and is_real(value, in_code=True, proof=Proof.SURE):
+                _add(Secret("secret-value", start, end), secrets)
 
 
 def _find_tokens(text: str, secrets: list[Secret]) -> None:
@@ -114,30 +139,48 @@ def _rules_for(words: list[tuple[str, Rule]], lowered: str) -> Iterable[Rule]:
 def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = "") -> None:
     """Add the secrets that a rule finds, unless they overlap earlier ones.
 
-    A value found by its context is also a secret elsewhere in the text.
+    A value found by its surroundings is also a secret elsewhere in the text.
 
-    :param original: the text before lowercasing, for rules that match by context.
+    :param original: the text before lowercasing, for rules that match by surroundings.
     """
-    values: dict[str, None] = {}
-    for match in _matches(rule.pattern, rule.words if rule.from_word else (), text):
-        start, end = match.span(match.lastindex or 0)
-        if not original:
-            if is_real_token(match[0]):
-                _add(Secret(rule.kind, start, end), secrets)
-        elif is_real(original[start:end], in_code=rule.in_code):
+    if not original:
+        for match in re.finditer(rule.pattern, text):
+            _add(Secret(rule.kind, *match.span(match.lastindex or 0)), secrets)
+        return
+    values: dict[str, str] = {}
+    for spans in _guesses(rule, text, original):
+        for start, end in spans:
             _add(Secret(rule.kind, start, end), secrets)
-            if end - start >= _REPEATABLE_LENGTH:
-                values[original[start:end]] = None
-    for value in list(values)[:_MOST_REPEATED]:
-        _add_repeated(value, rule.kind, original, secrets)
+            if end - start >= _REPEATABLE_LENGTH and len(values) < _MOST_REPEATED:
+                values[original[start:end]] = rule.kind
+    _add_repeated(values, original, secrets)
 
 
-def _add_repeated(value: str, kind: str, text: str, secrets: list[Secret]) -> None:
-    """Add all occurrences of a secret's value, unless they overlap secrets found before."""
-    position = text.find(value)
-    while position >= 0:
-        _add(Secret(kind, position, position + len(value)), secrets)
-        position = text.find(value, position + len(value))
+def _guesses(rule: Rule, lowered: str, original: str) -> Iterator[list[tuple[int, int]]]:
+    """Yield the spans of each value that a rule takes for a secret."""
+    for match in _matches(rule.pattern, rule.words if rule.from_word else (), lowered):
+        pin = bool(re.match(_PIN_NAMES, match[0]))
+        if not rule.reads:
+            spans = [match.span(match.lastindex or 0)]
+        elif value := read_value(original, match.end()):
+            if original[value.end : value.end + 1] in _CALLS and not value.quoted:
+                continue
+            spans = value.spans
+        else:
+            continue
+        text = "".join(original[start:end] for start, end in spans)
+        if len(text) >= (4 if pin else _SHORTEST_VALUE) and is_real(
+            text, in_code=rule.in_code, proof=rule.proof, pin=pin
+        ):
+            yield spans
+
+
+def _add_repeated(values: Mapping[str, str], text: str, secrets: list[Secret]) -> None:
+    """Add all occurrences of secrets' values, unless they overlap secrets found before."""
+    longest_first = sorted(values, key=len, reverse=True)
+    if longest_first:
+        for match in re.finditer("|".join(map(re.escape, longest_first)), text):
+            _add(Secret(values[match[0]], *match.span()), secrets)
 
 
 def _matches(pattern: str, beginnings: Iterable[str], text: str) -> Iterator[re.Match[str]]:
