@@ -7,7 +7,7 @@ secrets.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from reservoir_cli.redaction.false_alarms import Proof, is_real, is_real_token
 from reservoir_cli.redaction.read_values import read_value
 from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
 from reservoir_cli.redaction.secrets_in_tables import (
+    DELIMITERS,
     TABLE_WORDS,
     cells_below_headers,
     values_of_kubernetes,
@@ -90,23 +91,30 @@ def _find_visible(text: str) -> list[Secret]:
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []
     _find_tokens(text, secrets)
-    for rule in _rules_for(_BLOCK_WORDS, lowered):
-        _apply_rule(rule, text, secrets)
-    for rule in _rules_for(_GUESS_WORDS, lowered):
-        _apply_rule(rule, lowered, secrets, original=text)
-    _find_in_tables(text, lowered, secrets)
+    for rule in BLOCKS if "private key" in lowered or "putty-user-key" in lowered else ():
+        for match in re.finditer(rule.pattern, text):
+            _add(Secret(rule.kind, *match.span()), secrets)
+    by_rule = _words_by_rule(lowered, is_ascii=text.isascii())
+    for number, words in by_rule.items():
+        _apply_rule(GUESSES[number], words, lowered, text, secrets)
+    if by_rule and "\n" in text:
+        _find_in_tables(text, lowered, {word for words in by_rule.values() for word in words}, secrets)
     return secrets
 
 
-def _find_in_tables(text: str, lowered: str, secrets: list[Secret]) -> None:
-    """Add the secrets in columns below a header, and in Secrets of Kubernetes."""
-    if "\n" not in text:
-        return
-    if "secret" in lowered and "kind" in lowered:
+def _find_in_tables(
+    text: str, lowered: str, words: Collection[str], secrets: list[Secret]
+) -> None:
+    """Add the secrets in columns below a header, and in Secrets of Kubernetes.
+
+    :param words: words of rules that the text contains.
+    """
+    if "secret" in words and "kind" in lowered:
         for start, end in values_of_kubernetes(text, lowered):
             _add(Secret("secret-value", start, end), secrets)
-    if any(word in lowered for word in TABLE_WORDS):
-        for start, end in cells_below_headers(text, lowered):
+    names = [word for word in TABLE_WORDS if word in words]
+    if names and any(delimiter in text for delimiter in DELIMITERS):
+        for start, end in cells_below_headers(text, lowered, names):
             value = text[start:end]
             if len(value) >= _SHORTEST_VALUE and is_real(value, in_code=True, proof=Proof.SURE):
                 _add(Secret("secret-value", start, end), secrets)
@@ -123,42 +131,58 @@ def _find_tokens(text: str, secrets: list[Secret]) -> None:
                 _add(Secret(kind.kind, *match.span(match.lastindex or 0)), secrets)
 
 
-def _words_of(rules: Iterable[Rule]) -> list[tuple[str, Rule]]:
-    return [(word, rule) for rule in rules for word in rule.words]
+#: Words, and the numbers of the rules that have them.
+_Words = dict[str, list[int]]
 
 
-#: One list of words is searched five times faster than the words of one rule after another.
-_BLOCK_WORDS, _GUESS_WORDS = map(_words_of, (BLOCKS, GUESSES))
+def _group_words(*, is_ascii: bool) -> list[tuple[tuple[str, ...], _Words]]:
+    """Return the words of all rules, grouped by what a text needs for them to matter."""
+    groups: dict[tuple[str, ...], _Words] = {}
+    for number, rule in enumerate(GUESSES):
+        for word in rule.words:
+            if word.isascii() or not is_ascii:
+                groups.setdefault(rule.needs, {}).setdefault(word, []).append(number)
+    return list(groups.items())
 
 
-def _rules_for(words: list[tuple[str, Rule]], lowered: str) -> Iterable[Rule]:
-    """Return the rules that have a word in a text, in their order."""
-    return dict.fromkeys([rule for word, rule in words if word in lowered])
+_GROUPS = {is_ascii: _group_words(is_ascii=is_ascii) for is_ascii in (True, False)}
 
 
-def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = "") -> None:
+def _words_by_rule(lowered: str, *, is_ascii: bool) -> dict[int, list[str]]:
+    """Return the numbers of the rules that may match a text, in their order, and their words."""
+    found: dict[int, list[str]] = {}
+    for needs, words in _GROUPS[is_ascii]:
+        if needs and not any([need in lowered for need in needs]):
+            continue
+        for word in [word for word in words if word in lowered]:
+            for number in words[word]:
+                found.setdefault(number, []).append(word)
+    return dict(sorted(found.items()))
+
+
+def _apply_rule(
+    rule: Rule, words: list[str], lowered: str, text: str, secrets: list[Secret]
+) -> None:
     """Add the secrets that a rule finds, unless they overlap earlier ones.
 
     A value found by its surroundings is also a secret elsewhere in the text.
 
-    :param original: the text before lowercasing, for rules that match by surroundings.
+    :param words: the words of the rule that the text contains.
     """
-    if not original:
-        for match in re.finditer(rule.pattern, text):
-            _add(Secret(rule.kind, *match.span(match.lastindex or 0)), secrets)
-        return
     values: dict[str, str] = {}
-    for spans in _guesses(rule, text, original):
+    for spans in _guesses(rule, words, lowered, text):
         for start, end in spans:
             _add(Secret(rule.kind, start, end), secrets)
             if end - start >= _REPEATABLE_LENGTH and len(values) < _MOST_REPEATED:
-                values[original[start:end]] = rule.kind
-    _add_repeated(values, original, secrets)
+                values[text[start:end]] = rule.kind
+    _add_repeated(values, text, secrets)
 
 
-def _guesses(rule: Rule, lowered: str, original: str) -> Iterator[list[tuple[int, int]]]:
+def _guesses(
+    rule: Rule, words: list[str], lowered: str, original: str
+) -> Iterator[list[tuple[int, int]]]:
     """Yield the spans of each value that a rule takes for a secret."""
-    for match in _matches(rule.pattern, rule.words if rule.from_word else (), lowered):
+    for match in _matches(rule.pattern, words if rule.from_word else (), lowered):
         pin = bool(re.match(_PIN_NAMES, match[0]))
         if not rule.reads:
             spans = [match.span(match.lastindex or 0)]

@@ -16,6 +16,8 @@ class Rule(NamedTuple):
     :param from_word: every match begins with one of the words.
     :param proof: how surely the surroundings say that the value is a secret.
     :param reads: the secret is the value that follows the match.
+    :param needs: lowercase; every text with a match contains one of them. They are few and looked
+        for before the words, to save time.
     """
 
     kind: str
@@ -25,6 +27,7 @@ class Rule(NamedTuple):
     from_word: bool = False
     proof: Proof = Proof.WEAK
     reads: bool = False
+    needs: tuple[str, ...] = ()
 
 
 #: Keys of several lines. The remaining part of a truncated key is a secret, too.
@@ -64,18 +67,16 @@ def _last_word_pattern(words: list[str], last: str) -> str:
 
 #: Words for a password in other languages.
 _FOREIGN = (
-    "contrase(?:ñ|n)a|mot de passe|mot-de-passe|motdepasse|mdp(?![a-z])|senha|wachtwoord|kennwort"
-    "|kenn?ung und passwort|zugangscode|l(?:ö|o)senord|has(?:ł|l)o(?![a-z])|пароль|şifre|parola"
-    "|密码|密碼|口令|密钥|密鑰|令牌|パスワード|비밀번호|암호|clave(?![a-z])"
+    "contrase(?:ñ|n)a|mdp(?![a-z])|senha|wachtwoord|kennwort|lösenord|hasło|пароль|şifre|clave(?![a-z])"
+    "|密码|密碼|口令|密钥|密鑰|令牌|パスワード|비밀번호|암호"
 )
 _FOREIGN_WORDS = (
-    *("contrase", "mot de passe", "mot-de-passe", "motdepasse", "mdp", "senha", "wachtwoord"),
-    *("kennwort", "zugangscode", "lösenord", "losenord", "hasło", "haslo", "пароль", "şifre"),
-    *("parola", "密码", "密碼", "口令", "密钥", "密鑰", "令牌", "パスワード", "비밀번호", "암호", "clave"),
+    *("contrase", "mdp", "senha", "wachtwoord", "kennwort", "clave", "lösenord", "hasło", "пароль"),
+    *("şifre", "密码", "密碼", "口令", "密钥", "密鑰", "令牌", "パスワード", "비밀번호", "암호"),
 )
 #: Names of passwords, which leave no doubt, from the significant word on.
 _PASSWORDS = (
-    f"pass(?:word|wort|wd|phrase|code)|pwd|{_last_word_pattern(['db', 'database', 'key'], 'pass')}"
+    f"pass(?:word|wort|wd|phrase|code)|passe(?![a-z])|pwd|{_last_word_pattern(['db', 'database', 'key'], 'pass')}"
     f"|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)(?<![a-z0-9]pass)|psk(?![a-z])|{_FOREIGN}"
 )
 #: Names of variables that hold secrets, from the significant word on.
@@ -147,6 +148,7 @@ GUESSES = (
         r"[?&](?:sig|signature|x-amz-signature|x-amz-security-token|appid|(?:api_?)?key|auth"
         r"|subscription-key|code)=([\w%+/.~-]{20,}+)",
         in_code=False,
+        needs=("?", "&"),
     ),
     Rule(
         "authorization",
@@ -159,6 +161,7 @@ GUESSES = (
         "authorization",
         ("bearer ", "basic "),
         r"(?<![a-z0-9])(?:bearer\s{1,3}([a-z0-9._~+/=-]{16,}+)|basic\s{1,3}([a-z0-9+/]{16,}+={0,2}))",
+        from_word=True,
     ),
     # Docker's settings, npm's settings, and arguments of HTTP clients
     Rule(
@@ -184,11 +187,12 @@ GUESSES = (
     ),
     Rule(
         "session-cookie",
-        ("sess", "connect.sid", "sid", "user_session", "li_at", "remember", "cookie", "auth"),
-        r"(?<![a-z0-9])(?:phpsessid|jsessionid|sessionid|asp\.net_sessionid|connect\.sid|[\w-]{0,20}"
-        r"sess(?:ion)?(?:[_-]?(?:token|id|key))?(?<=cookie)?|user_session|li_at|remember_(?:me|token|web)\w{0,60}"
-        r"|__secure-[\w.-]{3,40}|__host-[\w.-]{3,40}|sid|ssid|hsid|sapisid|auth_?(?:token|cookie)?|d)"
+        ("sess", "sid=", "li_at", "remember_", "auth", "__secure-", "__host-"),
+        r"(?:sess(?:ion)?(?:[_-]?(?:token|id|key))?|sid|li_at|remember_(?:me|token|web)\w{0,60}"
+        r"|__(?:secure|host)-[\w.-]{3,40}|auth_?(?:token|cookie))"
         r"=(?=[\w%.~+/:-]{0,60}\d)([\w%.~+/:=-]{16,}+)",
+        from_word=True,
+        needs=("=",),
     ),
     # A row of a table: | name | value |, and an element: <name>value</name>
     Rule(
@@ -224,54 +228,76 @@ GUESSES = (
         from_word=True,
         reads=True,
     ),
-    # curl -u name:password, smbclient -U name%password, sshpass -p password, mysql -ppassword
+    # curl -u name:password, smbclient -U name%password, sshpass -p password
     Rule(
         "password-option",
-        (" -u", "--user", "sshpass", " -p", " -a", " -w", "-pass", "chpasswd", "htpasswd", "/user:"),
-        r" (?:-u {0,3}|--(?:proxy-)?user[ =])[\"']?(?:[^\s:/\"'%]{1,80}:([^\s/\"']{4,}+)"
-        r"|[^\s:/\"'%]{1,80}%([^\s\"']{4,}+))"
+        (" -u", "--user", "--proxy-user", "sshpass", "-pass", "htpasswd", "/user:", "echo "),
+        r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =])[\"']?[^\s:/\"'%]{1,80}(?::([^\s/\"']{4,}+)"
+        r"|%([^\s\"']{4,}+))"
         rf"|sshpass\s{{1,3}}-p\s{{0,3}}[\"']?({_VALUE}{{4,}}+)"
-        rf"|\b(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,}}+)"
-        rf"|\b(?:redis-cli(?=\s)[^\n]{{0,200}}? -a|ldap\w{{1,10}}(?=\s)[^\n]{{0,200}}? -w"
-        rf"|(?:mosquitto_|mongo)\w{{1,10}}(?=\s)[^\n]{{0,200}}? -p|zip(?=\s)[^\n]{{0,60}}? -p"
-        rf"|\slogin(?=\s)[^\n]{{0,200}}? -p)"
-        rf"\s{{1,3}}[\"']?({_VALUE}{{6,}}+)"
-        rf"|-pass(?:in|out)?\s{{1,3}}pass:([^\s\"']{{4,}}+)"
-        rf"|\becho\s{{1,3}}(?:-n\s)?[\"']?[\w.-]{{1,40}}:([^\s\"']{{4,}}+)[\"']?\s?\|\s?(?:sudo )?chpasswd"
-        rf"|\bhtpasswd\s{{1,3}}-\w{{0,6}}b\w{{0,6}}\s{{1,3}}\S{{1,80}}\s{{1,3}}\S{{1,80}}\s{{1,3}}[\"']?([^\s\"']{{4,}}+)"
-        rf"|/user:\S{{1,80}}\s{{1,3}}([^\s/\"']{{6,}}+)",
+        r"|-pass(?:in|out)?\s{1,3}pass:([^\s\"']{4,}+)"
+        r"|echo\s{1,3}(?:-n\s)?[\"']?[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|\s?(?:sudo )?chpasswd"
+        r"|htpasswd\s{1,3}-\w{0,6}b\w{0,6}\s{1,3}\S{1,80}\s{1,3}\S{1,80}\s{1,3}[\"']?"
+        r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+))",
         in_code=False,
+        from_word=True,
+        needs=(" -", " /user:", "chpasswd"),
+    ),
+    # mysql -ppassword, redis-cli -a password
+    Rule(
+        "password-option",
+        ("mysql", "mariadb", "7z", "redis-cli", "ldap", "mosquitto_", "mongo", "zip ", " login"),
+        rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,}}+)"
+        r"|(?:redis-cli(?=\s)[^\n]{0,200}? -a|ldap\w{1,10}(?=\s)[^\n]{0,200}? -w"
+        r"|(?:mosquitto_|mongo)\w{1,10}(?=\s)[^\n]{0,200}? -p|zip(?=\s)[^\n]{0,60}? -p"
+        rf"| login(?=\s)[^\n]{{0,200}}? -p)\s{{1,3}}[\"']?({_VALUE}{{6,}}+))",
+        in_code=False,
+        from_word=True,
+        needs=(" -p", " -a", " -w"),
     ),
     # .netrc, .pgpass, redis.conf
     Rule(
         "password-in-file",
-        ("login", ":5432:", "requirepass", "masterauth", "auth-pass", "auth "),
+        ("login", ":5432:", "requirepass", "masterauth", "auth-pass"),
         r"\blogin[ \t]{1,9}\S{1,80}[\s/,]{1,40}password:?\s{1,9}[\"']?([^\s\"']{5,}+)"
         r"|:5432:[^\s:]{1,80}:[^\s:]{1,80}:([^\s\"']{6,}+)"
-        r"|(?:requirepass|masterauth|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)"
-        r"|(?:^|\n|> ?)auth[ ]([^\s\"']{8,}+)(?=\s|$)",
+        r"|(?:requirepass|masterauth|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",
+        needs=("pass", "masterauth", ":5432:"),
         in_code=False,
         proof=Proof.SURE,
     ),
     Rule(
         "password-in-words",
         ("pass", "pw", "key", "token", "secret", "pin", *_FOREIGN_WORDS),
-        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd)?|pw|(?:api|access|secret|private)[ -]?key|token|secret"
+        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|(?:api|access|secret|private)[ -]?key|token|secret"
         rf"|(?<![a-z])pin(?:[ -]?code)?|{_FOREIGN})(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",
         from_word=True,
         proof=Proof.SURE,
         reads=True,
     ),
-    # use VALUE as the password, credentials: name / VALUE
+    # use VALUE as the password
     Rule(
         "password-in-words",
-        ("as ", "als ", "comme", "como", "creds", "log in", "sign in", "credential", "login", "user", "zugangsdaten", "identifiants", "账号"),
-        r"[\"'`“„«]?([^\s\"'`”“»]{6,80})[\"'`”“»]?\s(?:as|als|comme|como)\s(?:the |your |my |das |la |le |mot de |)"
-        r"(?:\w{1,20} )?(?:passe|password|passwort|passphrase|api key|token|contraseña|secret|kennwort)\b"
-        r"|\b(?:creds|credentials?|logins?|log in with|sign in with|user/pass(?:word)?|username/password|username and password"
-        r"|zugangsdaten|identifiants|credenciales|账号密码)"
-        r"(?:\sfor\s[\w.-]{1,30})?\s{0,2}(?:are|is|:|=|sind|：)?\s{0,3}[\"'`]?[\w.@+-]{2,60}[\"'`]?\s{0,3}[:/,|]\s{0,3}[\"'`]?([^\s\"'`,]{6,}+)",
-        proof=Proof.WEAK,
+        ("use ", "using ", "with ", "set ", "nimm ", "utilise ", "usa "),
+        r"(?:use|using|with|set|nimm|utilise|usa)\s[\"'`“„«]?([^\s\"'`”“»]{6,80})[\"'`”“»]?\s"
+        r"(?:as|als|comme|como)\s(?:the |your |my |das |la |le |mot de )?(?:\w{1,20} )?"
+        r"(?:passe|password|passwort|passphrase|api key|token|contraseña|secret|kennwort)\b",
+        from_word=True,
+        needs=(" as the ", " as your ", " as my ", " as pass", " als ", " comme ", " como "),
+    ),
+    # credentials: name / VALUE
+    Rule(
+        "password-in-words",
+        (
+            *("cred", "log in with", "sign in with", "login", "user/pass", "username"),
+            *("zugangsdaten", "identifiants", "账号密码"),
+        ),
+        r"(?:creds|credentials?|logins?|(?:log|sign) in with|user/pass(?:word)?|username/password"
+        r"|username and password|zugangsdaten|identifiants|credenciales|账号密码)"
+        r"(?:\sfor\s[\w.-]{1,30})?\s{0,2}(?:are|is|:|=|sind|：)?\s{0,3}[\"'`]?[\w.@+-]{2,60}[\"'`]?"
+        r"\s{0,3}[:/,|]\s{0,3}[\"'`]?([^\s\"'`,]{6,}+)",
+        from_word=True,
+        needs=(" / ", ": ", "：", ":\n"),
     ),
     # CREATE USER name WITH PASSWORD 'value', IDENTIFIED BY 'value'
     Rule(
@@ -279,6 +305,7 @@ GUESSES = (
         ("password ", "identified "),
         r"(?:password|identified (?:by|with [a-z_0-9]{1,40} by))(?: as)? ['\"]([^'\"\n]{4,}+)['\"]",
         from_word=True,
+        needs=(" '", ' "'),
         proof=Proof.SURE,
     ),
 )

@@ -1,7 +1,7 @@
 """Find secrets in columns below a header, and in the data of Secrets of Kubernetes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _HEADERS = re.compile(
     r"(?:user |admin |db |root |wifi |initial |temp(?:orary)? )?"
@@ -10,13 +10,11 @@ _HEADERS = re.compile(
     r"|api[ _-]?token|auth[ _-]?token|token)"
 )
 #: A text with a table has one of these, in lower case.
-TABLE_WORDS = ("pass", "pwd", "secret", "key", "token", "kennwort", "contrase", "mdp", "senha", "密码")
-#: A header with a delimiter before or after it, which tells tables from other texts.
-_HEADER_CELL = re.compile(
-    rf"(?:(?<=[|\t,;])|(?<=  )|^)[ \t\"*`]*(?:{_HEADERS.pattern})[ \t\"*`]*(?:(?=[|\t,;])|(?=  )|$)",
-    re.MULTILINE,
-)
-_DELIMITERS = ("|", "\t", ",", ";")
+TABLE_WORDS = ("pass", "pw", "secret", "key", "token", "kennwort", "contrase", "mdp", "senha", "密码")
+#: The end of a header, with a delimiter after it, which tells tables from other texts.
+_HEADER_END = re.compile(r"[a-z -]{0,12}[ \t\"*`]{0,40}(?:[|\t,;\n]|  |$)")
+#: What separates the cells of a table.
+DELIMITERS = ("|", "\t", ",", ";", "  ")
 _RULER = re.compile(r"[\s|:+=─-]+")
 _CELL = re.compile(r"[\s\"'*`]*([^\s\"'*`](?:.*[^\s\"'*`])?)")
 _MOST_ROWS = 10_000
@@ -29,14 +27,16 @@ _JSON_DATA = re.compile(r"\"data\"[ \t]*:[ \t]*\{([^{}]*)\}")
 _JSON_ENTRY = re.compile(r":\s*\"([A-Za-z0-9+/=]{4,})\"")
 
 
-def cells_below_headers(text: str, lowered: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the cells of each column whose header names a secret."""
+def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the cells of each column whose header names a secret.
+
+    :param words: those of ``TABLE_WORDS`` that the text contains.
+    """
     done = 0
-    for header in _HEADER_CELL.finditer(lowered):
-        if header.start() < done:
+    for position in sorted(_header_positions(lowered, words)):
+        if position < done:
             continue
-        line_start = lowered.rfind("\n", 0, header.end()) + 1
-        line, after = _line_at(lowered, line_start)
+        line, after = _line_at(lowered, lowered.rfind("\n", 0, position) + 1)
         done = after
         if len(line) > _LONGEST_LINE or not (delimiter := _delimiter_of(line)):
             continue
@@ -47,6 +47,16 @@ def cells_below_headers(text: str, lowered: str) -> Iterator[tuple[int, int]]:
         }
         if columns:
             done = yield from _cells_of(text, after, delimiter, columns)
+
+
+def _header_positions(lowered: str, words: Iterable[str]) -> Iterator[int]:
+    """Yield the positions of words that may be in a header."""
+    for word in words:
+        position = lowered.find(word)
+        while position >= 0:
+            if _HEADER_END.match(lowered, position + len(word)):
+                yield position
+            position = lowered.find(word, position + len(word))
 
 
 def _cells_of(text: str, start: int, delimiter: str, columns: set[int]) -> Iterator[tuple[int, int]]:
@@ -72,10 +82,7 @@ def _line_at(text: str, start: int) -> tuple[str, int]:
 
 def _delimiter_of(line: str) -> str:
     """Return what separates the cells of a line: two blanks if nothing else does."""
-    for delimiter in _DELIMITERS:
-        if delimiter in line:
-            return delimiter
-    return "  " if "  " in line.strip() else ""
+    return next((delimiter for delimiter in DELIMITERS if delimiter in line.strip(" ")), "")
 
 
 def _cells(line: str, delimiter: str) -> list[tuple[int, int]]:
