@@ -134,7 +134,7 @@ def is_random(word: str) -> bool:
     if names & _NAME_WORDS:
         return False
     runs = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", word)
-    return len(word) >= 7 and len(word) / max(1, len(runs)) < 2.6
+    return len(word) >= 7 and len(runs) >= 3 and len(word) / len(runs) < 2.6
 
 
 def _is_odd(value: str, *, certain: bool) -> bool:
@@ -163,6 +163,8 @@ def _is_name(value: str) -> bool:
     if re.fullmatch(_KEY_TYPE, value) or re.fullmatch(_MEASURE, value.lower()):
         return True
     words = {word.lower() for word in re.findall(_WORD, value)} & _NAME_WORDS
+    if max(map(len, words), default=3) < 3 and is_random(value):
+        return False
     if re.fullmatch(_WORDS, value):
         return bool(words)
     return bool(re.fullmatch(_DOTTED, value)) and any(len(word) > 3 for word in words)

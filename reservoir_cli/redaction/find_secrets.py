@@ -33,6 +33,7 @@ _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 _SHORTEST_VALUE = 6
 #: Names whose value may be a number.
 _PIN_NAMES = r"pass(?:word|wort|code)?(?!\w)|pwd?(?!\w)|pin(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
+_DIGIT = re.compile("[0-9]")
 #: What follows the name of a function or of a list instead of a value.
 _CALLS = ("(", "[", "{")
 
@@ -135,23 +136,28 @@ def _find_tokens(text: str, secrets: list[Secret]) -> None:
 _Words = dict[str, list[int]]
 
 
-def _group_words(*, is_ascii: bool) -> list[tuple[tuple[str, ...], _Words]]:
-    """Return the words of all rules, grouped by what a text needs for them to matter."""
+def _group_words(*, is_ascii: bool, has_digit: bool) -> list[tuple[tuple[str, ...], _Words]]:
+    """Return the words of the rules for a kind of text, grouped by what else they need."""
     groups: dict[tuple[str, ...], _Words] = {}
     for number, rule in enumerate(GUESSES):
-        for word in rule.words:
+        for word in rule.words if has_digit or rule.proof > Proof.WEAK else ():
             if word.isascii() or not is_ascii:
                 groups.setdefault(rule.needs, {}).setdefault(word, []).append(number)
     return list(groups.items())
 
 
-_GROUPS = {is_ascii: _group_words(is_ascii=is_ascii) for is_ascii in (True, False)}
+#: Most texts lack a digit or other letters than those of ASCII, and so most rules.
+_GROUPS = {
+    (is_ascii, has_digit): _group_words(is_ascii=is_ascii, has_digit=has_digit)
+    for is_ascii in (True, False)
+    for has_digit in (True, False)
+}
 
 
 def _words_by_rule(lowered: str, *, is_ascii: bool) -> dict[int, list[str]]:
     """Return the numbers of the rules that may match a text, in their order, and their words."""
     found: dict[int, list[str]] = {}
-    for needs, words in _GROUPS[is_ascii]:
+    for needs, words in _GROUPS[is_ascii, _DIGIT.search(lowered) is not None]:
         if needs and not any([need in lowered for need in needs]):
             continue
         for word in [word for word in words if word in lowered]:

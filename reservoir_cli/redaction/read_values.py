@@ -6,7 +6,7 @@ from typing import NamedTuple
 #: Where unquoted values end. A password may contain most punctuation.
 _UNQUOTED = re.compile(r"[^\s\"'`\\,;<>(){}\[\]|，。；、！？）】」』”]+")
 #: What may stand between the sign after the name and the value: blanks, the type of a string.
-_BEFORE = re.compile(r"[ \t]{0,40}(?:!!str[ \t]{1,3}|[bfrub@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?", re.I)
+_BEFORE = re.compile(r"[ \t]{0,40}(?:\((?=\s?[\"']))?(?:!!str[ \t]{1,3}|[bfrub@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?", re.I)
 _QUOTE = re.compile(r"\"\"\"|'''|\\{1,8}[\"'`]|&quot;|%22|%27|[\"'`“„«‘「『]")
 _CLOSING = {"“": "”", "„": "“", "«": "»", "‘": "’", "「": "」", "『": "』"}
 #: A literal block of YAML, or a value on the next line.

@@ -82,7 +82,7 @@ _PASSWORDS = (
 #: Names of variables that hold secrets, from the significant word on.
 _NAMES = (
     f"{_last_word_pattern(_KEYS, 'key')}|{_last_word_pattern(_TOKENS, 'token')}"
-    f"|secret(?<!existingsecret)(?<!existing_secret)|{_PASSWORDS}"
+    f"|key-data(?<=client-key-data)|secret(?<!existingsecret)(?<!existing_secret)|{_PASSWORDS}"
 )
 #: Endings of names that hold something about a secret, not the secret itself.
 _ABOUT = "".join(
@@ -144,7 +144,7 @@ GUESSES = (
     ),
     Rule(
         "url-parameter",
-        ("sig=", "signature=", "appid=", "key=", "auth=", "x-amz-security-token=", "code="),
+        ("=",),
         r"[?&](?:sig|signature|x-amz-signature|x-amz-security-token|appid|(?:api_?)?key|auth"
         r"|subscription-key|code)=([\w%+/.~-]{20,}+)",
         in_code=False,
@@ -152,15 +152,15 @@ GUESSES = (
     ),
     Rule(
         "authorization",
-        ("authorization",),
+        ("auth",),
         r"authorization[\"'\\\]]{0,4}\s{0,3}[:=,]\s{0,3}[\"'`\\f]{0,4}(?:bearer|basic|token|apikey"
         r"|api-key|key|bot|digest|ssws|negotiate|splunk|genie ?key|aws)?[\s:=]{0,3}"
         r"([a-z0-9._~+/=-]{12,}+)",
     ),
     Rule(
         "authorization",
-        ("bearer ", "basic "),
-        r"(?<![a-z0-9])(?:bearer\s{1,3}([a-z0-9._~+/=-]{16,}+)|basic\s{1,3}([a-z0-9+/]{16,}+={0,2}))",
+        ("bearer ",),
+        r"(?<![a-z0-9])bearer\s{1,3}([a-z0-9._~+/=-]{16,}+)",
         from_word=True,
     ),
     # Docker's settings, npm's settings, and arguments of HTTP clients
@@ -181,15 +181,14 @@ GUESSES = (
     ),
     Rule(
         "private-key",
-        ("client-key-data", '"d"'),
-        r"(?:client-key-data[\"']?\s?:\s?[\"']?([a-z0-9+/=]{20,}+)|\"d\"\s?:\s?\"([\w-]{40,}+)\")",
+        ('"d"',),
+        r"\"d\"\s?:\s?\"([\w-]{40,}+)\"",
         from_word=True,
     ),
     Rule(
         "session-cookie",
-        ("sess", "sid=", "li_at", "remember_", "auth", "__secure-", "__host-"),
-        r"(?:sess(?:ion)?(?:[_-]?(?:token|id|key))?|sid|li_at|remember_(?:me|token|web)\w{0,60}"
-        r"|__(?:secure|host)-[\w.-]{3,40}|auth_?(?:token|cookie))"
+        ("sess", "sid=", "auth"),
+        r"(?:sess(?:ion)?(?:[_-]?(?:token|id|key))?|sid|auth_?(?:token|cookie))"
         r"=(?=[\w%.~+/:-]{0,60}\d)([\w%.~+/:=-]{16,}+)",
         from_word=True,
         needs=("=",),
@@ -201,6 +200,8 @@ GUESSES = (
         rf"(?:{_NAMES}){_SUFFIX}(?:>([^\s<]{{6,}}+)</"
         rf"|{_CELL_END}\|{_CELL_START}([^\s|`*\"'\\,;<>(){{}}\[\]]{{6,}}+){_CELL_END}\|)",
         from_word=True,
+        proof=Proof.SURE,
+        needs=("</", "|"),
     ),
     Rule(
         "secret-value",
@@ -210,11 +211,11 @@ GUESSES = (
         proof=Proof.SURE,
         reads=True,
     ),
-    # ENV NAME value, setenv NAME value, setx NAME value, --name value
+    # ENV NAME value, setenv NAME value, --name value
     Rule(
         "secret-value",
-        ("--", "env ", "setx "),
-        rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?|(?:env|setx) (?=[a-z])[a-z0-9_]{{0,40}}?)"
+        ("--", "env "),
+        rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?|env (?=[a-z])[a-z0-9_]{{0,40}}?)"
         rf"(?:(?:{_NAMES}){_SUFFIX}|token|auth|pat|secret)(?![\w-])[ \t]{{1,3}}(?![-$])",
         from_word=True,
         reads=True,
@@ -222,8 +223,8 @@ GUESSES = (
     # "token" alone more often means a token of a text than one of a service.
     Rule(
         "secret-value",
-        ("token", "credential", "creds"),
-        r"(?:token|creds?|credentials?)(?:(?<![a-z0-9]token)|(?<=\\[nrt]token))[\"'\\*]{0,3}\s{0,3}"
+        ("token", "cred"),
+        r"(?:token|cred(?:s|entials?)?)(?:(?<![a-z0-9]token)|(?<=\\[nrt]token))[\"'\\*]{0,3}\s{0,3}"
         rf"(?:{_TYPED}|[=:])(?=[ \t\"'`*\\]{{0,8}}[^\s\"'`*\\]{{12}})",
         from_word=True,
         reads=True,
@@ -241,7 +242,7 @@ GUESSES = (
         r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+))",
         in_code=False,
         from_word=True,
-        needs=(" -", " /user:", "chpasswd"),
+        needs=(" -u", "--", "pass", "/user:"),
     ),
     # mysql -ppassword, redis-cli -a password
     Rule(
@@ -269,7 +270,7 @@ GUESSES = (
     Rule(
         "password-in-words",
         ("pass", "pw", "key", "token", "secret", "pin", *_FOREIGN_WORDS),
-        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|(?:api|access|secret|private)[ -]?key|token|secret"
+        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|key(?<=(?:api|ret|ess|ate)[ -]key)|token|secret"
         rf"|(?<![a-z])pin(?:[ -]?code)?|{_FOREIGN})(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",
         from_word=True,
         proof=Proof.SURE,
@@ -281,23 +282,18 @@ GUESSES = (
         ("use ", "using ", "with ", "set ", "nimm ", "utilise ", "usa "),
         r"(?:use|using|with|set|nimm|utilise|usa)\s[\"'`“„«]?([^\s\"'`”“»]{6,80})[\"'`”“»]?\s"
         r"(?:as|als|comme|como)\s(?:the |your |my |das |la |le |mot de )?(?:\w{1,20} )?"
-        r"(?:passe|password|passwort|passphrase|api key|token|contraseña|secret|kennwort)\b",
+        r"(?:passe|password|passwort|passphrase|passcode)\b",
         from_word=True,
-        needs=(" as the ", " as your ", " as my ", " as pass", " als ", " comme ", " como "),
+        needs=("pass",),
     ),
     # credentials: name / VALUE
     Rule(
         "password-in-words",
-        (
-            *("cred", "log in with", "sign in with", "login", "user/pass", "username"),
-            *("zugangsdaten", "identifiants", "账号密码"),
-        ),
-        r"(?:creds|credentials?|logins?|(?:log|sign) in with|user/pass(?:word)?|username/password"
-        r"|username and password|zugangsdaten|identifiants|credenciales|账号密码)"
+        ("cred", "login", " in with ", "username", "zugangsdaten", "identifiants", "账号密码"),
+        r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugangsdaten|identifiants|credenciales|账号密码)"
         r"(?:\sfor\s[\w.-]{1,30})?\s{0,2}(?:are|is|:|=|sind|：)?\s{0,3}[\"'`]?[\w.@+-]{2,60}[\"'`]?"
         r"\s{0,3}[:/,|]\s{0,3}[\"'`]?([^\s\"'`,]{6,}+)",
         from_word=True,
-        needs=(" / ", ": ", "：", ":\n"),
     ),
     # CREATE USER name WITH PASSWORD 'value', IDENTIFIED BY 'value'
     Rule(
