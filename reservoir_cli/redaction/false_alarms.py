@@ -30,6 +30,7 @@ _MEASURE = (
     r"\d+(?:\.\d+)?-?(?:bits?|bytes?|[kmg]i?b|ms|secs?|seconds?|mins?|minutes?|hours?|days?|weeks?|months?|years?|chars?|characters?|digits?"
     r"|letters?|x|th|nd|rd|st|tokens?|words?|symbols?|times?)\b|v?\d+\.\d+\.\d+|\d+/\d+\w*"
 )
+_LONGEST_NAME = 200
 #: Nearly every name in the place of a secret contains one of these words.
 _NAME_WORDS = frozenset(
     # secrets, and where they are stored
@@ -107,6 +108,8 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
     if not any(map(str.isalpha, value)) or not value.strip("=-_.*#~"):
         return False
     if any(map(str.isdigit, value)):
+        if len(value) > _LONGEST_NAME:
+            return True
         return not (in_code and (re.match(_PATH, value) or _is_name(value)))
     return proof > Proof.WEAK and _is_odd(value, certain=proof is Proof.CERTAIN)
 

@@ -32,7 +32,9 @@ _BLOCK, _OVERLAP = 1_000_000, 101_000
 _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 _SHORTEST_VALUE = 6
 #: Names whose value may be a number.
-_PIN_NAMES = r"pass(?:word|wort|code)?(?!\w)|pwd?(?!\w)|pin(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
+_PIN_NAMES = (
+    r"pass(?:word|wort|code)?(?!\w)|pwd?(?!\w)|pin(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
+)
 _DIGIT = re.compile("[0-9]")
 #: What follows the name of a function or of a list instead of a value.
 _CALLS = ("(", "[", "{")
@@ -99,13 +101,13 @@ def _find_visible(text: str) -> list[Secret]:
     for number, words in by_rule.items():
         _apply_rule(GUESSES[number], words, lowered, text, secrets)
     if by_rule and "\n" in text:
-        _find_in_tables(text, lowered, {word for words in by_rule.values() for word in words}, secrets)
+        _find_in_tables(
+            text, lowered, {word for words in by_rule.values() for word in words}, secrets
+        )
     return secrets
 
 
-def _find_in_tables(
-    text: str, lowered: str, words: Collection[str], secrets: list[Secret]
-) -> None:
+def _find_in_tables(text: str, lowered: str, words: Collection[str], secrets: list[Secret]) -> None:
     """Add the secrets in columns below a header, and in Secrets of Kubernetes.
 
     :param words: words of rules that the text contains.
@@ -158,7 +160,7 @@ def _words_by_rule(lowered: str, *, is_ascii: bool) -> dict[int, list[str]]:
     """Return the numbers of the rules that may match a text, in their order, and their words."""
     found: dict[int, list[str]] = {}
     for needs, words in _GROUPS[is_ascii, _DIGIT.search(lowered) is not None]:
-        if needs and not any([need in lowered for need in needs]):
+        if needs and not any(need in lowered for need in needs):
             continue
         for word in [word for word in words if word in lowered]:
             for number in words[word]:
@@ -188,12 +190,16 @@ def _guesses(
     rule: Rule, words: list[str], lowered: str, original: str
 ) -> Iterator[list[tuple[int, int]]]:
     """Yield the spans of each value that a rule takes for a secret."""
+    begin = end = 0
     for match in _matches(rule.pattern, words if rule.from_word else (), lowered):
+        if begin <= match.start() < end:
+            continue  # inside the last value, which is read only once
         pin = bool(re.match(_PIN_NAMES, match[0]))
         if not rule.reads:
             spans = [match.span(match.lastindex or 0)]
         elif value := read_value(original, match.end()):
-            if original[value.end : value.end + 1] in _CALLS and not value.quoted:
+            begin, end = match.start(), value.end
+            if not value.quoted and original[value.end : value.end + 1] in _CALLS:
                 continue
             spans = value.spans
         else:

@@ -6,7 +6,10 @@ from typing import NamedTuple
 #: Where unquoted values end. A password may contain most punctuation.
 _UNQUOTED = re.compile(r"[^\s\"'`\\,;<>(){}\[\]|，。；、！？）】」』”]+")
 #: What may stand between the sign after the name and the value: blanks, the type of a string.
-_BEFORE = re.compile(r"[ \t]{0,40}(?:\((?=\s?[\"']))?(?:!!str[ \t]{1,3}|[bfrub@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?", re.I)
+_BEFORE = re.compile(
+    r"[ \t]{0,40}(?:\((?=\s?[\"']))?(?:!!str[ \t]{1,3}|[bfrub@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?",
+    re.I,
+)
 _QUOTE = re.compile(r"\"\"\"|'''|\\{1,8}[\"'`]|&quot;|%22|%27|[\"'`“„«‘「『]")
 _CLOSING = {"“": "”", "„": "“", "«": "»", "‘": "’", "「": "」", "『": "』"}
 #: A literal block of YAML, or a value on the next line.
@@ -116,7 +119,7 @@ def _rest_of_setting(text: str, start: int, end: int) -> int:
 
 def _read_block(text: str, start: int, indent: str) -> Value:
     """Return the lines of a literal block, as far as they are indented."""
-    spans = []
+    spans: list[tuple[int, int]] = []
     while len(spans) < _MOST_PARTS and text.startswith(indent, start):
         end = text.find("\n", start)
         end = end if end >= 0 else len(text)

@@ -67,7 +67,7 @@ def _last_word_pattern(words: list[str], last: str) -> str:
 
 #: Words for a password in other languages.
 _FOREIGN = (
-    "contrase(?:ñ|n)a|mdp(?![a-z])|senha|wachtwoord|kennwort|lösenord|hasło|пароль|şifre|clave(?![a-z])"
+    "contrase(?:ñ|n)a|mdp(?![a-z])|senha|wachtwoord|kennwort|lösenord|hasło|пароль|şifre|clave(?![a-z])"  # noqa: E501
     "|密码|密碼|口令|密钥|密鑰|令牌|パスワード|비밀번호|암호"
 )
 _FOREIGN_WORDS = (
@@ -76,7 +76,7 @@ _FOREIGN_WORDS = (
 )
 #: Names of passwords, which leave no doubt, from the significant word on.
 _PASSWORDS = (
-    f"pass(?:word|wort|wd|phrase|code)|passe(?![a-z])|pwd|{_last_word_pattern(['db', 'database', 'key'], 'pass')}"
+    f"pass(?:word|wort|wd|phrase|code)|passe(?![a-z])|pwd|{_last_word_pattern(['db', 'database', 'key'], 'pass')}"  # noqa: E501
     f"|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)(?<![a-z0-9]pass)|psk(?![a-z])|{_FOREIGN}"
 )
 #: Names of variables that hold secrets, from the significant word on.
@@ -123,7 +123,7 @@ _FOR = (
     r"(?:\s[\w.@'’/-]{1,30}){1,3}?)?"
 )
 _IS = (
-    r"(?:\s{1,3}(?:(?:is|was|will be|should be|has been|gets?)(?: (?:now|set|changed|reset|updated) ?(?:to)?)?"
+    r"(?:\s{1,3}(?:(?:is|was|will be|should be|has been|gets?)(?: (?:now|set|changed|reset|updated) ?(?:to)?)?"  # noqa: E501
     r"|set to|changed to|reset to|to|becomes|reads"
     r"|ist|war|lautet|lautete|heißt|auf|est|était|es|era|será|é|è|jest|är|to jest|to)(?:\s{1,3}now"
     r"|\s{1,3}still|\s{1,3}jetzt|\s{1,3}immer noch|\s{1,3}ahora|\s{1,3}maintenant)?\s{0,3}[:：]?"
@@ -262,7 +262,7 @@ GUESSES = (
         ("login", ":5432:", "requirepass", "masterauth", "auth-pass"),
         r"\blogin[ \t]{1,9}\S{1,80}[\s/,]{1,40}password:?\s{1,9}[\"']?([^\s\"']{5,}+)"
         r"|:5432:[^\s:]{1,80}:[^\s:]{1,80}:([^\s\"']{6,}+)"
-        r"|(?:requirepass|masterauth|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",
+        r"|(?:requirepass|masterauth|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",  # noqa: E501
         needs=("pass", "masterauth", ":5432:"),
         in_code=False,
         proof=Proof.SURE,
@@ -270,8 +270,8 @@ GUESSES = (
     Rule(
         "password-in-words",
         ("pass", "pw", "key", "token", "secret", "pin", *_FOREIGN_WORDS),
-        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|key(?<=(?:api|ret|ess|ate)[ -]key)|token|secret"
-        rf"|(?<![a-z])pin(?:[ -]?code)?|{_FOREIGN})(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",
+        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|key(?<=(?:api|ret|ess|ate)[ -]key)|token|secret"  # noqa: E501
+        rf"|(?<![a-z])pin(?:[ -]?code)?|{_FOREIGN})(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",  # noqa: E501
         from_word=True,
         proof=Proof.SURE,
         reads=True,
@@ -290,7 +290,7 @@ GUESSES = (
     Rule(
         "password-in-words",
         ("cred", "login", " in with ", "username", "zugangsdaten", "identifiants", "账号密码"),
-        r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugangsdaten|identifiants|credenciales|账号密码)"
+        r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugangsdaten|identifiants|credenciales|账号密码)"  # noqa: E501
         r"(?:\sfor\s[\w.-]{1,30})?\s{0,2}(?:are|is|:|=|sind|：)?\s{0,3}[\"'`]?[\w.@+-]{2,60}[\"'`]?"
         r"\s{0,3}[:/,|]\s{0,3}[\"'`]?([^\s\"'`,]{6,}+)",
         from_word=True,

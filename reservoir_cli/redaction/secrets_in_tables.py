@@ -1,7 +1,7 @@
 """Find secrets in columns below a header, and in the data of Secrets of Kubernetes."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 _HEADERS = re.compile(
     r"(?:user |admin |db |root |wifi |initial |temp(?:orary)? )?"
@@ -10,7 +10,18 @@ _HEADERS = re.compile(
     r"|api[ _-]?token|auth[ _-]?token|token)"
 )
 #: A text with a table has one of these, in lower case.
-TABLE_WORDS = ("pass", "pw", "secret", "key", "token", "kennwort", "contrase", "mdp", "senha", "密码")
+TABLE_WORDS = (
+    "pass",
+    "pw",
+    "secret",
+    "key",
+    "token",
+    "kennwort",
+    "contrase",
+    "mdp",
+    "senha",
+    "密码",
+)
 #: The end of a header, with a delimiter after it, which tells tables from other texts.
 _HEADER_END = re.compile(r"[a-z -]{0,12}[ \t\"*`]{0,40}(?:[|\t,;\n]|  |$)")
 #: What separates the cells of a table.
@@ -59,7 +70,9 @@ def _header_positions(lowered: str, words: Iterable[str]) -> Iterator[int]:
             position = lowered.find(word, position + len(word))
 
 
-def _cells_of(text: str, start: int, delimiter: str, columns: set[int]) -> Iterator[tuple[int, int]]:
+def _cells_of(
+    text: str, start: int, delimiter: str, columns: set[int]
+) -> Generator[tuple[int, int], None, int]:
     """Yield the cells of some columns in the rows of a table, and return where it ends."""
     for _ in range(_MOST_ROWS):
         line, after = _line_at(text, start)

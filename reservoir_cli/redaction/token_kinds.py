@@ -103,10 +103,7 @@ def _parse(line: str) -> TokenKind:
     start = _STRICT_START if literals.startswith("!") else _START
     begins, regular = not literals.startswith(("*", "~")), literals.startswith("~")
     rest = rest.replace(",}", ",}+")  # takes all that follows, and never gives any of it back
-    if regular:
-        names = (literals[1:],)
-    else:
-        names = tuple(literals.lstrip("!*").split("|"))
+    names = tuple([literals[1:]] if regular else literals.lstrip("!*").split("|"))
     if begins:
         pattern = f"{start}(?:{'|'.join(map(re.escape, names))}){rest}"
     else:

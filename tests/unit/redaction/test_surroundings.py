@@ -98,6 +98,8 @@ def test_a_token_of_every_kind_is_found_to_its_end(around: str) -> None:
         token = draw_token(kind, generator)
         assert not leaks(around.format(token), [token]), kind
         assert len(token) >= SHORTEST_TOKEN, kind
-        assert any(re.search(literal, token) if kind.regular else literal in token
-                   for literal in kind.literals), kind
+        assert any(
+            re.search(literal, token) if kind.regular else literal in token
+            for literal in kind.literals
+        ), kind
         assert "." in kind.source, kind
