@@ -67,7 +67,7 @@ def _last_word_pattern(words: list[str], last: str) -> str:
 
 #: Words for a password in other languages.
 _FOREIGN = (
-    "contrase(?:ñ|n)a|mdp(?![a-z])|senha|wachtwoord|kennwort|lösenord|hasło|пароль|şifre|clave(?![a-z])"  # noqa: E501
+    "contrase(?:ñ|n)a|mdp(?![a-z])|senha|wachtwoord|kennwort|lösenord|hasło|пароль|şifre|clave(?![a-z])"
     "|密码|密碼|口令|密钥|密鑰|令牌|パスワード|비밀번호|암호"
 )
 _FOREIGN_WORDS = (
