@@ -5,7 +5,7 @@ from datetime import timedelta
 import fingerprint
 import numpy as np
 from behind import behind
-from builders import NOW, Compass
+from builders import NOW, Compass, context
 
 from reservoir_cli import Reservoir
 from reservoir_cli.context.render import request_bodies
@@ -68,7 +68,7 @@ class Memory:
         if threshold := options.pop("threshold", None):
             options["similar_cosine"] = 2 * threshold - 1
         with_settings = Reservoir(self.store, config.load(None, settings or {}))
-        return with_settings.context(query, partition=partition, **options)
+        return context(with_settings, query, partition=partition, **options)
 
     def fill(self, count, *, words=6, **more):
         return self.say_all([text(number, words) for number in range(count)], **more)

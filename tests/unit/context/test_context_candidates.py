@@ -164,7 +164,7 @@ def test_history_never_comes_from_an_instance_of_documents(memory):
 def test_imported_thinking_is_not_counted_among_recent_and_similar(memory):
     message_ids = memory.say_all([f"zeta said {number}" for number in range(4)], cosine=0.5)
     memory.say_all([f"zeta thought {number}" for number in range(300)], "system", cosine=0.9)
-    settings = {"recent_context_size": 2, "semantic_context_size": 4, "similarity_threshold": 0.5}
+    settings = {"recent_context_size": 2, "semantic_context_size": 4, "similar_cosine": 0.0}
     window = memory.ask(settings=settings, fill=False)
     assert kept_ids(window) == message_ids
     assert set(tier_by_id(window).values()) == {"recent", "similar"}

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import hypothesis
 import pytest
+from builders import context
 from hypothesis import strategies as st
 
 from reservoir_cli import Message, Reservoir
@@ -100,7 +101,7 @@ def test_no_answer_is_printed_under_another_question(
     messages = messages_of(exchanges)
     with store(tmp_path_factory.mktemp("own"), messages) as reservoir:
         query = f"asked <{question}> port of 1"
-        window = reservoir.context(query, partition="p", budget=budget, format=form, order=order)
+        window = context(reservoir, query, partition="p", budget=budget, format=form, order=order)
         assert window.used <= budget or window.budget.overfull
         recalled, history = sections(window, form)
         assert_own(recalled)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from builders import NOW, Compass
+from builders import NOW, Compass, context
 
 from reservoir_cli import Message, Reservoir, UsageError
 from reservoir_cli.messages import Scope
@@ -64,7 +64,7 @@ class Memory:
         reservoir = Reservoir(self.store, config.load(None, settings), embedder=Wide())
         now = NOW + timedelta(minutes=minutes)
         options = {"budget": 4_000, **options}
-        return reservoir.context(question, partition="p", now=now, **options)
+        return context(reservoir, question, partition="p", now=now, **options)
 
     def similarity(self, **options):
         rows = self.ask(**options).messages

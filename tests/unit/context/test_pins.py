@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from builders import NOW
+from builders import NOW, context
 
 from reservoir_cli.context.candidate import Tier
 from reservoir_cli.context.recall import Recall
@@ -29,7 +29,7 @@ def add_notes(reservoir, count=120, instance=None):
 
 
 def build_window(reservoir, **options):
-    return reservoir.context(QUESTION, partition="p", now=NOW, **{"budget": 1_000, **options})
+    return context(reservoir, QUESTION, partition="p", now=NOW, **{"budget": 1_000, **options})
 
 
 def pinned_texts(window):
