@@ -14,7 +14,7 @@ from reservoir_cli.errors import UsageError, wrong_type
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Message, Scope, check_text, check_time, check_valid_text
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.storage.keys import Keys
 
 _Class = TypeVar("_Class", bound=type)
 #: Raises ``UsageError`` if a value, whose name it receives first, is not of a kind.

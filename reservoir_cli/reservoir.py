@@ -182,7 +182,7 @@ class Reservoir(ReservoirReads):
     def edit(self, message: int | Key, text: str, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Replace the text of a message, and return the message.
 
-        The old text is removed from the store's files; the message's embeddings and links are
+        The old text is removed from the store's files; the message's embeddings are
         rebuilt, and the summary of its conversation is deleted.
 
         :param message: its id in the scope, or its key.

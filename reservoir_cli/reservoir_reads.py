@@ -266,6 +266,7 @@ class ReservoirReads:
             where=where,
             passages=passages,
             redactor=self.redactor,
+            link_cosine=lambda name: self.config.settings(name).link_cosine,
         )
         embedder = None
         if mode != "keyword":

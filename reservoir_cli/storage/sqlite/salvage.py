@@ -1,7 +1,6 @@
 """Copy the readable messages of a damaged store into a fresh one."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,7 +41,7 @@ class Lost:
     texts: int = 0
 
 
-def rescue(path: Path, fresh: Path, folder: Path, link_threshold: Callable[[str], float]) -> Lost:
+def rescue(path: Path, fresh: Path, folder: Path) -> Lost:
     """Copy the readable messages of a damaged store, which is not changed, into a fresh one.
 
     :param path: a store that nobody is writing to.
@@ -61,7 +60,7 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: Callable[[str]
             store._connection.executemany(
                 "DELETE FROM messages WHERE id = ?", [(message_id,) for message_id in unreadable]
             )
-        store.repair(link_threshold)
+        store.repair()
         saved = store.holdings()["messages"]
         if not saved and lost.messages:
             raise StoreCorruptError(_NOTHING, hint="copy a backup to its place")
