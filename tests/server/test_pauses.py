@@ -24,7 +24,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import background_work
 from reservoir_cli.server.proxy import store_in_pauses
-from reservoir_cli.server.proxy.protocols import CHAT
+from reservoir_cli.server.proxy.providers import CHAT
 from reservoir_cli.storage.proxy_ledger import LIFETIME, Ledger, LedgerEntry
 from reservoir_cli.transfer.exchange import Exchange
 from reservoir_cli.transfer.store_exchange import ExchangeLog

@@ -12,7 +12,7 @@ from upstream import Reply, Upstream
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy import add_recalled_messages
-from reservoir_cli.server.proxy.protocols import OLLAMA_GENERATE, RESPONSES
+from reservoir_cli.server.proxy.providers import OLLAMA_GENERATE, RESPONSES
 
 QUESTIONS = ["plan a trip", "continue", "continue", "continue"]
 ANSWERS = ["Where to?", "Day one.", "Day two.", "Day three."]
