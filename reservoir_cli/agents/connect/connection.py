@@ -24,7 +24,8 @@ from reservoir_cli.agents.connect.edit_file import (
     lookup,
 )
 from reservoir_cli.errors import ReservoirError, UsageError, mask_passwords
-from reservoir_cli.settings.paths import expand_user, is_on_a_server
+from reservoir_cli.settings.locations import is_on_a_server
+from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.settings.read_settings_file import missing_file_error
 from reservoir_cli.util import installation
 

@@ -317,7 +317,7 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     for note in window.notes:
         console.warn(note)
     if window.nothing_found:
-        console.note("nothing about this was found (--floor 0 recalls the nearest anyway)")
+        console.note("nothing stored fits this question well; these are the nearest")
     for hint in window.hints:
         console.note(hint)
     _note_dropped_pins(window)

@@ -63,6 +63,8 @@ class Memory:
         return [message.id for message in stored]
 
     def ask(self, query="zeta", *, settings=None, partition="p", **options):
+        """Ask a minute after the last message, while its session is running."""
+        options.setdefault("now", NOW + timedelta(minutes=self.minute + 1))
         short = {"recent": "recent_context_size", "similar": "semantic_context_size"}
         options = {short.get(name, name): value for name, value in options.items()}
         if threshold := options.pop("threshold", None):

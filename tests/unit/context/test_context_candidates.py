@@ -131,14 +131,6 @@ def test_an_empty_named_instance_is_not_replaced(memory):
     assert "(of " not in window.summary()
 
 
-def test_an_instance_with_messages_is_not_replaced(memory):
-    own_id = memory.say("own")
-    memory.say("newer", instance="b")
-    window = memory.ask()
-    assert [candidate.message.id for candidate in window.selection.history] == [own_id]
-    assert "(of " not in window.summary()
-
-
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "pending"])
 @pytest.mark.parametrize("source", ["markdown", "text"])
 def test_documents_are_recalled_and_never_history(memory, embedded, source):

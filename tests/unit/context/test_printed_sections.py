@@ -109,8 +109,8 @@ def test_recalled_messages_are_printed_below_their_days_oldest_first(memory):
 
 def test_a_message_is_printed_exactly_as_stored(memory):
     exotic = "  a\tb \u00a0 ünïcode 🙂\n\n```\n{x}\n```\ntrailing  "
-    memory.say(exotic)
     memory.say(exotic + "!", instance="other")
+    memory.say(exotic)
     printed = memory.ask(budget=900).to("text")
     assert f"user: {exotic}\n" in printed
     quoted = exotic.replace("\n```\n{x}\n```\ntr", "\n    ```\n    {x}\n    ```\n    tr")

@@ -185,7 +185,7 @@ def test_a_read_only_store_gives_the_same_context(memory, tmp_path, as_reader):
     with as_reader(memory.store.location) as store:
         assert store.read_only
         reader = Memory.__new__(Memory)
-        reader.store = store
+        reader.store, reader.minute = store, memory.minute
         context = reader.ask(**options)
         assert context.to("text") == memory.ask(**options).to("text")
 
