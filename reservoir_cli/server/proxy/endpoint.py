@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from reservoir_cli.server.limits import MAX_BODY, ClientGone, RefusedBody, read_body
+from reservoir_cli.server import limits
 from reservoir_cli.server.proxy import forward, identify_client
 from reservoir_cli.server.proxy.add_recalled_messages import Enricher
 from reservoir_cli.server.proxy.compression import Decoder, Undecodable
@@ -25,11 +25,10 @@ from reservoir_cli.server.proxy.providers import Route, WireProtocol, protocol_a
 from reservoir_cli.server.proxy.scoped_paths import Target, parse_path
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener
+from reservoir_cli.server.request_body import ClientGone, RefusedBody, read_body
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.upstreams import Upstream
 
-#: Larger bodies (in bytes) are parsed in a thread, so as not to block the event loop.
-_LARGE = 256 << 10
 #: Values of headers that switch something off.
 _NO = ("", "0", "no", "false", "off", "never")
 #: Base URLs with a version, such as ``https://host/v1beta/openai``.
@@ -266,7 +265,7 @@ def _decode(body: bytes, encoding: str) -> bytes:
 
     :raises Undecodable: it is damaged, incomplete or too large, or the encoding is not read.
     """
-    decoder = Decoder(encoding, MAX_BODY)
+    decoder = Decoder(encoding, limits.MAX_BODY)
     decoded = decoder.decode(body)
     if not decoder.is_whole:
         raise Undecodable("incomplete")
@@ -274,7 +273,7 @@ def _decode(body: bytes, encoding: str) -> bytes:
 
 
 async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
-    if len(body) <= _LARGE:
+    if len(body) <= limits.PARSED_IN_THREAD:
         return parse(path, body, headers)
     return await anyio.to_thread.run_sync(parse, path, body, headers)
 

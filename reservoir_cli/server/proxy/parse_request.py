@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reservoir_cli.messages import Message, clean_name
+from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.json_spans import OddJSON, read_document
 from reservoir_cli.server.proxy.provider_histories import named_history, reference_of
 from reservoir_cli.server.proxy.providers import protocol_at
@@ -22,7 +23,6 @@ _HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-i
 _METADATA = ("session_id", "conversation_id", "thread_id", "chat_id")
 #: Anthropic's clients join user, account and session in one text, newer ones as JSON.
 _SESSION = re.compile(r'(?:_session_|"session_id": ?")([0-9A-Za-z-]{8,})')
-_MAX_ID = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,4 +133,4 @@ def cache_key_of(values: Mapping[str, Any]) -> str | None:
 def _clean(value: Any) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return None
-    return clean_name(value.strip())[:_MAX_ID]
+    return clean_name(value.strip())[: limits.MAX_ID]
