@@ -20,8 +20,8 @@ from reservoir_cli.settings.setting import Value
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.time_limits import LOCKED_STORE
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (
@@ -87,7 +87,7 @@ class ReservoirReads:
         embedder: "Embedder | None" = None,
         offline: bool = False,
         ready_only: bool = False,
-        patience: float = PATIENCE,
+        patience: float = LOCKED_STORE,
         notify: Callable[[str], None] = _ignore,
         progress: Progress = _ignore,
     ) -> Self:

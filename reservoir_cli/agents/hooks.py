@@ -15,13 +15,12 @@ from reservoir_cli.settings import log_file
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util import installation
 from reservoir_cli.util.programs import start_in_background
+from reservoir_cli.util.time_limits import LOCKED_STORE_OF_HOOK
 
 #: The most characters that are printed; clients truncate beyond 10,000.
 MAX_OUTPUT = 9_000
 #: The largest event that is read, in bytes.
 MAX_EVENT = 32 << 20
-#: Seconds to wait for a store while others write to it.
-_PATIENCE = 0.5
 #: Events that start a sync of the histories on this machine.
 SYNC_EVENTS = ("stop", "session-end", "session-start")
 
@@ -60,7 +59,7 @@ def _recall(event: Any, config_file: Path | None, db: str | None, budget: int | 
     if not prompt:
         return ""
     with Reservoir.open(
-        db, config_file=config_file, create=False, ready_only=True, patience=_PATIENCE
+        db, config_file=config_file, create=False, ready_only=True, patience=LOCKED_STORE_OF_HOOK
     ) as reservoir:
         folder = folder or _current_folder()
         partition = reservoir.config.partition_of(folder) if folder else None

@@ -15,7 +15,7 @@ from reservoir_cli.context.render.frame import unwrap, wrap
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.endpoint import url_of
-from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_GENERATE
+from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, OLLAMA_GENERATE
 from reservoir_cli.settings.upstreams import Upstream as UpstreamSetting
 
 pytestmark = pytest.mark.usefixtures("older")

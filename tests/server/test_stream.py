@@ -20,7 +20,7 @@ from upstream import CUT, HOLD, Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import limits, process
+from reservoir_cli.server import limits
 from reservoir_cli.server.proxy import split_stream
 
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "why Redis?"}]}
@@ -367,7 +367,7 @@ def test_any_bytes_are_passed_unchanged(
 def test_an_answer_that_is_cut_by_the_end_of_the_server_is_stored(
     store_path: Path, provider: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_SHUTDOWN_TIMEOUT", 0.1)
+    monkeypatch.setattr(limits, "LAST_ANSWERS", 0.1)
     provider.reply = Reply([GREETING + b"\n\n", HOLD])
     with ExitStack() as answers, proxied.serving(store_path, {"openai": provider.url}) as served:
         url = f"{served.root}/v1/chat/completions"
@@ -474,4 +474,4 @@ def test_other_requests_run_between_the_events_of_an_answer(
     provider.reply = Reply([b"data: {}\n\n" * empty, GREETING + b"\n\n", END + b"\n\n"])
     plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=60)
     assert stored(served) == ["user: why Redis?", "assistant: Grüße, 世界 😀"]
-    assert 0 < most <= 2 * split_stream.STEP
+    assert 0 < most <= 2 * limits.LINES_AT_A_TIME

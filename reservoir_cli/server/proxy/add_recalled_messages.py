@@ -14,23 +14,15 @@ from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
 from reservoir_cli.reservoir import LedgerEntry, Reservoir
-from reservoir_cli.server.background_work import MAX_HOLD
+from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.json_spans import insert
 from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.question_identity import Question
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.store_threads import SHORT_PATIENCE
+from reservoir_cli.util import time_limits
 
 T = TypeVar("T")
 
-#: Seconds that a request waits for the store, at most.
-PATIENCE = 0.3
-#: The most tokens that are added to one question, and to all questions of a conversation.
-BUDGET, CONVERSATION_BUDGET = 1_000, 8_000
-#: The smallest remaining budget in tokens for which anything is recalled.
-_MIN_BUDGET = 100
-#: Nothing is added when this share of the model's context window is used.
-_FULL = 0.9
 #: Average characters per token.
 _CHARACTERS_PER_TOKEN = 4
 #: Old ledger entries are deleted at the start, and once per this many new entries.
@@ -80,7 +72,7 @@ class Enricher:
         self._state, new_thread = state, state.new_thread
         # Separate threads: earlier blocks must be replayed even while questions are queued or
         # another program writes.
-        self._ledger = new_thread("ledger", SHORT_PATIENCE)
+        self._ledger = new_thread("ledger", time_limits.LOCKED_STORE_OF_REQUEST)
         self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put_count = 0
@@ -110,7 +102,7 @@ class Enricher:
 
         This takes at most 0.3 seconds. On any failure less is added.
         """
-        deadline = asyncio.get_running_loop().time() + PATIENCE
+        deadline = asyncio.get_running_loop().time() + time_limits.RECALL_OF_REQUEST
         self._expire_after_changes()
         masked = self._is_masked(partition)
 
@@ -160,7 +152,7 @@ class Enricher:
             return f"replayed={replayed}" if replayed else "skipped; reason=no question"
         reason = newest.kept or self._why_full(turn.request, used)
         if not reason:
-            budget = min(BUDGET, CONVERSATION_BUDGET - used)
+            budget = min(limits.BUDGET, limits.CONVERSATION_BUDGET - used)
             recall = await self._recall(turn, newest, budget)
             if isinstance(recall, Recall):
                 entries[newest.at] = self._add_entry(turn, newest, recall)
@@ -230,7 +222,7 @@ class Enricher:
         puts = [self._puts.popleft() for _ in range(len(self._puts))]
         try:
             if puts:
-                due = time.monotonic() + MAX_HOLD
+                due = time.monotonic() + limits.MAX_HOLD
                 with reservoir.store.write():
                     for put in puts:
                         self._ledger_writes.give_way(due)
@@ -258,10 +250,13 @@ class Enricher:
 
     def _why_full(self, request: ParsedRequest, used: int) -> str:
         """Return why nothing more may be added to a conversation; empty if it may."""
-        if CONVERSATION_BUDGET - used < _MIN_BUDGET:
+        if limits.CONVERSATION_BUDGET - used < limits.MIN_BUDGET:
             return "enough was added"
         window = self._window(request)
-        if window and request.characters / _CHARACTERS_PER_TOKEN + used >= _FULL * window:
+        if (
+            window
+            and request.characters / _CHARACTERS_PER_TOKEN + used >= limits.FULL_WINDOW * window
+        ):
             return "the window is full"
         return ""
 

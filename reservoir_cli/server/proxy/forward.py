@@ -9,9 +9,14 @@ import httpx2
 from anyio.lowlevel import checkpoint
 from starlette.types import Receive, Send
 
-#: Seconds to connect to a model. Reading has no limit: a model may think for long.
-_TIMEOUT = httpx2.Timeout(None, connect=10.0)
-_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=30.0)
+from reservoir_cli.server import limits
+
+_TIMEOUT = httpx2.Timeout(None, connect=limits.CONNECT_TIMEOUT)
+_LIMITS = httpx2.Limits(
+    max_connections=None,
+    max_keepalive_connections=limits.IDLE_CONNECTIONS,
+    keepalive_expiry=limits.IDLE_TIMEOUT,
+)
 #: Statuses that a server may send as its answer; h11 reads those up to 999.
 _STATUSES = range(200, 600)
 Headers = list[tuple[bytes, bytes]]
