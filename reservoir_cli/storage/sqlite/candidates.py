@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import scope_conditions
+from reservoir_cli.storage import scope_conditions, titles
 from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings
 from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks, vector_scan
@@ -61,6 +61,7 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
         candidates,
         query,
         lambda text: read_postings(connection, candidates, scope, text),
+        lambda stems: titles.find_titled(connection, candidates, scope, stems),
         lambda absent: correct_misspelt(connection, candidates, query.question, absent),
     )
     if scan is None or scan.compare is None:
