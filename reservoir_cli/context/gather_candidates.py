@@ -1,6 +1,7 @@
 """Gather the candidates of a question: score its scope, and decide whether any message fits."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC
 from typing import NamedTuple
 
@@ -16,9 +17,14 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking, sessions
+from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.follow_up_questions import read_running_talk
-from reservoir_cli.retrieval.question_dates import date_scores, find_dates
+from reservoir_cli.retrieval.question_dates import (
+    date_scores,
+    describe_empty_days,
+    find_dates,
+)
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import count_absent, floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings
@@ -50,7 +56,7 @@ class Ranking(NamedTuple):
     :param turns: shape (n,), whether it may be a turn of history.
     :param floor: the relevance below which no message fits the question.
     :param nothing_fits: whether the relevance is below it.
-    :param notes: for the user, on misspelt words.
+    :param notes: for the user, on misspelt words and days without messages.
     """
 
     scope: Scope
@@ -92,12 +98,23 @@ def gather_candidates(
         candidates = candidates.without(store.find(scope, session))
     if without:
         candidates = candidates.without(Keys((request.partition, number) for number in without))
-    now, dates = _reference_time(request, candidates), _score_dates(request, candidates)
+    now, (dates, empty_days) = (
+        _reference_time(request, candidates),
+        _score_dates(request, candidates),
+    )
     words = ranking.score_words(candidates, settings)
     floor = floor_in_force(settings, store, inputs.embedder)
     candidates = store.compare(gathered._replace(candidates=candidates))
     absent = count_absent(request.query, candidates.absent)
-    scored = ranking.score(candidates, settings, now, dates, words, absent=absent, parts=explain)
+    by_session = ranking.sessions_of(candidates, settings)
+    echoes = find_echoes(store, scope, candidates, by_session, request.query)
+    scored = ranking.score(
+        candidates, settings, now, dates, words, absent=absent, echoes=echoes, parts=explain
+    )
+    if echoes is not None and len(echoes.older):
+        older = candidates.ids[echoes.older].tolist()
+        candidates = candidates.without(Keys((request.partition, number) for number in older))
+        scored = replace(scored, candidates=candidates)
     scored = ranking.leave_out_others(scored)
     running = find_running(history, scored.candidates, settings.session_gap)
     return Ranking(
@@ -108,7 +125,7 @@ def gather_candidates(
         scored.candidates.own if history and history.whole else running,
         floor,
         _fits_nothing(scored, request, floor),
-        correction_notes(candidates, store, scope, inputs.redactor),
+        (*correction_notes(candidates, store, scope, inputs.redactor), *empty_days),
     )
 
 
@@ -151,11 +168,17 @@ def _reference_time(request: ContextRequest, candidates: Candidates) -> int:
     return to_epoch_ms(request.now)
 
 
-def _score_dates(request: ContextRequest, candidates: Candidates) -> ranking.Floats:
-    """Score how near each message is to a date in the question, in local time."""
+def _score_dates(
+    request: ContextRequest, candidates: Candidates
+) -> tuple[ranking.Floats, tuple[str, ...]]:
+    """Score how near each message is to a date in the question, in local time.
+
+    :returns: the scores, and a note if no message is from the named day.
+    """
     local = request.now.astimezone()
-    spans = find_dates(request.query, local)
-    return date_scores(spans, candidates.created_at, local.tzinfo or UTC)
+    spans, zone = find_dates(request.query, local), local.tzinfo or UTC
+    scores = date_scores(spans, candidates.created_at, zone)
+    return scores, describe_empty_days(spans, candidates.created_at, zone)
 
 
 def _fits_nothing(scored: Scored, request: ContextRequest, floor: float) -> bool:
