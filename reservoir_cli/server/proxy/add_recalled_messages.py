@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from reservoir_cli.agents.transcript import quoted_numbers
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
@@ -31,6 +32,8 @@ BUDGET, CONVERSATION_BUDGET = 1_000, 8_000
 _MIN_BUDGET = 100
 #: Nothing is added when this share of the model's context window is used.
 _FULL = 0.9
+#: The most turns before a question that are compared with the store.
+_TALK = 12
 #: Average characters per token.
 _CHARACTERS_PER_TOKEN = 4
 #: Old ledger entries are deleted at the start, and once per this many new entries.
@@ -56,6 +59,7 @@ class _Turn:
     :param masked: whether secrets must be redacted.
     :param version: of the partition's texts; see :meth:`Ledger.version`.
     :param deadline: when to stop waiting for the store, in seconds of the event loop's clock.
+    :param quoted: ids of the messages that the request's blocks have already.
     """
 
     request: ParsedRequest
@@ -63,6 +67,7 @@ class _Turn:
     masked: bool
     version: int
     deadline: float
+    quoted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +147,10 @@ class Enricher:
             for question in request.questions
             if (entry := known.get((question.ordinal, question.id)))
         }
-        turn = _Turn(request, partition, masked, version, deadline)
         counted = known if request.continues else entries  # the provider keeps all earlier blocks
         used = sum(entry.tokens for entry in counted.values())
+        quoted = quoted_numbers(entry.block for entry in counted.values())
+        turn = _Turn(request, partition, masked, version, deadline, quoted)
         note = await self._add_newest(turn, entries, used)
         text = insert(request.text, {at: f"\n\n{entry.block}" for at, entry in entries.items()})
         return Enriched(text.encode(), note)
@@ -177,6 +183,8 @@ class Enricher:
                 partition=turn.partition,
                 budget=budget,
                 exclude_conversation=turn.request.conversation,
+                talk=_talk_before(turn.request),
+                shown=turn.quoted,
                 recorded=recorded,
             )
 
@@ -272,6 +280,16 @@ class Enricher:
 
     def _is_masked(self, partition: str) -> bool:
         return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value
+
+
+def _talk_before(request: ParsedRequest) -> list[tuple[str, str]]:
+    """Return the turns before the newest question, as the client has sent them."""
+    turns = [
+        (str(message.role), message.content)
+        for message in request.messages
+        if message.role in ("user", "assistant") and message.content.strip()
+    ]
+    return turns[-_TALK:]
 
 
 async def _wait_until(deadline: float, work: Awaitable[T]) -> T | None:
