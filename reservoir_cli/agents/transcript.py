@@ -70,10 +70,11 @@ def _read_end(path: str) -> list[bytes]:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError):
         return []
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        return []
     with os.fdopen(handle, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            return []
         start = max(0, status.st_size - _READ)
         file.seek(start)
         lines = file.read(_READ).splitlines()

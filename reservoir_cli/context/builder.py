@@ -84,7 +84,7 @@ def build_context(
         rules = _selection_rules(settings, meter)
         nothing_found = ranking.nothing_fits
         if request.recall_only:
-            wanted = want(ranking, find_standouts(ranking, request.prompt))
+            wanted = want(ranking, find_standouts(ranking, request.prompt, budget.history))
             count = ranking.scored.candidates.count_matching()
             nothing_found = nothing_found or (count > 0 and not wanted.positions)
         else:

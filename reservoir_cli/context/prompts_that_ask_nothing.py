@@ -57,7 +57,13 @@ SAYS_NOTHING = frozenset(
 #: Words that say nothing beside others; one of them alone may be a name.
 _BESIDE_OTHERS = frozenset(
     "dir euch ihnen alles sehr schön sieht aus jetzt es funktioniert klappt läuft "
-    "très me tout marche fonctionne".split()
+    "très me tout marche fonctionne "
+    # Greetings by the time of day or week
+    "morning afternoon evening night weekend day everyone everybody all morgen abend tag nacht "
+    "wochenende feierabend schönes schönen schöne guten gute zusammen alle "
+    "bonne journée soirée nuit "
+    "buenos buenas días tardes noches buongiorno buonasera giornata serata bom boa dia noite tarde "
+    "fijne fijn avond dag".split()
 )
 #: Words that say nothing unless a question mark follows: then they are names, as of a language.
 _ALSO_NAMES = frozenset(("go", "next", "nice", "super", "prima"))
@@ -168,7 +174,8 @@ def is_about_the_work(text: str) -> bool:
         if not (word in _WITHOUT_MEANING or is_function_word(word) or _WORD_RUN.fullmatch(word))
     }
     few = len(own) < _FEWEST and not _UNSPACED.search(text)
-    return first in SAYS_NOTHING or few or not own
+    agrees = first in SAYS_NOTHING or bool(_WORD_RUN.fullmatch(first))
+    return agrees or few or not own
 
 
 def _is_command(text: str) -> bool:

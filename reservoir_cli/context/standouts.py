@@ -13,12 +13,14 @@ from reservoir_cli.retrieval.ranking import Floats, Positions
 
 #: Messages are recalled if they have this share of the best one's similarity: for a question by
 #: itself, and for a prompt in a running session.
-_NEAR, _NEAR_IN_SESSION = 0.6, 0.88
+_NEAR, _NEAR_IN_SESSION = 0.4, 0.88
 #: The share of the best fit that counts as near, too.
-_FITS_AS_WELL = 0.85
+_ALIKE = 0.85
 #: The most messages that are recalled for a prompt in a session, without their questions or
 #: replies.
 _MOST_IN_SESSION = 3
+#: The fewest messages that may be read for a recall, and one more for this many tokens.
+_FEWEST_READ, _TOKENS = 32, 8
 #: A message stands out if the fifth best session beside its own has at most this share of its
 #: similarity.
 _STANDS_OUT, _NTH = 2 / 3, 5
@@ -26,12 +28,14 @@ _STANDS_OUT, _NTH = 2 / 3, 5
 _BEYOND_FLOOR = 0.1
 
 
-def find_standouts(ranking: Ranking, prompt: Prompt) -> Positions:
+def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
     """Return the positions of the messages to recall; none if none stands out.
 
     What follows a question is recalled with it: the reply.
+
+    :param room: tokens for messages; beside a best one that is larger, the best others count.
     """
-    chosen = _choose(ranking, prompt)
+    chosen = _choose(ranking, prompt, room)
     candidates = ranking.scored.candidates
     questions = chosen[candidates.asks[chosen]]
     order = np.argsort(ranking.thread_positions)
@@ -42,7 +46,7 @@ def find_standouts(ranking: Ranking, prompt: Prompt) -> Positions:
     return np.unique(np.concatenate([chosen, answers]))
 
 
-def _choose(ranking: Ranking, prompt: Prompt) -> Positions:
+def _choose(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
     """Return the positions of the messages to recall, the best first; none if none stands out.
 
     In a session, a question that nothing stands out for may be about the talk before it: then what
@@ -51,9 +55,14 @@ def _choose(ranking: Ranking, prompt: Prompt) -> Positions:
     similarity, talk = ranking.scored.similarity, ranking.scored.talk
     if ranking.nothing_fits or not len(similarity):
         return np.zeros(0, np.intp)
+    fit_alike = _fit_alike(ranking)
     if not prompt.in_session:
-        return _near_best(np.maximum(similarity, _fits_as_well(ranking)), _NEAR, len(similarity))
+        fitting = np.where(ranking.scored.candidates.tokens <= room, similarity, -np.inf)
+        most = _FEWEST_READ + room // _TOKENS
+        near = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
+        return np.concatenate([*near, fit_alike[-most:]])
     near = _near_best(similarity, _NEAR_IN_SESSION, _MOST_IN_SESSION)
+    near = np.concatenate([near, fit_alike[-_FEWEST_READ:]])
     if _stands_out(similarity, ranking.sessions):
         fits = ranking.scored.relevance >= ranking.floor + _BEYOND_FLOOR
         return near if prompt.asks or fits else near[:0]
@@ -65,14 +74,14 @@ def _choose(ranking: Ranking, prompt: Prompt) -> Positions:
     return near
 
 
-def _fits_as_well(ranking: Ranking) -> Floats:
-    """Return 1 for messages that fit nearly as well as the best, else 0, shape (n,).
+def _fit_alike(ranking: Ranking) -> Positions:
+    """Return the positions of the messages that fit nearly as well as the one that fits best.
 
     Similarities are relative: of messages that are all alike, most are far below the best.
     """
     fit = ranking.scored.fit
-    fits = (fit >= _FITS_AS_WELL * fit.max()) & (ranking.scored.similarity > -np.inf)
-    return np.where(fits, 1.0, -np.inf)
+    alike = (fit >= _ALIKE * fit.max()) & (ranking.scored.similarity > -np.inf)
+    return np.flatnonzero(alike)
 
 
 def _stands_out(similarity: Floats, sessions: NDArray[np.integer]) -> bool:

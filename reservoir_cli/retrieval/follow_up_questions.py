@@ -21,7 +21,7 @@ _TURNS = 2
 #: How many of the newest messages are read to find the two.
 _MESSAGES_READ = 20
 #: The longest beginning of a turn that is embedded with the question, in characters.
-_LONGEST = 1_000
+_LONGEST = 500
 
 
 _Turn = TypeVar("_Turn", StoredMessage, Said)
