@@ -11,7 +11,7 @@ from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.message_filter import Filter, IdField
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text
 from reservoir_cli.reservoir_reads import ReservoirReads
-from reservoir_cli.settings.paths import is_on_a_server
+from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.holdings import NamedField, PlaceSummary
 from reservoir_cli.storage.proxy_ledger import LedgerEntry

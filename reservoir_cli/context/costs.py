@@ -12,8 +12,10 @@ from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import quote_recalled
+from reservoir_cli.context.render.control_tokens import defuse
 from reservoir_cli.context.render.formats import count_frame, count_framed, count_turns
-from reservoir_cli.context.request import PROVIDERS, ContextRequest
+from reservoir_cli.context.render.text_and_markdown import turn_text
+from reservoir_cli.context.request import PROVIDERS, ContextRequest, Format
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.tokens.counter import PER_MESSAGE
@@ -65,7 +67,7 @@ def build_costs(
 
     def history_tokens(candidate: Candidate) -> int:
         message = candidate.message
-        tokens = count_text(message, quote_recalled.defuse(plain_text(message)))
+        tokens = count_text(message, _history_text(message, request.format))
         return meter.scale(tokens + count(_turn_frame(message)) + PER_MESSAGE)
 
     @cache
@@ -95,6 +97,13 @@ def build_costs(
         # In a recall, trials take a tenth of the time and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
     )
+
+
+def _history_text(message: StoredMessage, form: Format) -> str:
+    """Return the text of a message as it is printed as a turn."""
+    if form in PROVIDERS:
+        return defuse(plain_text(message))
+    return turn_text(defuse(message.content), map(finished_window.defuse_call, message.tool_calls))
 
 
 def _turn_frame(message: StoredMessage) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection, Tier
-from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes, defuse, recalled_turn
+from reservoir_cli.context.render.control_tokens import defuse
+from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes, recalled_turn
 from reservoir_cli.context.request import PROVIDERS, ContextRequest, Piece
 from reservoir_cli.messages import Role, ToolCall
 
@@ -229,7 +230,7 @@ def _message_turns(history: Iterable[Candidate]) -> list[Turn]:
             Section.HISTORY,
             candidate.message.role.value,
             defuse(candidate.message.content),
-            tuple(map(_defuse_call, candidate.message.tool_calls)),
+            tuple(map(defuse_call, candidate.message.tool_calls)),
             candidate.message.tool_call_id,
             candidate.message.name,
         )
@@ -237,7 +238,8 @@ def _message_turns(history: Iterable[Candidate]) -> list[Turn]:
     ]
 
 
-def _defuse_call(call: ToolCall) -> ToolCall:
+def defuse_call(call: ToolCall) -> ToolCall:
+    """Break up control tokens in a call of a tool."""
     return ToolCall(call.id, defuse(call.name), defuse(call.arguments))
 
 

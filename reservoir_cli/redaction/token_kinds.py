@@ -24,6 +24,7 @@ class TokenKind(NamedTuple):
     :param kind: the name that replaces the token.
     :param literals: every token begins with one of them, or contains one of them.
     :param begins: whether tokens begin with the literals.
+    :param regular: whether the only literal is a regular expression.
     :param pattern: the token is the group that matched, or the whole match if there are no groups.
     :param source: where the format is documented.
     """
@@ -31,6 +32,7 @@ class TokenKind(NamedTuple):
     kind: str
     literals: tuple[str, ...]
     begins: bool
+    regular: bool
     pattern: str
     source: str
 
@@ -41,6 +43,7 @@ class _Table(NamedTuple):
     kinds: tuple[TokenKind, ...]
     by_head: dict[str, list[tuple[int, str]]]
     inside: list[tuple[int, str]]
+    regular: list[int]
 
 
 @cache
@@ -70,6 +73,9 @@ def possible_kinds(words: str) -> Iterator[tuple[TokenKind, tuple[str, ...]]]:
     for number, literal in table.inside:
         if literal in words:
             found.setdefault(number, []).append(literal)
+    for number in table.regular:
+        if re.search(table.kinds[number].literals[0], words):
+            found[number] = []
     for number in sorted(found):
         yield table.kinds[number], tuple(found[number])
 
@@ -78,25 +84,28 @@ def possible_kinds(words: str) -> Iterator[tuple[TokenKind, tuple[str, ...]]]:
 def _table() -> _Table:
     kinds = token_kinds()
     by_head: dict[str, list[tuple[int, str]]] = {}
-    inside = []
+    inside: list[tuple[int, str]] = []
+    regular = [number for number, kind in enumerate(kinds) if kind.regular]
     for number, kind in enumerate(kinds):
+        if kind.regular:
+            continue
         for literal in kind.literals:
             word = _RUNS.match(literal) if kind.begins else None
             if word and (len(word[0]) >= _HEAD or word[0] != literal):
                 by_head.setdefault(word[0][:_HEAD], []).append((number, literal))
             else:
                 inside.append((number, literal))
-    return _Table(kinds, by_head, inside)
+    return _Table(kinds, by_head, inside, regular)
 
 
 def _parse(line: str) -> TokenKind:
     kind, literals, rest, source = line.split()
     start = _STRICT_START if literals.startswith("!") else _START
-    begins = not literals.startswith("*")
+    begins, regular = not literals.startswith(("*", "~")), literals.startswith("~")
     rest = rest.replace(",}", ",}+")  # takes all that follows, and never gives any of it back
-    names = tuple(name for name in literals.lstrip("!*").split("|") if name) or ("|",)
+    names = tuple([literals[1:]] if regular else literals.lstrip("!*").split("|"))
     if begins:
         pattern = f"{start}(?:{'|'.join(map(re.escape, names))}){rest}"
     else:
         pattern = f"{_STRICT_START if rest.startswith('[') else start}{rest}"
-    return TokenKind(kind, names, begins, pattern, source)
+    return TokenKind(kind, names, begins, regular, pattern, source)

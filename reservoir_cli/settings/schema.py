@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from reservoir_cli.messages import check_name
 from reservoir_cli.settings import upstreams
-from reservoir_cli.settings.paths import check_location
+from reservoir_cli.settings.locations import check_location
 from reservoir_cli.settings.setting import Setting, Value
 
 DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"

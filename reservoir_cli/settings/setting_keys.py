@@ -9,6 +9,7 @@ from reservoir_cli.messages import check_name, is_text
 from reservoir_cli.settings import projects
 from reservoir_cli.settings.schema import (
     GROUPS,
+    SETTINGS,
     SINGLE,
     TABLES,
     setting_name,
@@ -16,6 +17,30 @@ from reservoir_cli.settings.schema import (
 from reservoir_cli.settings.setting import Setting
 from reservoir_cli.util.unicode_text import similar_names
 
+#: What the name of a table in each group names.
+_KINDS = {
+    "partitions": "a partition",
+    "models": "a model",
+    "sources": "a source",
+    "upstreams": "an upstream",
+}
+#: Settings by the names of options, and by what other programs call them.
+_MEANT = {
+    "budget": "max_context_tokens",
+    "limit": "max_context_tokens",
+    "max_tokens": "reserve_tokens",
+    "window": "max_working_memory_tokens",
+    "context_window": "max_working_memory_tokens",
+    "similar": "semantic_context_size",
+    "threshold": "min_cosine",
+    "floor": "recall_floor",
+    "counter": "token_counter",
+    "db": "database",
+}
+#: How similar a suggested setting must be, and how much less than the nearest one.
+_SIMILAR, _NEARLY = 0.76, 0.1
+#: The shortest typed text that may be a part of a name.
+_MIN_PART = 4
 #: A key with balanced quotes, and a value.
 _ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
 
@@ -120,25 +145,39 @@ def find_setting(
     table: str | None,
     name: str | None = None,
     *,
-    otherwise: str = "reservoir config list shows all settings",
+    otherwise: str = "",
 ) -> Setting:
     """Return the setting for a name, which may be one of the documents.
 
     :param table: a table with settings; ``None`` for the top level of the file.
     :param name: the name of the table, for the error.
-    :param otherwise: the hint if no name is similar.
+    :param otherwise: the hint if no name is similar; by default, which names there are.
     :raises UsageError: there is no such setting in that table; the hint names similar ones.
     """
     allowed = TABLES[table]
     if setting := allowed.get(setting_name(key)):
         return setting
-    near = _similar_keys(key, [*allowed], table)
+    near = similar_settings(key, [*allowed], table)
+    if table in _KINDS:
+        if key in SETTINGS:  # of no such table
+            near, otherwise = [], ""
+        otherwise = otherwise or _describe_allowed(table, allowed)
     location = f" in [{table}.{name}]" if name else f" in [{table}]" if table in SINGLE else ""
     location = location or (f" for {table}" if table else "")
     raise UsageError(
         f"unknown setting {key!r}{location}",
-        hint=f"did you mean {', '.join(near)}?" if near else otherwise,
+        hint=f"did you mean {', '.join(near)}?"
+        if near
+        else otherwise or "reservoir config list shows all settings",
     )
+
+
+def _describe_allowed(table: str | None, allowed: Iterable[str]) -> str:
+    """Return which settings a table may have, in the shorter form."""
+    names = [*allowed]
+    absent = [setting for setting in SETTINGS if setting not in names]
+    few = f"every setting but {', '.join(absent)}"
+    return f"{_KINDS[table or '']} may have {few if len(absent) < len(names) else ', '.join(names)}"
 
 
 def suggest_names(typed: str, names: Sequence[str]) -> str:
@@ -147,12 +186,33 @@ def suggest_names(typed: str, names: Sequence[str]) -> str:
     return f"did you mean {', '.join(near)}? " if near else ""
 
 
-def _similar_keys(key: str, names: Sequence[str], table: str | None) -> list[str]:
-    """Return similar names of settings, and outside of tables also similar names of tables."""
-    if table is not None:
-        return similar_names(key, names)
-    tables = [*filter(None, TABLES), projects.TABLE]
-    first, dot, rest = key.partition(".")
-    return [
-        f"{near}{dot}{rest}" for near in similar_names(first, tables if dot else [*names, *tables])
-    ]
+def similar_settings(typed: str, names: Sequence[str], table: str | None) -> list[str]:
+    """Return the settings that a mistyped name may mean, at most three, the nearest first.
+
+    :param names: of the settings of the table.
+    :param table: if ``None``, the names of tables may be meant as well.
+    """
+    tables = [*filter(None, TABLES), projects.TABLE] if table is None else []
+    first, dot, rest = typed.partition(".")
+    if dot:
+        return [f"{near}{dot}{rest}" for near in similar_names(first, tables)]
+    known = {name: name for name in (*names, *tables)}
+    known |= {other: name for other, name in _MEANT.items() if name in names}
+    scores = {name: _similarity(typed.lower(), name) for name in known}
+    best = max(scores.values())
+    least = best if best == 1 else max(_SIMILAR, best - _NEARLY)
+    ranked = sorted(known, key=lambda name: -scores[name])
+    return list(dict.fromkeys(known[name] for name in ranked if scores[name] >= least))[:3]
+
+
+def _similarity(typed: str, name: str) -> float:
+    """Return how similar a typed name is to another, as a whole or word by word; 1 if equal."""
+    from difflib import SequenceMatcher
+
+    def ratio(one: str, other: str) -> float:
+        return SequenceMatcher(None, one, other).ratio()
+
+    if len(typed) >= _MIN_PART and typed.replace("_", "") in name.replace("_", ""):
+        return 1 if typed == name else 0.95
+    parts = [max(ratio(part, word) for word in name.split("_")) for part in re.split("[_-]", typed)]
+    return max(ratio(typed, name), 0.95 * sum(parts) / len(parts))

@@ -187,7 +187,16 @@ def test_without_a_command_the_help_is_readable(cli):
 
 def test_python_m_runs_the_command(cli):
     result = cli("--version", command=(sys.executable, "-m", "reservoir_cli"))
-    assert result.out == f"reservoir {__version__}\n" == cli("--version").out
+    assert result.out == cli("--version").out
+    assert result.out.startswith(f"reservoir {__version__}, Python 3.")
+
+
+def test_the_version_names_python_sqlite_and_the_model_whatever_the_settings_are(cli):
+    parts = cli("--version").out.strip().split(", ")
+    assert [part.split()[0] for part in parts] == ["reservoir", "Python", "SQLite", "model"]
+    cli.home.mkdir(exist_ok=True)
+    (cli.home / "reservoir.toml").write_text("nonsense = 1\n", encoding="utf-8")
+    assert cli("--version").out.strip().split(", ") == parts[:-1]
 
 
 # 3: the store cannot be opened

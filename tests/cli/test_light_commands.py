@@ -32,7 +32,7 @@ LIGHT = [
     (["budget", "--max", "150000"], ("rich", "sqlite3")),
     (["trim", "-", "--iteration", "2"], ("rich", "sqlite3")),
     (["connect"], ("rich", "sqlite3")),
-    (["--version"], ("rich", "sqlite3")),
+    (["--version"], ("rich",)),
 ]
 
 

@@ -44,6 +44,16 @@ def test_models_are_listed_with_their_context_budget(cli):
     assert known["my-own"]["origin"] != known["gpt-4o"]["origin"]
 
 
+def test_models_are_filtered_by_their_names(cli):
+    names = [
+        model["name"] for model in cli("models", "Claude", "haiku", "--json").document["models"]
+    ]
+    assert len(names) > 1
+    assert all("claude" in name and "haiku" in name for name in names)
+    assert cli("models", "nosuch").out == ""
+    assert cli("models", "nosuch", "--json").document["models"] == []
+
+
 def test_stats_count_the_contexts_that_were_built(cli):
     assert cli("stats", "--json").document["runs"] == 0
     cli.say("hello")

@@ -16,6 +16,7 @@ from typing import Any
 import forked
 import pytest
 import tomli_w
+from builders import context
 
 from reservoir_cli.context.candidate import Tier
 from reservoir_cli.messages import Message, ToolCall
@@ -305,7 +306,7 @@ def test_a_setting_for_embeddings_works_from_every_source(
                 "semantic_context_size": 9,
                 "budget": 1_500,
             }
-            window = reservoir.context("word 3?", fill=setting == "min_cosine", **ask)
+            window = context(reservoir, "word 3?", fill=setting == "min_cosine", **ask)
             return [(entry.message.content, entry.tier, entry.spans) for entry in window.kept], Tier
 
     origins = ["flag", "environment", "partition", "file"]

@@ -146,6 +146,20 @@ def test_mapping_offsets_takes_few_steps_for_each_however_many_are_replaced():
     assert Offset.comparisons < 2 * count * 14
 
 
+def test_closing_fences_takes_few_steps_for_each_part_however_many_there_are(monkeypatch):
+    read = []
+    monkeypatch.setattr(excerpts, "_START", lambda fence: read.append(fence) or fence.start)
+    count = 1_000
+    text = "para text here. \n```\ncode\n```\n\n" * count
+    size = len(text) // count
+    spans = [(size * number, size * number + 23) for number in range(count)]
+    written = excerpts.write_excerpt(text, spans, count)
+    assert written.count("```") == 2 * count
+    outline = excerpts.Outline(text)
+    assert outline.widen(spans[500], whole_fences=True)[1] == spans[500][0] + size - 2
+    assert len(read) < 2 * count * 12
+
+
 def strings(value):
     """Yield every text of a request body that a model reads."""
     if isinstance(value, dict):

@@ -171,5 +171,5 @@ def test_an_invalid_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_hint_names_a_setting_once(file: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        edit_settings_file.edit(file, {"budget": "1"})
+        edit_settings_file.edit(file, {"trim": "1"})
     assert str(caught.value.hint) == "did you mean trim_budget_tokens?"
