@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.agents import hook_time_limit
+from reservoir_cli.agents.transcript import read_transcript
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import log_file
@@ -58,6 +59,7 @@ def _recall(event: Any, config_file: Path | None, db: str | None, budget: int | 
     prompt, session, folder = (_text(event, name) for name in ("prompt", "session_id", "cwd"))
     if not prompt:
         return ""
+    transcript = read_transcript(_text(event, "transcript_path"))
     with Reservoir.open(
         db, config_file=config_file, create=False, ready_only=True, patience=LOCKED_STORE_OF_HOOK
     ) as reservoir:
@@ -66,7 +68,12 @@ def _recall(event: Any, config_file: Path | None, db: str | None, budget: int | 
         budget = budget or RECALL_BUDGET
         while budget:
             recall = reservoir.recall(
-                prompt, partition=partition, budget=budget, exclude_conversation=session
+                prompt,
+                partition=partition,
+                budget=budget,
+                exclude_conversation=session,
+                talk=transcript.talk,
+                shown=sorted(transcript.recalled),
             )
             if not isinstance(recall, Recall):
                 if recall.reason is Reason.EMPTY:

@@ -19,7 +19,7 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking, sessions
 from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
-from reservoir_cli.retrieval.follow_up_questions import read_running_talk
+from reservoir_cli.retrieval.follow_up_questions import embed_talk, read_running_talk
 from reservoir_cli.retrieval.question_dates import (
     date_scores,
     describe_empty_days,
@@ -52,6 +52,7 @@ class Ranking(NamedTuple):
     """The messages of a scope, ranked for a question.
 
     :param thread_positions: shape (n,), the position of each message in its conversation.
+    :param sessions: shape (n,), the number of each message's session.
     :param running: shape (n,), whether a message belongs to the running session.
     :param turns: shape (n,), whether it may be a turn of history.
     :param floor: the relevance below which no message fits the question.
@@ -62,6 +63,7 @@ class Ranking(NamedTuple):
     scope: Scope
     scored: Scored
     thread_positions: ranking.Positions
+    sessions: NDArray[np.int32]
     running: NDArray[np.bool_]
     turns: NDArray[np.bool_]
     floor: float
@@ -121,6 +123,7 @@ def gather_candidates(
         scope,
         scored,
         sessions.thread_positions(candidates),
+        _session_numbers(candidates, settings),
         running,
         scored.candidates.own if history and history.whole else running,
         floor,
@@ -140,6 +143,8 @@ def _preceding_talk(inputs: Inputs, instance: str | None) -> Talk | None:
     request, settings = inputs.request, inputs.settings
     if not settings.follow or not request.query.strip():
         return None
+    if request.talk:
+        return embed_talk(request.talk, request.query, inputs.embedder, asks_nothing)
     if request.recall_only and not request.exclude_conversation:
         return None
     return read_running_talk(
@@ -151,6 +156,11 @@ def _preceding_talk(inputs: Inputs, instance: str | None) -> Talk | None:
         request.exclude_conversation,
         asks_nothing,
     )
+
+
+def _session_numbers(candidates: Candidates, settings: Settings) -> NDArray[np.int32]:
+    grouped = sessions.group_sessions(candidates, round(1000 * settings.session_gap))
+    return np.asarray(grouped.to_candidate_order(grouped.number))
 
 
 def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:

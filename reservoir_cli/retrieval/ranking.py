@@ -51,6 +51,7 @@ class Scored:
     :param recency: in 0…1.
     :param priority: in 0…1 if the weights add up to 1.
     :param fit: how well each message fits the question; see ``recall_floor.py``.
+    :param talk: the similarity with the turns before the question; ``None`` without any.
     :param parts: the components of the similarity, which add up to it, shape (5, n), rows as in
         ``PARTS``; ``None`` unless requested.
     """
@@ -62,6 +63,7 @@ class Scored:
     recency: Floats
     priority: Floats
     fit: Floats
+    talk: Floats | None = None
     parts: Floats | None = None
 
     @property
@@ -175,8 +177,10 @@ def score(
 
     similarities, components = compare(candidates.cosine, words.question)
     is_running, talk = _is_running(candidates, sessions), candidates.talk
+    of_talk: Floats | None = None
     if talk is not None:
         talk_similarities, talk_components = compare(talk.cosine, words.talk)
+        of_talk = talk_similarities
         similarities = np.where(is_running, similarities, (similarities + talk_similarities) / 2)
         if components is not None and talk_components is not None:
             components = np.where(is_running, components, (components + talk_components) / 2)
@@ -199,6 +203,7 @@ def score(
         recencies,
         priority,
         fit(candidates, dates, is_running, absent),
+        of_talk,
         components if components is None or echoes is None else _without(components, echoes),
     )
 
@@ -445,5 +450,11 @@ def leave_out_others(scored: Scored) -> Scored:
     others = np.flatnonzero(~matching)
     similarities, priorities = scored.similarity.copy(), scored.priority.copy()
     similarities[others] = priorities[others] = -np.inf
+    talk = scored.talk
+    if talk is not None:
+        talk = talk.copy()
+        talk[others] = -np.inf
     candidates = replace(scored.candidates, own=scored.candidates.own & matching)
-    return replace(scored, candidates=candidates, similarity=similarities, priority=priorities)
+    return replace(
+        scored, candidates=candidates, similarity=similarities, priority=priorities, talk=talk
+    )

@@ -41,6 +41,8 @@ BUDGET, CONVERSATION_BUDGET = 1_000, 8_000
 MIN_BUDGET = 100
 #: The share of the model's context window above which nothing is added.
 FULL_WINDOW = 0.9
+#: The most turns before a question that are compared with the store.
+TALK_TURNS = 12
 
 # Work in pauses
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Role, Scope
 from reservoir_cli.storage.keys import Keys
 
 if TYPE_CHECKING:
@@ -49,6 +49,13 @@ class QuestionVector(NamedTuple):
 
     dimensions: int
     wait: "Callable[[], NDArray[np.float32]]"
+
+
+class Said(NamedTuple):
+    """A turn of the reader's session, as its client has it."""
+
+    role: Role
+    content: str
 
 
 class Talk(NamedTuple):

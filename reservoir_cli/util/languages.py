@@ -97,6 +97,11 @@ def has_foreign_words(text: str, words: Collection[str]) -> bool:
     return language != "en" and not _WORDS.get(str(language), frozenset()).isdisjoint(words)
 
 
+def is_function_word(word: str) -> bool:
+    """Return whether a word, in lower case, is common in any of the languages."""
+    return any(word in known for known in _WORDS.values())
+
+
 def language_of_function_words(words: Collection[str]) -> str | None:
     """Return the language in which all words, in lower case, are common, if there is one."""
     return next((name for name, known in _WORDS.items() if known.issuperset(words)), None)

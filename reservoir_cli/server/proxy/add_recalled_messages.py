@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from reservoir_cli.agents.transcript import quoted_numbers
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
@@ -48,6 +49,7 @@ class _Turn:
     :param masked: whether secrets must be redacted.
     :param version: of the partition's texts; see :meth:`Ledger.version`.
     :param deadline: when to stop waiting for the store, in seconds of the event loop's clock.
+    :param quoted: ids of the messages that the request's blocks have already.
     """
 
     request: ParsedRequest
@@ -55,6 +57,7 @@ class _Turn:
     masked: bool
     version: int
     deadline: float
+    quoted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +137,10 @@ class Enricher:
             for question in request.questions
             if not question.kept and (entry := known.get((question.ordinal, question.id)))
         }
-        turn = _Turn(request, partition, masked, version, deadline)
         counted = known if request.continues else entries  # the provider keeps all earlier blocks
         used = sum(entry.tokens for entry in counted.values())
+        quoted = quoted_numbers(entry.block for entry in counted.values())
+        turn = _Turn(request, partition, masked, version, deadline, quoted)
         note = await self._add_newest(turn, entries, used)
         text = insert(request.text, {at: f"\n\n{entry.block}" for at, entry in entries.items()})
         return Enriched(text.encode(), note)
@@ -169,6 +173,8 @@ class Enricher:
                 partition=turn.partition,
                 budget=budget,
                 exclude_conversation=turn.request.conversation,
+                talk=_talk_before(turn.request),
+                shown=turn.quoted,
                 recorded=recorded,
             )
 
@@ -267,6 +273,16 @@ class Enricher:
 
     def _is_masked(self, partition: str) -> bool:
         return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value
+
+
+def _talk_before(request: ParsedRequest) -> list[tuple[str, str]]:
+    """Return the turns before the newest question, as the client has sent them."""
+    turns = [
+        (str(message.role), message.content)
+        for message in request.messages
+        if message.role in ("user", "assistant") and message.content.strip()
+    ]
+    return turns[-limits.TALK_TURNS :]
 
 
 async def _wait_until(deadline: float, work: Awaitable[T]) -> T | None:
