@@ -85,9 +85,9 @@ def init(
 ) -> None:
     """Find chat histories on this machine and import them.
 
-    Looks for histories of Claude Code, Codex, Gemini CLI, opencode, Copilot, Cursor, Cline, Goose,
-    LM Studio, aider, Zed, Open WebUI and llm. Asks before it reads anything, shows what it found,
-    and imports what you choose. Run it again to add only new messages.
+    Looks where agents, editors and other programs keep their histories; docs/importing.md lists
+    them. Asks before it reads anything, shows what it found, and imports what you choose. Run it
+    again to add only new messages.
     """
     if partition is not None:
         check_name(partition)
@@ -218,6 +218,8 @@ def _print_contents(read: Sequence[_Read]) -> None:
     for entry in read:
         if entry.failure:
             console.warn(entry.failure.message)
+        for note in entry.report.notes():
+            console.note(f"{entry.source.name}: {note}")
         if marked := entry.report.marked:
             console.note(f"{entry.source.name}: {options.describe_marked(marked)}")
         if entry.report.forgotten and not entry.report.imported:  # otherwise after the import
@@ -478,5 +480,6 @@ def _row(read: _Read) -> dict[str, object]:
         "imported": read.imported,
         "skipped": report.skipped,
         "marked": len(report.marked),
+        "notes": report.notes(),
         "error": read.failure.message if read.failure else None,
     }

@@ -10,6 +10,7 @@ from typing import IO
 
 from reservoir_cli.transfer.importers.importer import SQLITE
 from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.json_stream import LONGEST_LINE
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import open_regular
 
@@ -33,13 +34,17 @@ class FileState:
 
 
 def walk(
-    root: Path, excluded: Callable[[str], bool], report: Callable[[str, OSError], None]
+    root: Path,
+    excluded: Callable[[str], bool],
+    report: Callable[[str, OSError], None],
+    links: list[str] | None = None,
 ) -> Iterator[FileState]:
     """Yield the files below a folder that may contain messages, or the file itself.
 
     Symbolic links in the folder are not followed.
 
     :param report: receives each folder that cannot be read.
+    :param links: receives the paths of the links to folders.
     """
     try:
         status = root.stat()
@@ -56,6 +61,9 @@ def walk(
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders += [] if excluded(entry.path) else [entry.path]
+                    elif entry.is_symlink():
+                        if links is not None and entry.is_dir():
+                            links.append(entry.path)
                     elif entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
                         if not excluded(entry.path):
@@ -144,9 +152,12 @@ def _read_exactly(stream: IO[bytes], length: int) -> bytes:
 
 
 def find_last_line_end(stream: IO[bytes], start: int, size: int) -> int:
-    """Return the offset after the last complete line between two offsets."""
+    """Return the offset after the last complete line between two offsets.
+
+    Of a line that is too long to be read, the end is not searched.
+    """
     end = size
-    while end > start:
+    while end > max(start, size - LONGEST_LINE):
         begin = max(start, end - _AT_ONCE)
         stream.seek(begin)
         newline = _read_exactly(stream, end - begin).rfind(b"\n")
@@ -157,13 +168,15 @@ def find_last_line_end(stream: IO[bytes], start: int, size: int) -> int:
 
 
 def contains(file: File, words: bytes) -> bool:
-    """Return whether a file contains some bytes."""
-    tail = b""
+    """Return whether a file contains some bytes before a line that is too long to be read."""
+    tail, length = b"", 0
     with file.open() as stream:
-        while data := stream.read(_AT_ONCE):
+        while length <= LONGEST_LINE and (data := stream.read(_AT_ONCE)):
             if words in tail + data:
                 return True
             tail = data[-len(words) :]
+            end = data.rfind(b"\n")
+            length = len(data) - end if end >= 0 else length + len(data)
     return False
 
 

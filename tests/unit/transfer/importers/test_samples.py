@@ -146,7 +146,7 @@ def test_a_format_is_detected_by_content_and_has_its_instance(
     renamed = tmp_path / f"anything{(SAMPLES / name).suffix}"
     renamed.write_bytes((SAMPLES / name).read_bytes())
     with ExitStack() as open_files:
-        [detected] = find(renamed, None, open_files)[0]
+        [detected] = find(renamed, None, open_files).files
     expected = {"note.md": "markdown", "note.txt": "text"}.get(name, name.split(".")[0])
     assert (detected.importer.name, detected.importer.instance) == (expected, instance)
 
