@@ -37,12 +37,13 @@ def _clean(content: Any) -> Any:
         return remove_plumbing(content)
     if not isinstance(content, list):
         return content
-    return [
+    parts = [
         part | {"text": remove_plumbing(part["text"])}
         if isinstance(obj(part).get("text"), str)
         else part
         for part in content
     ]
+    return [part for part in parts if obj(part).get("text") != ""]
 
 
 class Droid(TranscriptImporter):

@@ -36,6 +36,8 @@ _STEPS_A_QUERY, _TICK = 1_000, 10_000
 _LOCKED, _PATIENCE = ("SQLITE_BUSY", "SQLITE_LOCKED"), 2.0
 #: The largest database that is copied to take an unfinished change back.
 _LARGEST_COPY = 4 << 30
+#: The longest value that SQLite reads, even if only its size is asked for.
+_LONGEST_VALUE = 4 * LARGEST
 #: How data compressed with zstd begin.
 _ZSTD = b"\x28\xb5\x2f\xfd"
 #: The number of digests stored per file; conversations are divided into as many groups.
@@ -168,8 +170,14 @@ class Database:
         return {row[0]: list(row[1:]) for row in cursor}
 
     def count_row(self, row: Row) -> Row:
-        """Count the bytes of a row as work, and return it."""
-        self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
+        """Count the bytes of a row as work, and return it.
+
+        :raises OverflowError: a value is too large to be read.
+        """
+        sizes = [len(value) for value in row.values() if isinstance(value, str | bytes)]
+        self.spend(sum(sizes))
+        if max(sizes, default=0) > LARGEST:
+            raise OverflowError
         return row
 
 
@@ -317,7 +325,7 @@ def may_contain(path: Path, words: bytes) -> bool:
                 for row in connection.execute(f"SELECT * FROM [{name}]")
                 for value in database.count_row(dict(row)).values()
             )
-    except (*_DAMAGED, WorkLimitExceeded, ReservoirError, OSError):
+    except (*_DAMAGED, WorkLimitExceeded, ReservoirError, OSError, OverflowError):
         return True
 
 
@@ -422,7 +430,8 @@ def _first_that_opens(path: Path, modes: Iterable[str]) -> sqlite3.Connection | 
 
 def _secure(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Set the limits for a file that may be hostile."""
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
+    # Without octet_length(), SQLite also reads the values whose size is asked for.
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.row_factory = sqlite3.Row

@@ -19,7 +19,8 @@ from reservoir_cli.transfer.importers.json_stream import read_small_object
 from reservoir_cli.transfer.importers.places import Place
 from reservoir_cli.transfer.importers.transcripts import Transcript, TranscriptImporter, Turn
 
-_CONTEXT = "context.jsonl"
+_JOURNAL, _CONTEXT = "wire.jsonl", "context.jsonl"
+_NAMES = (_JOURNAL, _CONTEXT)
 _EVENTS = ("TurnBegin", "ContentPart", "ToolCall", "ToolResult", "StepBegin")
 #: Origins of messages that the program writes as the user.
 _INJECTED = ("injection", "system", "reminder", "hook", "compaction", "notification")
@@ -34,7 +35,7 @@ class _Journal(Transcript):
         super().__init__(file)
         self._held: list[Any] = []
         self._held_time: Any = None
-        if file.path:
+        if file.path and file.path.name in _NAMES:
             self._describe_session(file.path)
 
     def _describe_session(self, path: Path) -> None:
@@ -172,7 +173,7 @@ class KimiCode(TranscriptImporter):
     def is_repeated(self, file: File) -> bool:
         """Return whether a session has a journal beside its list of messages."""
         path = file.path
-        return bool(path and path.name == _CONTEXT and path.with_name("wire.jsonl").exists())
+        return bool(path and path.name == _CONTEXT and path.with_name(_JOURNAL).exists())
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order."""
@@ -183,4 +184,4 @@ class KimiCode(TranscriptImporter):
         for variable, name in (("KIMI_CODE_HOME", ".kimi-code"), ("KIMI_SHARE_DIR", ".kimi")):
             home = os.environ.get(variable)
             folder = expand_user(home) if home else Path.home() / name
-            yield Place(folder / "sessions", ("wire.jsonl", _CONTEXT))
+            yield Place(folder / "sessions", _NAMES)

@@ -16,7 +16,7 @@ from reservoir_cli.transfer.importers.places import Place, tool_dir
 from reservoir_cli.transfer.importers.transcripts import Transcript, TranscriptImporter, Turn
 
 #: Entries that set something aside, and are not where the conversation goes on.
-_ASIDE = frozenset({"label", "session_info", "session"})
+_ASIDE = ("label", "session_info", "session")
 
 
 class _Session(Transcript):

@@ -29,7 +29,7 @@ class _Session(Transcript):
         last = None
         for number, line in enumerate(readable_objects(file)):
             if identity := text(line.get("uuid")):
-                full = line.get("type") in _ROLES
+                full = text(line.get("type")) in _ROLES
                 parent = text(line.get("parentUuid"))
                 nodes[identity] = {"id": identity, "parent": parent, "number": number, "full": full}
                 last = identity

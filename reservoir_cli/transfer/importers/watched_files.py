@@ -61,17 +61,18 @@ def walk(
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders += [] if excluded(entry.path) else [entry.path]
-                    elif entry.is_symlink():
-                        if links is not None and entry.is_dir():
-                            links.append(entry.path)
-                    elif entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False):
-                        status = entry.stat(follow_symlinks=False)
-                        if not excluded(entry.path):
-                            yield _file_state(entry.path, status)
+                    elif _is_history(entry) and not excluded(entry.path):
+                        yield _file_state(entry.path, entry.stat(follow_symlinks=False))
+                    elif links is not None and entry.is_symlink() and entry.is_dir():
+                        links.append(entry.path)
         except FileNotFoundError:  # deleted since it was listed
             continue
         except OSError as error:
             report(folder, error)
+
+
+def _is_history(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False)
 
 
 def escape_path(path: str) -> str:
