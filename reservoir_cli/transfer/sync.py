@@ -411,7 +411,7 @@ class _FileSync:
             is_database = watched_files.is_database(stream)
             importer = self._sync.importer
             self._resumes = isinstance(importer, Resumable) and (
-                is_database or not importer.only_databases
+                is_database or not (importer.only_databases or watched_files.is_converted(stream))
             )
             if is_database or not self._resumes or self._path.name.endswith(COMPRESSED):
                 return File.of_path(self._path, os.fstat(stream.fileno()))

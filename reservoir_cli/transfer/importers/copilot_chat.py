@@ -50,6 +50,7 @@ class CopilotChat(Importer):
     name = "copilot-chat"
     title = "Copilot Chat"
     instance = "copilot-chat"
+    folders = ("GitHub.copilot-chat", "chatSessions", "emptyWindowChatSessions")
 
     def detect(self, head: Head) -> bool:
         """Recognise a session by its requests, and a log by the kind of its first change."""

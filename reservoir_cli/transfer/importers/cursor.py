@@ -54,6 +54,7 @@ class Cursor(DatabaseImporter):
     name = "cursor"
     title = "Cursor"
     instance = "cursor"
+    folders = ("agent-transcripts",)
     version = 2
     columns = _COLUMNS
     tables = (frozenset({_TABLE}),)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import watched_files
-from reservoir_cli.transfer.importers.discover_histories import find_owner
+from reservoir_cli.transfer.importers.discover_histories import Owners
 from reservoir_cli.transfer.importers.head import Head
 from reservoir_cli.transfer.importers.importer import SQLITE, Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import (
@@ -111,7 +111,8 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
         return Selection([_require_format(files[0], form)])
     files = [member for file in files for member in _open_zip(file, open_files)]
     candidates = [file for file in files if file.unlisted or _may_have_messages(file.name)]
-    detected, unreadable = _detect_all(candidates, form)
+    owners = Owners([importer_named(form)] if form else list(importers().values()))
+    detected, unreadable = _detect_all(candidates, form, owners)
     chosen = _choose_named(detected, form) if form else _choose_specific(detected)
     if unreadable and not chosen:
         file, error = unreadable[0]
@@ -174,13 +175,13 @@ def _may_have_messages(name: str) -> bool:
 
 
 def _detect_all(
-    files: Sequence[File], form: str | None
+    files: Sequence[File], form: str | None, owners: Owners
 ) -> tuple[list[DetectedFile], list[tuple[File, OSError | LockedError]]]:
     """Detect the formats of files; also return those that cannot be opened."""
     detected, unreadable = [], []
     for file in files:
         try:
-            if known := _detect(file, form):
+            if known := _detect(file, form, owners):
                 detected.append(known)
         except FileNotFoundError:  # deleted since it was listed
             continue
@@ -314,7 +315,7 @@ def is_of_tool(path: Path, tool: str) -> bool:
         if path.name.endswith(COMPRESSED):
             raise
         importer = None
-    if importer and importer.name == tool:
+    if (importer and importer.name == tool) or _is_owned(file, tool):
         return True
     if importer_named(tool).tables and path.name.endswith(watched_files.DATABASES):
         _tables_of(path)  # raises an error if it is damaged
@@ -325,15 +326,14 @@ def _is_likely(file: File, found: Importer | None, tool: str) -> bool:
     """Return whether a file that is not recognised as another tool's is probably a tool's."""
     if found and found.name not in (*LISTS, *TEXTS):
         return False
-    return _is_owned(file, tool) or _begins_damaged(file, tool)
+    name = PurePath(file.name.replace("\\", "/")).name
+    return name.endswith(importer_named(tool).endings or ("\0",)) or _begins_damaged(file, tool)
 
 
 def _is_owned(file: File, tool: str) -> bool:
-    """Return whether a file has a tool's own ending, or is where the tool keeps its history."""
-    name = PurePath(file.name.replace("\\", "/")).name
-    if name.endswith(importer_named(tool).endings or ("\0",)):
-        return True
-    return file.path is not None and find_owner(file.path, [importer_named(tool)]) == tool
+    """Return whether a file is where the tool keeps its history, and has the tool's ending."""
+    is_database = file.name.endswith(watched_files.DATABASES)
+    return not is_database and Owners([importer_named(tool)]).owner_of(Path(file.name)) == tool
 
 
 def _begins_damaged(file: File, form: str) -> bool:
@@ -356,10 +356,13 @@ def _begins_damaged(file: File, form: str) -> bool:
     return False
 
 
-def _detect(file: File, form: str | None = None) -> DetectedFile | None:
+def _detect(
+    file: File, form: str | None = None, owners: Owners | None = None
+) -> DetectedFile | None:
     """Detect the format of a file; ``None`` if it is unknown.
 
     :param form: the format to expect, even if the beginning of the file is damaged.
+    :param owners: know which files are a tool's whatever their content looks like.
     :raises OSError: the file cannot be opened.
     :raises LockedError: the file is a database that is in use.
     """
@@ -374,14 +377,13 @@ def _detect(file: File, form: str | None = None) -> DetectedFile | None:
         raise
     except (ReservoirError, Unreadable):
         pass
-    if form:
-        if _is_likely(file, found, form) and (found is None or found.name != form):
-            return DetectedFile(file, importer_named(form), False)
-    elif file.path and (found is None or found.name in LISTS):
-        # Codex compresses its sessions. One that cannot be read must not be ignored.
-        is_session = file.name.endswith(COMPRESSED) and found is None
-        if owner := "codex" if is_session else find_owner(file.path):
-            return DetectedFile(file, importer_named(owner))
+    owner = owners.owner_of(file.path) if owners and file.path else None
+    if found is None and file.path and file.name.endswith(COMPRESSED):
+        owner = owner or "codex"  # it compresses its sessions; one that is damaged is reported
+    if owner and (found is None or found.name != owner):
+        return DetectedFile(file, importer_named(owner), found is not None)
+    if form and (found is None or found.name != form) and _is_likely(file, found, form):
+        return DetectedFile(file, importer_named(form), False)
     if found is None and form and file.name.lower().endswith(_LINES):
         return DetectedFile(file, importer_named("openai"), False)
     return DetectedFile(file, found) if found else None

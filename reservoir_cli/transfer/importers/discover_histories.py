@@ -78,20 +78,31 @@ def _sizes(folder: str, names: list[str], endings: tuple[str, ...]) -> Iterator[
             yield os.path.getsize(path)
 
 
-def find_owner(path: Path, tools: Iterable[Importer] | None = None) -> str | None:
-    """Return the tool in whose own place a file is, if it has one of the tool's endings.
+class Owners:
+    """Tells in which tool's own place a file is, by its folder and its ending.
 
-    :param tools: the tools to try; ``None`` for all.
+    :param tools: the importers to consider.
     """
-    absolute = Path(os.path.abspath(path))
-    for importer in importers().values() if tools is None else tools:
-        for place in importer.places():
-            is_below = place.path != absolute and absolute.is_relative_to(place.path)
-            if is_below and absolute.name.endswith(place.endings):
-                inside = absolute.relative_to(place.path).parts
-                if place.inside is None or place.inside in inside:
-                    return importer.name
-    return None
+
+    def __init__(self, tools: Iterable[Importer]) -> None:
+        self._folders = {name: tool.name for tool in tools for name in tool.folders}
+        self._places = [
+            (f"{os.path.abspath(place.path)}{os.sep}", place.endings, place.inside, tool.name)
+            for tool in tools
+            for place in tool.places()
+        ]
+
+    def owner_of(self, path: Path) -> str | None:
+        """Return the name of the tool's importer, if the file is in the place of one."""
+        absolute = os.path.abspath(path)
+        parts = absolute.split(os.sep)
+        for folder, endings, inside, name in self._places:
+            if absolute.startswith(folder) and absolute.endswith(endings):
+                if inside is None or inside in parts:
+                    return name
+        if not absolute.endswith((".json", ".jsonl")):
+            return None
+        return next((self._folders[part] for part in parts[:-1] if part in self._folders), None)
 
 
 def claude_code_sessions() -> Path:

@@ -63,6 +63,7 @@ class Importer(ABC):
     :cvar instance: the default instance of the messages; ``None`` for the partition's own.
     :cvar endings: how the names of files end that no other program writes in the same folder. Such
         a file is read even if its content is not recognised.
+    :cvar folders: names of folders in which only the program keeps such files.
     :cvar tables: sets of tables, and of columns as ``table.column``. A database has the format if
         it contains all of one set.
     """
@@ -71,6 +72,7 @@ class Importer(ABC):
     title: ClassVar[str]
     instance: ClassVar[str | None] = None
     endings: ClassVar[tuple[str, ...]] = ()
+    folders: ClassVar[tuple[str, ...]] = ()
     tables: ClassVar[tuple[frozenset[str], ...]] = ()
 
     def detect(self, head: Head) -> bool:

@@ -53,7 +53,7 @@ _ARCHIVES = (
     ".bz2",
     ".xz",
 )
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Errors of ``zipfile`` for a damaged zip, whose numbers it does not check.
 _DAMAGED = (
     zipfile.BadZipFile,
@@ -150,7 +150,7 @@ class File:
             # Read a file that grows meanwhile up to its present end; the system's have no size.
             length = os.fstat(source.fileno()).st_size or None
         stream = io.BufferedReader(_CountingReader(self, source, length), _BUFFER_SIZE)
-        if self.offset or not stream.peek(2).startswith(_UTF16):
+        if self.offset or not stream.peek(2).startswith(UTF16):
             return stream
         return cast(BinaryIO, io.BufferedReader(_Utf16Reader(stream), _BUFFER_SIZE))
 

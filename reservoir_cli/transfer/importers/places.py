@@ -1,6 +1,7 @@
 """The folders in which programs keep their data on each platform."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -82,11 +83,11 @@ def editor_user_dirs() -> Iterator[Path]:
 
 
 def claude_config_dirs() -> list[Path]:
-    """Return the folders of Claude Code: several in its variable, or its usual two."""
-    if value := os.environ.get("CLAUDE_CONFIG_DIR"):
-        folders = [folder for folder in value.split(",") if folder.strip()]
-        return [expand_user(folder.strip()) for folder in folders]
-    return [Path.home() / ".claude", _xdg_config_dir() / "claude"]
+    """Return the folders of Claude Code: those in its variable, or its usual two."""
+    value = os.environ.get("CLAUDE_CONFIG_DIR", "")
+    names = [value] if os.path.isdir(value) else re.split(rf"[,{os.pathsep}]", value)
+    folders = [expand_user(name.strip()) for name in names if name.strip()]
+    return folders or [Path.home() / ".claude", _xdg_config_dir() / "claude"]
 
 
 def _xdg_config_dir() -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from reservoir_cli.transfer.importers.importer import SQLITE
-from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.input_files import UTF16, File
 from reservoir_cli.transfer.importers.json_stream import LONGEST_LINE
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import open_regular
@@ -135,6 +135,12 @@ def is_database(stream: IO[bytes]) -> bool:
     return stream.read(len(SQLITE)) == SQLITE
 
 
+def is_converted(stream: IO[bytes]) -> bool:
+    """Return whether a text is in UTF-16: what is read of it has other positions than the file."""
+    stream.seek(0)
+    return stream.read(2) in UTF16
+
+
 def hash_ends(stream: IO[bytes], offset: int) -> tuple[str, str]:
     """Return hashes of the first bytes of a file and of the last bytes before an offset."""
     length = min(_COMPARED, offset)
@@ -189,4 +195,5 @@ def open_part(path: Path, start: int, end: int) -> File:
         stream.seek(start)
         return stream
 
-    return File(str(path), end - start, open_at_start, path, length=end - start)
+    length = end - start
+    return File(str(path), length, open_at_start, path, length=length, offset=start)
