@@ -24,8 +24,6 @@ from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.places import Place
 from reservoir_cli.util.read_files import LARGEST
 
-#: The variable that names the history, and its usual name.
-_VARIABLE = "AIDER_CHAT_HISTORY_FILE"
 _HISTORY = ".aider.chat.history.md"
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.M)
 _TYPED, _NOTE = "#### ", ">"
@@ -49,7 +47,7 @@ class Aider(Importer):
 
     def places(self) -> Iterator[Place]:
         """Yield the history of the current project, else of the home folder."""
-        if path := os.environ.get(_VARIABLE):
+        if path := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
             yield Place(expand_user(path), (".md",))
             return
         folders = [Path.home()]

@@ -68,7 +68,7 @@ def _turn(conversation: str, node: Any) -> Turn | None:
     message = obj(node).get("message")
     if not isinstance(message, dict):
         return None
-    number = text(str(node.get("id"))) if node.get("id") is not None else None
+    number = text(str(node.get("id"))) if isinstance(node.get("id"), int | str) else None
     identity = f"{conversation}:{number}" if conversation and number else None
     fragments = objects(message.get("fragments"))
     kinds = [_KINDS[kind] for item in fragments if (kind := str(item.get("type"))) in _KINDS]
@@ -76,7 +76,7 @@ def _turn(conversation: str, node: Any) -> Turn | None:
     blocks: list[Any] = [{"type": "file", "title": _file_name(file)} for file in _files(message)]
     for fragment in fragments:
         is_thinking = fragment.get("type") == "THINK"
-        if fragment.get("type") in _KINDS:
+        if str(fragment.get("type")) in _KINDS:
             words = text(fragment.get("content")) or ""
             blocks.append({"type": "thinking", "thinking": words} if is_thinking else words)
     if not fragments:  # of an older export

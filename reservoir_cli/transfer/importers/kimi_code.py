@@ -4,19 +4,17 @@ The present versions record messages and the events of a step. Earlier ones reco
 that the program sent to its interface; of those, the parts of a reply follow each other.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.importers.content_blocks import tool_use
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 from reservoir_cli.transfer.importers.head import Head
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_small_object
-from reservoir_cli.transfer.importers.places import Place
+from reservoir_cli.transfer.importers.places import Place, tool_dir
 from reservoir_cli.transfer.importers.transcripts import Transcript, TranscriptImporter, Turn
 
 _JOURNAL, _CONTEXT = "wire.jsonl", "context.jsonl"
@@ -181,7 +179,5 @@ class KimiCode(TranscriptImporter):
 
     def places(self) -> Iterator[Place]:
         """Yield the folders of the sessions."""
-        for variable, name in (("KIMI_CODE_HOME", ".kimi-code"), ("KIMI_SHARE_DIR", ".kimi")):
-            home = os.environ.get(variable)
-            folder = expand_user(home) if home else Path.home() / name
-            yield Place(folder / "sessions", _NAMES)
+        yield Place(tool_dir("KIMI_CODE_HOME", ".kimi-code") / "sessions", _NAMES)
+        yield Place(tool_dir("KIMI_SHARE_DIR", ".kimi") / "sessions", _NAMES)
