@@ -26,7 +26,8 @@ CODE = (SAMPLES / "claude-code.jsonl").read_bytes()
 
 def detect(source: Path | File, form: str | None = None) -> tuple[list[DetectedFile], int]:
     with ExitStack() as open_files:
-        return find(source, form, open_files)
+        selection = find(source, form, open_files)
+        return selection.files, len(selection.ignored)
 
 
 def error_message(source: Path | File, form: str | None = None) -> str:
@@ -206,9 +207,10 @@ def test_a_zip_in_a_folder_is_read_for_conversations(tmp_path: Path) -> None:
     archive = write_zip(folder / "chatgpt.ZIP", {**EXPORT, "inner.zip": inner})
     write_zip(folder / "program.zip", {"README.md": b"# Read me", "package.json": b'{"a": 1}'})
     with ExitStack() as open_files:
-        [detected], ignored = find(folder, None, open_files)
+        selection = find(folder, None, open_files)
+        [detected] = selection.files
         assert detected.file.name == f"{archive}/conversations.json"
-        assert ignored == len(EXPORT) + 3
+        assert len(selection.ignored) == len(EXPORT) + 3
         assert [record for record in detected.records() if isinstance(record, Record)]
 
 
@@ -279,7 +281,8 @@ from reservoir_cli.transfer.importers import Record, find
 for folder in sys.argv[1:]:
     with ExitStack() as open_files:
         try:
-            files, others = find(Path(folder), None, open_files)
+            selection = find(Path(folder), None, open_files)
+            files, others = selection.files, len(selection.ignored)
         except ReservoirError as error:
             print(error.message)
             continue
@@ -353,8 +356,9 @@ def test_another_database_next_to_notes_is_skipped(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as database, database:
         database.execute("CREATE TABLE messages (id)")
     with ExitStack() as open_files:
-        detected, passed_over = find(tmp_path, None, open_files)
-        assert ([Path(file.file.name).name for file in detected], passed_over) == (["note.md"], 1)
+        selection = find(tmp_path, None, open_files)
+        assert [Path(file.file.name).name for file in selection.files] == ["note.md"]
+        assert len(selection.ignored) == 1
 
 
 def test_a_reservoir_store_is_an_error_with_the_right_command(tmp_path: Path) -> None:
@@ -427,6 +431,6 @@ def test_a_file_of_the_system_that_has_no_data_yet_is_an_error() -> None:
 def test_the_number_of_read_bytes_is_known(tmp_path: Path) -> None:
     archive = write_zip(tmp_path / "a.zip", EXPORT)
     with ExitStack() as open_files:
-        [detected] = find(archive, None, open_files)[0]
+        [detected] = find(archive, None, open_files).files
         list(detected.records())
         assert detected.file.done == detected.file.size == len(CHAT)
