@@ -75,7 +75,7 @@ def _find_suspects(candidates: Candidates, question: str) -> Positions:
     counts = np.zeros(len(candidates.ids))
     for posting in candidates.postings:
         counts[posting.places] += 1
-    share = counts / max(1, len(candidates.postings) + candidates.absent)
+    share = counts / max(1, len(candidates.postings) + len(candidates.absent))
     cosine = candidates.cosine
     near = (share >= _SHARE) & ~(cosine < _NEAR)
     near |= cosine >= _SAME

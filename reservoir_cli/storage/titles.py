@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import conversations, fulltext
 from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import Connection
 
 if TYPE_CHECKING:
@@ -74,8 +75,6 @@ def match_titles(titles: Sequence[str], stems: Sequence[str]) -> dict[str, list[
 def _positions(candidates: Candidates, threads: Sequence[tuple[str, str, str]]) -> NDArray[np.intp]:
     """Return the positions of the messages of conversations."""
     import numpy as np
-
-    from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
     keys = np.sort(np.array([thread_key(*thread) for thread in threads], np.int64))
     at = keys.searchsorted(candidates.thread).clip(max=len(keys) - 1)
