@@ -26,8 +26,9 @@ CONNECT_TIMEOUT = 10.0
 IDLE_CONNECTIONS, IDLE_TIMEOUT = 32, 30.0
 #: The largest answer that is read; a larger one is still relayed, but not stored.
 MAX_ANSWER = 32 << 20
-#: The lines of an answer that are read at a time: other requests wait meanwhile.
-LINES_AT_A_TIME = 256
+#: The chunks of an answer that are relayed, and the lines of it that are read, at a time: other
+#: requests wait meanwhile.
+CHUNKS_AT_A_TIME, LINES_AT_A_TIME = 32, 256
 #: The beginning of a stream without a type that is searched for an event.
 SNIFFED = 1_000
 #: The most answers whose conversations at the provider are remembered.

@@ -106,11 +106,16 @@ async def relay(
     if watcher:
         watcher.start(response.status_code, response.headers)
     try:
+        number = 0
         async for chunk in response.aiter_raw():
+            number += 1
+            # Small chunks arrive many at once: let other requests run. Not behind the last one: the
+            # client may continue the answer at once, and it has not been read to its end yet.
+            if number % limits.CHUNKS_AT_A_TIME == 0:
+                await checkpoint()
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if watcher:
                 await watcher.feed(chunk)
-            await checkpoint()  # many small chunks arrive at once: let other requests run
     except httpx2.HTTPError as error:
         raise UpstreamError(f"ended its answer early ({type(error).__name__})") from None
     await send({"type": "http.response.body", "body": b"", "more_body": False})
