@@ -1,18 +1,17 @@
 """The public class ``Reservoir``: an open store with a method for each operation."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.message_filter import Filter, IdField
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text
 from reservoir_cli.reservoir_reads import ReservoirReads
-from reservoir_cli.settings.paths import is_on_a_server
+from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.holdings import NamedField, PlaceSummary
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
@@ -310,12 +309,6 @@ class Reservoir(ReservoirReads):
         from reservoir_cli.transfer.importers import FORMATS
 
         return examine(location, config_file, progress, tools=FORMATS, repair=repair)
-
-    def status(self) -> dict[str, Any]:
-        """Return the status of the database; deprecated, use :attr:`database`."""
-        message = "reservoir.status() is deprecated: use reservoir.database.status()"
-        warnings.warn(message, DeprecationWarning, stacklevel=3)
-        return self.database.status()
 
     @property
     def database(self) -> "Database":

@@ -15,7 +15,8 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.schema import RECALL_BUDGET, Value
+from reservoir_cli.settings.schema import RECALL_BUDGET
+from reservoir_cli.settings.setting import Value
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.store import Store
@@ -294,7 +295,6 @@ class ReservoirReads:
         now: datetime | None = None,
         explain: bool = False,
         without: Sequence[int] = (),
-        **older: Value,
     ) -> "ContextWindow":
         """Build the best context for a question within a token budget.
 
@@ -307,17 +307,13 @@ class ReservoirReads:
         :param now: the time of the question, aware; ``None`` for the wall clock.
         :param explain: include the components of each similarity.
         :param without: ids of messages to leave out; the scores of others do not change.
-        :param older: the fields of ``options``, also by their older names ``recent``, ``similar``,
-            ``threshold``, ``reserve`` and ``output_reserve``.
         :raises UsageError: the model or format is unknown, or the budget is too large.
         """
         from reservoir_cli.context import builder, prepare_request
 
-        flags = (options or prepare_request.ContextOptions()).flags() | prepare_request.older_flags(
-            older
-        )
+        options = options or prepare_request.ContextOptions()
         prepared = prepare_request.prepare(
-            self.config.with_flags(flags),
+            self.config.with_flags(options.flags()),
             query,
             partition=partition,
             instance=instance,

@@ -1,206 +1,140 @@
-"""Fill a store with a benchmark's messages and ask it questions, using the public API."""
+"""Ask a benchmark's questions, using the public API, and measure what comes back."""
 
-import hashlib
 import math
 import re
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import groupby
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from evidence import Floats, Rows, Span, answering_passage, is_covered
+from evidence import Floats, Rows, Span, answering_passage, cost, is_covered
 from rankings import Index
-from sets import Collection, Question
+from sets import Question
+from stores import Stores
 from vectors import CachedEmbedder
 
-from reservoir_cli import Message, Reservoir
+from reservoir_cli import Reservoir
 from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
-from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.storage.fulltext import STOP_WORDS, content_words, count_terms, indexed_text
-from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
 from reservoir_cli.util.question_marks import has_question_mark
 
+_WORD = re.compile(r"[^\W_]+")
 #: A budget in tokens that every message fits into, so that all are returned with their scores.
 _EVERYTHING = 900_000_000
-_WORD = re.compile(r"[^\W_]+")
 #: A budget in tokens for questions of which only the relevance is needed.
 _SMALL = 500
-#: Characters that count as three quarters of a token; others count as a quarter.
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 #: The largest share of a scope's messages that may contain a rare word.
 _RARE = 0.05
 #: Settings under which a context shows every message with its priority.
 _UNFILTERED = {"recall_floor": 0.0, "excerpts": "off"}
 
-Item = TypeVar("Item")
-
-
-@contextmanager
-def open_reservoir(
-    path: Path, embedder: CachedEmbedder, settings: Mapping[str, Any]
-) -> Iterator[Reservoir]:
-    """Open a store with the benchmark's embedder, ignoring unknown settings."""
-    known = {key: value for key, value in settings.items() if key in SETTINGS}
-    options = {"embedding_model": embedder.name, **known}
-    with Reservoir.open(path, settings=options, embedder=embedder) as reservoir:
-        yield reservoir
-
-
-def fill_store(
-    collections: Sequence[Collection],
-    embedder: CachedEmbedder,
-    settings: Mapping[str, Any],
-    cache: Path,
-) -> Path:
-    """Store the messages of all collections, unless an earlier run did; return the store's path."""
-    digest = hashlib.sha256(
-        f"{SCHEMA_VERSION} {embedder.model_id} {sorted(settings.items())}".encode()
-    )
-    for collection in collections:
-        digest.update(repr((collection.name, collection.messages)).encode())
-        for file in collection.files:
-            digest.update(file.read_bytes())
-    path = cache / f"store-{digest.hexdigest()[:16]}.db"
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            fresh = Path(folder) / "store.db"
-            with open_reservoir(fresh, embedder, settings) as reservoir:
-                for collection in progress(collections, "storing"):
-                    store(reservoir, collection.name, collection.messages)
-                    if collection.files:
-                        reservoir.import_files(*collection.files)
-                        reservoir.embed()
-            fresh.replace(path)
-    return path
-
-
-def store(reservoir: Reservoir, name: str, messages: Sequence[Message]) -> None:
-    """Store messages in the partition and instance of a collection."""
-    for start in range(0, len(messages), 1_000):
-        reservoir.ingest(messages[start : start + 1_000], partition=name, instance=name)
-
-
-@contextmanager
-def open_with_talk(
-    path: Path, question: Question, embedder: CachedEmbedder, settings: Mapping[str, Any]
-) -> Iterator[tuple[Reservoir, datetime]]:
-    """Open a copy of a store in which a question's preceding talk is the newest conversation.
-
-    :returns: the store, and the time of the question: a minute after the last turn.
-    """
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        copy = Path(shutil.copy(path, Path(folder) / "store.db"))
-        with open_reservoir(copy, embedder, settings) as reservoir:
-            scope = Scope(question.partition, question.instance)
-            newest = reservoir.view(scope, 1)[-1].created_at
-            times = [
-                newest + timedelta(days=1, minutes=minute) for minute in range(len(question.talk))
-            ]
-            turns = [
-                Message(
-                    role,
-                    text,
-                    created_at=created_at,
-                    conversation_id="talk",
-                    trace_id=f"talk {number // 2}",
-                )
-                for number, ((role, text), created_at) in enumerate(
-                    zip(question.talk, times, strict=True)
-                )
-            ]
-            reservoir.ingest(turns, partition=question.partition, instance=question.instance)
-            yield reservoir, times[-1] + timedelta(minutes=1)
+#: What is measured of a context.
+MEASURED = ("printed", "strict", "rare words", "tokens", "refused")
 
 
 class Asker:
-    """Ask the questions of one store.
+    """Ask the questions of some stores.
 
-    :param path: a filled store.
-    :param settings: the settings to measure.
+    :param through: ``context``, or ``recall``, as hooks and agents ask.
     """
 
-    def __init__(self, path: Path, embedder: CachedEmbedder, settings: Mapping[str, Any]) -> None:
-        self._path, self._embedder, self._settings = path, embedder, settings
+    def __init__(self, stores: Stores, embedder: CachedEmbedder, through: str = "context") -> None:
+        self._stores, self._embedder, self._through = stores, embedder, through
         self._texts: dict[str, dict[str, str]] = {}
-
-    def windows(self, question: Question, budgets: Sequence[int]) -> list[Any]:
-        """Return the contexts of a question, one per budget."""
-        with self._open_for(question, self._settings) as (reservoir, now):
-            return [_ask(reservoir, question, budget, now) for budget in budgets]
 
     def rows(self, question: Question) -> Rows:
         """Return every message of a question's instance with its scores."""
-        with self._open_for(question, {**self._settings, **_UNFILTERED}) as (reservoir, now):
+        with self._stores.at(question, _UNFILTERED) as (reservoir, now):
             window = _ask(reservoir, question, _EVERYTHING, now)
         rows = [message.to_row() for message in window.messages]
         return _rows(question, rows, now, self._embedder)
 
-    def unrelated(self, question: Question, partition: str, instance: str | None) -> float:
-        """Return the relevance of a question that is unrelated to a partition."""
-        moved = replace(question, partition=partition, instance=instance, talk=())
-        with self._open_for(moved, self._settings) as (reservoir, _):
-            return relevance(_ask(reservoir, moved, _SMALL, None))
+    def relevance(self, question: Question, place: Question | None = None) -> tuple[float, bool]:
+        """Return how well a question fits a store, and whether ``recall`` refuses it.
+
+        :param place: a question whose store and scope are asked instead; ``None`` for its own.
+        """
+        if place is not None:
+            question = replace(place, text=question.text, talk=())
+        with self._stores.at(question) as (reservoir, now):
+            window = _ask(reservoir, question, _SMALL, now)
+            outcome = self._recall(reservoir, question, 1_500, now)
+        skipped = getattr(outcome, "reason", None)
+        return relevance(window), skipped == "nothing found"
+
+    def first_hit(self, question: Question) -> float:
+        """Return whether the best hit of a search is evidence."""
+        with self._stores.at(question) as (reservoir, _):
+            hits = reservoir.search(
+                question.text, limit=1, partition=question.partition, instance=question.instance
+            )
+        return float(any(hit.message.source_id in question.evidence for hit in hits))
 
     def printed(self, question: Question, budgets: Sequence[int]) -> dict[str, list[float]]:
-        """Measure how much of a question's evidence is printed in contexts of these budgets.
+        """Measure how much of a question's evidence is printed within these budgets.
 
         :returns: by name a value per budget: ``printed``, the share of evidence messages of which
             any part is printed; ``strict``, the share whose answering passage is; ``rare words``,
-            the share of the answer's rare words; ``tokens``, the used share of the budget; and a
-            single ``relevance``.
+            the share of the answer's rare words; ``tokens``, the used share of the budget; and
+            ``refused``, whether nothing was found.
         """
-        windows = self.windows(question, budgets)
-        texts = self._all_texts(question.partition)
+        texts = self._all_texts(question)
         needed = self._answering_spans(question, texts)
         rare = _rare_words(question, texts)
-        measures: dict[str, list[float]] = {
-            "printed": [],
-            "strict": [],
-            "rare words": [],
-            "tokens": [],
-        }
-        for window in windows:
-            rows = [message.to_row() for message in window.messages]
-            spans = {row["source_id"]: row.get("spans") for row in rows if row["source_id"]}
-            printed = [name for name in question.evidence if name in spans]
-            exact = bool(question.quotations)
-            strict = sum(
-                all(is_covered(span, spans[name], exact) for span in needed[name])
-                for name in printed
-            )
-            words = _words(" ".join(row["content"] for row in rows if row["id"] is not None))
-            measures["printed"].append(len(printed) / len(question.evidence))
-            measures["strict"].append(strict / len(question.evidence))
-            measures["rare words"].append(len(rare & words) / len(rare) if rare else math.nan)
-            measures["tokens"].append(window.used / window.budget.available)
-        measures["relevance"] = [relevance(windows[0])]
+        measures: dict[str, list[float]] = {name: [] for name in MEASURED}
+        with self._stores.at(question) as (reservoir, now):
+            for budget in budgets:
+                rows, used, is_refused = self._printed_rows(reservoir, question, budget, now)
+                spans = {row["source_id"]: row.get("spans") for row in rows if row["source_id"]}
+                printed = [name for name in question.evidence if name in spans]
+                exact = bool(question.quotations)
+                strict = sum(
+                    all(is_covered(span, spans[name], exact) for span in needed.get(name, ()))
+                    for name in printed
+                )
+                words = _words(" ".join(row["content"] for row in rows if row["id"] is not None))
+                measures["printed"].append(len(printed) / len(question.evidence))
+                measures["strict"].append(strict / len(question.evidence))
+                measures["rare words"].append(len(rare & words) / len(rare) if rare else math.nan)
+                measures["tokens"].append(used / budget)
+                measures["refused"].append(float(is_refused))
         return measures
 
-    @contextmanager
-    def _open_for(self, question: Question, settings: Mapping[str, Any]) -> Iterator[Any]:
-        if question.talk:
-            with open_with_talk(self._path, question, self._embedder, settings) as store_and_time:
-                yield store_and_time
-        else:
-            with open_reservoir(self._path, self._embedder, settings) as reservoir:
-                yield reservoir, None
+    def _printed_rows(
+        self, reservoir: Any, question: Question, budget: int, now: datetime | None
+    ) -> tuple[list[dict[str, Any]], int, bool]:
+        """Return the printed messages, their tokens, and whether nothing was found."""
+        if self._through == "context":
+            window = _ask(reservoir, question, budget, now)
+            rows = [message.to_row() for message in window.messages]
+            return rows, window.used, window.nothing_found
+        outcome = self._recall(reservoir, question, budget, now)
+        row = outcome.to_row()
+        return row["messages"], row["tokens"], row["skipped"] == "nothing found"
 
-    def _all_texts(self, partition: str) -> dict[str, str]:
-        """Return the texts of a partition by their source ids."""
-        if partition not in self._texts:
-            with open_reservoir(self._path, self._embedder, {}) as reservoir:
-                rows = reservoir.view(Scope(partition), 0)
-            self._texts[partition] = {str(row.source_id): row.content for row in rows}
-        return self._texts[partition]
+    def _recall(self, reservoir: Any, question: Question, budget: int, now: datetime | None) -> Any:
+        return reservoir.recall(
+            question.text,
+            partition=question.partition,
+            budget=budget,
+            exclude_conversation=self._stores.running_conversation(question),
+            now=now,
+            recorded=False,
+        )
+
+    def _all_texts(self, question: Question) -> dict[str, str]:
+        """Return the texts of a question's partition by their source ids."""
+        collection = self._stores.collection(question)
+        if not collection.files:
+            return {str(row.source_id): row.content for row in collection.messages}
+        if question.partition not in self._texts:
+            with self._stores.at(question) as (reservoir, _):
+                rows = reservoir.view(Scope(question.partition), 0)
+            self._texts[question.partition] = {str(row.source_id): row.content for row in rows}
+        return self._texts[question.partition]
 
     def _answering_spans(
         self, question: Question, texts: Mapping[str, str]
@@ -228,13 +162,12 @@ def relevance(window: Any) -> float:
 
 
 def _ask(reservoir: Reservoir, question: Question, budget: int, now: datetime | None) -> Any:
-    time = {} if now is None else {"now": now}
     return reservoir.context(
         question.text,
         partition=question.partition,
         instance=question.instance,
         budget=budget,
-        **time,
+        now=now,
     )
 
 
@@ -267,25 +200,6 @@ def _rows(
             for name in ("cosine", "bm25", "similarity", "recency", "priority")
         },
     )
-
-
-def cost(text: str) -> int:
-    """Return the estimated tokens of a message: characters / 4 + 4."""
-    return math.ceil((len(text) + 2 * len(_CJK.findall(text))) / 4) + 4
-
-
-def progress(items: Sequence[Item], label: str) -> Iterator[Item]:
-    """Yield items, and show a progress bar on a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    yield from track(items, label, console=console, disable=not sys.stderr.isatty())
-
-
-def by_session(messages: Sequence[Message]) -> list[list[Message]]:
-    """Group messages by conversation, in order."""
-    return [list(group) for _, group in groupby(messages, lambda message: message.conversation_id)]
 
 
 @lru_cache(maxsize=50_000)

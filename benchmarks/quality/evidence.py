@@ -1,6 +1,8 @@
 """Compute how much of a question's evidence a ranking or a context contains, with intervals."""
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,15 @@ DEPTHS = (5, 10, 20)
 _ROUNDS = 2_000
 #: The share of a passage that must be printed for its answer to count as printed.
 _INSIDE = 0.9
+
+
+#: Characters that count as three quarters of a token; others count as a quarter.
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+
+
+def cost(text: str) -> int:
+    """Return the estimated tokens of a message: characters / 4 + 4."""
+    return math.ceil((len(text) + 2 * len(_CJK.findall(text))) / 4) + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,24 +174,17 @@ def figures(recall: Recall, budgets: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def refusals(unrelated: Floats, related: Floats, scores: Floats) -> list[Mapping[str, float]]:
-    """Return the shares of questions that each floor refuses, and the score that it loses.
+def gate_curve(true: Floats, foreign: Floats) -> list[dict[str, float]]:
+    """Return the shares of true and of foreign questions that each floor refuses.
 
-    :param unrelated: relevance of questions that the store cannot answer.
-    :param related: relevance of questions that it can answer.
-    :param scores: scores of the related questions; a refused question loses its whole score.
-    :returns: for each tenth of unrelated questions refused, the floor and its loss.
+    :param true: relevance of questions that the store can answer.
+    :param foreign: relevance of questions that it cannot.
     """
-    rows = []
-    for share in np.arange(0.1, 1.0, 0.1):
-        floor = float(np.quantile(unrelated, share, method="higher"))
-        lost = np.where(related < floor, scores, 0.0)
-        rows.append(
-            {
-                "floor": floor,
-                "refused": float((unrelated < floor).mean()),
-                "true_refused": float((related < floor).mean()),
-                "lost": float(lost.mean()),
-            }
-        )
-    return rows
+    return [
+        {
+            "floor": float(floor),
+            "true": float((true < floor).mean()),
+            "foreign": float((foreign < floor).mean()) if len(foreign) else float("nan"),
+        }
+        for floor in np.arange(0.20, 0.521, 0.02)
+    ]

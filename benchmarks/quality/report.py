@@ -40,14 +40,12 @@ def print_differences(title: str, figures: Mapping[str, Figures]) -> None:
         print(f"{name:<40} {row['difference']:+.3f} [{low:+.3f}, {high:+.3f}]{mark}")
 
 
-def print_refusals(figures: Sequence[Mapping[str, float]]) -> None:
-    """Print a line per floor: the shares of questions it refuses, and the score it loses."""
-    print("\nfloor  unrelated refused  true refused  lost")
-    for row in figures:
-        print(
-            f"{row['floor']:5.3f}  {row['refused']:17.2f}  {row['true_refused']:12.3f}"
-            f"  {row['lost']:.4f}"
-        )
+def print_gate(gate: Mapping[str, Any]) -> None:
+    """Print the questions that recall refuses, and a line per floor with those below it."""
+    print(f"\nrefused: true {gate['true refused']:.3f}, foreign {gate['foreign refused']}")
+    print("floor  true refused  foreign refused")
+    for row in gate["curve"]:
+        print(f"{row['floor']:5.2f}  {row['true']:12.3f}  {row['foreign']:15.2f}")
 
 
 def write_json(path: Path, figures: Mapping[str, Any]) -> None:

@@ -2,8 +2,9 @@
 
 A data file is a JSON list of ``{name, messages, questions}``. A message has ``role``, ``content``,
 ``at``, ``conv``, ``trace`` and ``sid``; a question has ``q``, ``ev`` (source ids), and optionally
-``kind``, ``answer`` and ``hist``, the turns just before it. LoCoMo is read in its own format; the
-long answers and the samples are part of this repository.
+``kind``, ``answer``, ``hist``, the turns just before it, ``upto``, the number of messages that are
+stored when it is asked, and ``now``, the time of asking. LoCoMo is read in its own format; the long
+answers, the samples and the diary are part of this repository.
 """
 
 import json
@@ -30,6 +31,9 @@ class Question:
     :param instance: the instance in which it is asked; ``None`` for the whole partition.
     :param quotations: exact texts that the answer needs, each contained in one evidence message.
     :param talk: (role, text) of the turns just before it.
+    :param stored: how many of the collection's messages are stored when it is asked; ``None`` for
+        all of them.
+    :param asked_at: the time of asking; ``None`` for the wall clock, or a minute after the talk.
     """
 
     partition: str
@@ -40,6 +44,8 @@ class Question:
     answer: str = ""
     quotations: tuple[str, ...] = ()
     talk: tuple[tuple[str, str], ...] = ()
+    stored: int | None = None
+    asked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +61,33 @@ class Collection:
     files: tuple[Path, ...] = ()
 
 
+def time_of(message: Message) -> datetime:
+    """Return the time of a message of a set; every one has a time."""
+    assert message.created_at is not None
+    return message.created_at
+
+
 def read(name: str, path: Path | None) -> list[Collection]:
     """Read a set by its name.
 
-    :param path: its data file; not needed for the long answers and the samples.
+    :param path: its data file; not needed for the long answers, the samples and the diary.
     """
     if name == "long-answers":
         return [_long_answers(path or LONG_ANSWERS)]
     if name == "samples":
         return [_samples(path or SAMPLES)]
+    if name == "diary":
+        return [diary()]
     if path is None:
         raise SystemExit(f"--set {name} needs --data FILE")
-    convert: Callable[[Any], Collection] = _locomo if name == "locomo" else _generic
-    return [convert(scope) for scope in json.loads(path.read_text(encoding="utf-8"))]
+    return read_file(path)
+
+
+def read_file(path: Path) -> list[Collection]:
+    """Read a data file, in LoCoMo's format or the common one."""
+    scopes = json.loads(path.read_text(encoding="utf-8"))
+    convert: Callable[[Any], Collection] = _locomo if "sample_id" in scopes[0] else _generic
+    return [convert(scope) for scope in scopes]
 
 
 def _generic(scope: Mapping[str, Any]) -> Collection:
@@ -93,6 +113,8 @@ def _generic(scope: Mapping[str, Any]) -> Collection:
             row.get("kind") or "",
             row.get("answer") or "",
             talk=tuple((role, text) for role, text in row.get("hist") or ()),
+            stored=row.get("upto"),
+            asked_at=datetime.fromisoformat(row["now"]) if row.get("now") else None,
         )
         for row in scope["questions"]
     )
@@ -213,3 +235,55 @@ def _samples(folder: Path) -> Collection:
         for row in rows
     )
     return Collection("samples", (), questions, tuple(sorted(folder.glob("*.jsonl"))))
+
+
+_DIARY_DAYS, _DIARY_QUESTIONS = 60, 39
+_DIARY_START = datetime(2026, 9, 29, 18, tzinfo=UTC)
+_ENTRIES = (
+    "The boiler gauge says {} today.",
+    "Checked the boiler, gauge at {}.",
+    "Boiler log: the gauge showed {}.",
+    "Gauge of the boiler, this evening: {}.",
+)
+_MONTHS = {9: ("September", "September"), 10: ("October", "Oktober"), 11: ("November", "November")}
+
+
+def diary() -> Collection:
+    """Make 60 daily entries that differ by one word, and 39 questions that each name a day."""
+    days = [_DIARY_START + timedelta(days=number) for number in range(_DIARY_DAYS)]
+    messages = tuple(
+        Message(
+            "user",
+            _ENTRIES[number % len(_ENTRIES)].format(_code_word(number)),
+            created_at=day,
+            source="diary",
+            source_id=day.date().isoformat(),
+        )
+        for number, day in enumerate(days)
+    )
+    chosen = [days[3 + number * 54 // _DIARY_QUESTIONS] for number in range(_DIARY_QUESTIONS)]
+    questions = []
+    for number, day in enumerate(chosen):
+        english, german = _MONTHS[day.month]
+        wordings = {
+            "iso": f"boiler gauge on {day:%Y-%m-%d}",
+            "english": f"What did the boiler gauge say on {day.day} {english}?",
+            "dotted": f"boiler gauge {day:%d.%m.%Y}",
+            "german": f"boiler gauge am {day.day}. {german}",
+        }
+        kind, text = list(wordings.items())[number % len(wordings)]
+        evidence = frozenset([day.date().isoformat()])
+        questions.append(Question("diary", "diary", text, evidence, kind))
+    return Collection("diary", messages, tuple(questions))
+
+
+def _code_word(number: int) -> str:
+    """Return a made-up word of its own for each number."""
+    first, second, third = "bdfglmnprst", "aeiou", "klmnrst"
+    return (
+        first[number % 11]
+        + second[number % 5]
+        + third[number % 7]
+        + second[(number // 5) % 5]
+        + "x"
+    )

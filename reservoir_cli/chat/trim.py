@@ -1,159 +1,245 @@
 """Trim the message list of a tool loop, which an agent sends again with each iteration.
 
-Messages are cut only between the first message and the current turn, oldest first, and no tool
-result is left without its call.
+Only messages between the first one and the current turn are cut, oldest first: a question with all
+that answers it, and within the first exchange and the current one a step, which is what the model
+said and called at once with the results of its calls. So no reply stands under another question,
+and no result without its call.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from numbers import Real
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from numbers import Integral, Real
 
+from reservoir_cli.chat.message_cost import ATTACHMENT_TOKENS, message_cost
+from reservoir_cli.chat.message_shapes import (
+    ChatMessage,
+    answered_ids,
+    call_ids,
+    is_instruction,
+    is_item,
+    is_question,
+    is_result,
+)
 from reservoir_cli.errors import wrong_type
-from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
+from reservoir_cli.tokens.counter import TokenCounter
 from reservoir_cli.tokens.estimates import ApproximateCounter
-
-ChatMessage = dict[str, Any]
 
 
 def trim_history(
     messages: list[ChatMessage],
     *,
-    turn_start: int,
+    turn_start: int | None = None,
     iteration: int,
     budget: int,
     counter: TokenCounter | None = None,
     multiplier: float = 1.0,
+    attachment_tokens: int = ATTACHMENT_TOKENS,
 ) -> list[ChatMessage]:
     """Return the list of messages that an iteration of a tool loop should send.
 
-    :param messages: chat messages in OpenAI's or Anthropic's shape; never changed.
-    :param turn_start: index of the current turn's first message; it and all after it stay.
+    The first message, the current turn, and system and developer messages are kept. If anything is
+    cut, old exchanges with a result without its call, or a call without a result, are cut as well.
+
+    :param messages: chat messages in OpenAI's, Anthropic's or Ollama's shape, or items of OpenAI's
+        Responses API; never changed.
+    :param turn_start: index of the current turn's first message; it and all after it stay. By
+        default, the turn begins at the last question.
     :param iteration: 1 for the first request of the turn, which is never trimmed.
     :param budget: tokens for the messages between the first message and the turn; 0 or less
         switches trimming off.
     :param counter: counts the tokens; approximately by default.
     :param multiplier: factor applied to every count.
+    :param attachment_tokens: tokens of each picture, file or recording, whatever its size.
     :returns: the same list object if nothing is cut, else a new one.
     :raises UsageError: an argument has a wrong type.
     """
-    _check_arguments(messages, turn_start=turn_start, iteration=iteration, budget=budget)
+    _check_messages(messages)
+    if turn_start is None:
+        turn_start = find_turn_start(messages)
+    _check_numbers(Integral, "an integer", turn_start=turn_start)
+    _check_numbers(
+        Real,
+        "a number",
+        iteration=iteration,
+        budget=budget,
+        multiplier=multiplier,
+        attachment_tokens=attachment_tokens,
+    )
     if budget <= 0 or iteration <= 1 or turn_start <= 1:
         return messages
     counter = counter or ApproximateCounter()
-    old = messages[1:turn_start]
-    costs = [message_cost(message, counter) for message in old]
-    total, cut = sum(costs), 0
-    while cut < len(old) and round(total * multiplier, 6) > budget:
-        total -= costs[cut]
-        cut += 1
-    if cut == 0:
+    start = min(int(turn_start), len(messages))
+    costs = {
+        index: message_cost(messages[index], counter, attachment_tokens)
+        for index in range(1, start)
+    }
+    if round(sum(costs.values()) * multiplier, 6) <= budget:
         return messages
-    cut += _count_orphaned(old[cut:])
-    return [messages[0], *old[cut:], *messages[turn_start:]]
+    left_out = _choose_cut(_OldMessages(messages, start).units(), costs, budget, multiplier)
+    if not left_out:
+        return messages
+    return [message for index, message in enumerate(messages) if index not in left_out]
 
 
-def _check_arguments(messages: object, **numbers: object) -> None:
+def find_turn_start(messages: Sequence[ChatMessage]) -> int:
+    """Return the index of the last user message without tool results; 0 if there is none."""
+    for index in range(len(messages) - 1, -1, -1):
+        if is_question(messages[index]):
+            return index
+    return 0
+
+
+def _check_messages(messages: object) -> None:
     if (
         not isinstance(messages, Sequence)
         or isinstance(messages, str | bytes)
         or not all(isinstance(message, Mapping) for message in messages)
     ):
         raise wrong_type("messages", "a list of chat messages, each a dict", messages)
+
+
+def _check_numbers(kind: type, expected: str, **numbers: object) -> None:
     for name, number in numbers.items():
-        if not isinstance(number, Real):
-            raise wrong_type(name, "a number", number)
+        if not isinstance(number, kind):
+            raise wrong_type(name, expected, number)
 
 
-def find_turn_start(messages: Sequence[ChatMessage]) -> int:
-    """Return the index of the last user message that is not only tool results; 0 without one."""
-    for index in range(len(messages) - 1, -1, -1):
-        if messages[index].get("role") == "user" and not _has_only_results(messages[index]):
-            return index
-    return 0
+@dataclass(slots=True)
+class _Unit:
+    """Old messages that are cut together.
 
-
-def message_cost(message: ChatMessage, counter: TokenCounter) -> int:
-    """Count the tokens of a message: its text, its calls, its name, and 4 for the framing.
-
-    Text parts count as text, everything else as compact JSON.
+    :param indices: their places in the list.
+    :param stays: whether the head or the turn needs them.
+    :param refused: whether no provider accepts them at all, or not at the beginning.
+    :param last: whether they are cut after all others.
     """
-    pieces: list[str] = []
-    content = message.get("content")
-    if isinstance(content, list):
-        pieces += [_part_text(part) for part in content]
-    elif isinstance(content, str):
-        pieces.append(content)
-    elif content is not None:
-        pieces.append(_compact(content))
-    if calls := message.get("tool_calls"):
-        pieces.append(_compact(calls))
-    for key in ("reasoning_content", "reasoning", "name", "tool_call_id"):
-        value = message.get(key)
-        if isinstance(value, str):
-            pieces.append(value)
-        elif value:
-            pieces.append(_compact(value))
-    text = "\n".join(piece for piece in pieces if piece)
-    return (counter.count(text) if text else 0) + PER_MESSAGE
+
+    indices: list[int]
+    stays: bool = False
+    refused: bool = False
+    last: bool = False
 
 
-def _count_orphaned(rest: Sequence[ChatMessage]) -> int:
-    """Return how many leading messages to drop so that no tool result lacks its call.
-
-    A result without an earlier call moves the start to just after it, and drops the calls before
-    it. Results without an id are ignored.
-    """
-    start, calls = 0, set[str]()
-    for index, message in enumerate(rest):
-        calls |= _call_ids(message)
-        if any(call_id not in calls for call_id in _answered_ids(message)):
-            start, calls = index + 1, set()
-    return start
-
-
-def _call_ids(message: ChatMessage) -> set[str]:
-    if message.get("role") != "assistant":
-        return set()
-    listed = message.get("tool_calls")
-    calls = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
-    calls += _blocks(message, "tool_use")
-    return {call["id"] for call in calls if isinstance(call.get("id"), str)}
+def _choose_cut(
+    units: list[_Unit], costs: dict[int, int], budget: float, multiplier: float
+) -> set[int]:
+    """Return the indices of the messages to leave out."""
+    total, left_out = sum(costs.values()), set[int]()
+    for unit in sorted(units, key=lambda unit: unit.last):
+        if round(total * multiplier, 6) <= budget:
+            break
+        if not unit.stays:
+            left_out.update(unit.indices)
+            total -= sum(costs[index] for index in unit.indices)
+    if left_out:  # a list that is changed must be valid, so it begins behind all that is refused
+        refused = [number for number, unit in enumerate(units) if unit.refused and not unit.stays]
+        for unit in units[: refused[-1] + 1] if refused else []:
+            left_out.update([] if unit.stays or unit.last else unit.indices)
+    return left_out
 
 
-def _answered_ids(message: ChatMessage) -> list[str]:
-    if message.get("role") == "tool":
-        call_id = message.get("tool_call_id")
-        return [call_id] if isinstance(call_id, str) and call_id else []
-    if message.get("role") != "user":
-        return []
-    call_ids = [block.get("tool_use_id") for block in _blocks(message, "tool_result")]
-    return [call_id for call_id in call_ids if isinstance(call_id, str) and call_id]
+class _OldMessages:
+    """Divides the messages between the first one and the turn into units that are cut together."""
 
+    def __init__(self, messages: Sequence[ChatMessage], start: int) -> None:
+        self._messages, self._start = messages, start
+        self._old = [
+            index for index in range(1, start) if not is_instruction(messages[index])
+        ]  # instructions are never cut
+        self._questions = [index for index in self._old if is_question(messages[index])]
+        turn = [message for message in messages[start:] if not is_instruction(message)]
+        #: The question that the turn goes on to answer, if it does not begin with one.
+        self._open_question: int | None = None
+        if self._questions and not (turn and is_question(turn[0])):
+            self._open_question = self._questions[-1]
+        self._at_the_end = start == len(messages)
 
-def _has_only_results(message: ChatMessage) -> bool:
-    content = message.get("content")
-    results = _blocks(message, "tool_result")
-    return isinstance(content, list) and bool(content) and len(results) == len(content)
+    def units(self) -> list[_Unit]:
+        """Return the units in order."""
+        starts = self._unit_starts()
+        units: list[_Unit] = []
+        for index in self._old:
+            if not units or index in starts or units[-1].indices[-1] == self._open_question:
+                units.append(_Unit([]))
+            units[-1].indices.append(index)
+        return self._mark(self._join_pairs(units))
 
+    def _unit_starts(self) -> set[int]:
+        """Return the indices at which a unit begins: questions and steps."""
+        first = self._questions[0] if self._questions else self._start
+        after = self._start if self._open_question is None else self._open_question
+        stepwise = [index for index in self._old if index < first or index > after]
+        return set(self._questions) | {
+            index
+            for previous, index in pairwise(stepwise)
+            if previous < after < index
+            or self._begins_step(self._messages[previous], self._messages[index])
+        }
 
-def _blocks(message: ChatMessage, kind: str) -> list[dict[str, Any]]:
-    content = message.get("content")
-    if not isinstance(content, list):
-        return []
-    return [block for block in content if isinstance(block, dict) and block.get("type") == kind]
+    @staticmethod
+    def _begins_step(previous: ChatMessage, message: ChatMessage) -> bool:
+        if is_result(message):
+            return False
+        return is_result(previous) or not (is_item(previous) or is_item(message))
 
+    def _join_pairs(self, units: list[_Unit]) -> list[_Unit]:
+        """Join the units between a call and its result."""
+        unit_of = {index: number for number, unit in enumerate(units) for index in unit.indices}
+        last_joined = list(range(len(units)))
+        for call, result in self._pairs():
+            if call in unit_of and result in unit_of:
+                number = unit_of[call]
+                last_joined[number] = max(last_joined[number], unit_of[result])
+        joined: list[_Unit] = []
+        end = -1
+        for number, unit in enumerate(units):
+            if number <= end:
+                joined[-1].indices += unit.indices
+            else:
+                joined.append(unit)
+            end = max(end, last_joined[number])
+        return joined
 
-def _part_text(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, dict) and part.get("type") in ("text", "input_text", "output_text"):
-        text = part.get("text")
-        if isinstance(text, str):
-            return text
-    return _compact(part)
+    def _mark(self, units: list[_Unit]) -> list[_Unit]:
+        needed = {call for call, result in self._pairs() if result >= self._start}
+        needed |= {result for call, result in self._pairs() if call == 0}
+        invalid = self._invalid()
+        first = self._questions[0] if self._questions else self._start
+        headless = is_instruction(self._messages[0])
+        for unit in units:
+            is_open = self._open_question in unit.indices
+            unit.last = is_open and self._at_the_end
+            unit.stays = (is_open and not unit.last) or not needed.isdisjoint(unit.indices)
+            unit.refused = (headless and unit.indices[0] < first) or not invalid.isdisjoint(
+                unit.indices
+            )
+        return units
 
+    def _pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield the indices of each call and its result; a reused id is a new call."""
+        calls: dict[str, int] = {}
+        for index, message in enumerate(self._messages):
+            calls |= dict.fromkeys(call_ids(message), index)
+            yield from ((calls[key], index) for key in answered_ids(message) if key in calls)
 
-def _compact(value: Any) -> str:
-    # Some clients put objects of their own into messages.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    def _invalid(self) -> set[int]:
+        """Return the indices of results without a call, and of calls without a result.
+
+        A result without an id answers the oldest open call.
+        """
+        declared, unanswered, invalid = set[str](), dict[str, int](), set[int]()
+        for index, message in enumerate(self._messages):
+            answered = answered_ids(message)
+            if not answered and is_result(message):
+                answered = [*islice(unanswered, 1)]
+            if not declared.issuperset(answered):
+                invalid.add(index)
+            for key in answered:
+                unanswered.pop(key, None)
+            for key in call_ids(message):
+                if key in unanswered:
+                    invalid.add(unanswered.pop(key))
+                declared.add(key)
+                unanswered[key] = index
+        return invalid | set(unanswered.values())

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -22,7 +23,8 @@ from reservoir_cli.cli import (
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.settings.paths import check_location
+from reservoir_cli.maintenance.describe_version import describe_version
+from reservoir_cli.settings.locations import check_location
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
 
@@ -42,7 +44,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        console.write(f"reservoir {__version__}\n")
+        console.write(f"{describe_version(__version__)}\n")
         raise typer.Exit
 
 
@@ -99,7 +101,12 @@ def globals_(
     ] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Print the versions of reservoir, Python and SQLite, and the model.",
+        ),
     ] = False,
     _install: Annotated[
         bool,
@@ -225,9 +232,12 @@ def _report(failure: ReservoirError) -> int:
     words = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
     if failure.__cause__:
         _debug(failure)
-    # Split values off, so that --format json and --format=json are the same.
-    parts = " ".join(word.replace("=", " ", 1) if word[:2] == "--" else word for word in words)
-    as_json = "--json" in words or "--format json" in parts
+    # Split values off, so that --format json and --format=json are the same. Rows, as of --format
+    # jsonl, stay rows.
+    parts = [
+        part for word in words for part in (word.split("=", 1) if word[:2] == "--" else [word])
+    ]
+    as_json = "--json" in words or ("--format", "json") in pairwise(parts)
     console.error(failure, as_json=as_json)
     unseen_errors.log(failure.message)
     return failure.exit_code

@@ -15,9 +15,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.check_history_sources import check_source
-from reservoir_cli.settings.schema import from_alias, setting_of
-from reservoir_cli.settings.setting_keys import split_assignment, split_key, split_written_key
-from reservoir_cli.settings.setting_values import parse_value
+from reservoir_cli.settings.setting_keys import split_assignment, split_key
 from reservoir_cli.transfer.importers import FORMATS
 from reservoir_cli.util.progress import no_progress
 
@@ -47,23 +45,10 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
 
 
 def _edit(config_file: Path | None, file: Path, edits: Mapping[str, str | None]) -> None:
-    """Change the settings file, and print a note for each deprecated name."""
+    """Check changes against this machine, and write them."""
     if any(text is not None for text in edits.values()):
         check_changes(config.load(config_file), edits)
     edit_settings_file.edit(file, edits)
-    for key, text in edits.items():
-        if text is not None and (note := _describe_alias(key, text)):
-            console.note(note)
-
-
-def _describe_alias(key: str, text: str) -> str:
-    """Return a note on the new name of a deprecated key; empty if the key is current."""
-    name = split_written_key(key)[2]
-    if (setting := setting_of(name)) == name:
-        return ""
-    value = from_alias(name, typed := parse_value(name, text, key))
-    scale = f", a plain cosine: {value} for {typed}" if value != typed else ""
-    return f"{name} is now called {setting}{scale}"
 
 
 def _note_absent_model(name: str | None) -> None:

@@ -81,7 +81,20 @@ SUMMARIES = {
     "serve": "Run a proxy that adds memory to any model: clients use the base URL it prints.",
 }
 
+#: The commands by what they are for, as in the README; together they are all commands.
+GROUPS = {
+    "Import": ("init", "ingest", "sync"),
+    "Find": ("search", "view", "conversations"),
+    "Ask": ("context", "recall", "budget", "models", "trim", "stats"),
+    "Let agents ask": ("connect", "disconnect", "mcp", "hook"),
+    "Proxy a model": ("serve", "open"),
+    "Correct, tag, summarise": ("edit", "tag", "untag", "pin", "unpin", "summarize"),
+    "Forget, export, back up": ("forget", "export", "backup", "partitions"),
+    "Configure, repair": ("config", "doctor", "embed", "db"),
+}
 MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "tag_and_pin")
+#: The length of the longest name, so that the summaries of all groups are aligned.
+_LONGEST = max(map(len, EXAMPLES))
 
 
 class Commands(MutableMapping[str, Any]):
@@ -130,6 +143,7 @@ class CommandGroup(HelpfulGroup):
         self.commands = Commands()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands with their summaries."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(SUMMARIES.items()))
+        """List the commands with their summaries, by what they are for."""
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(_LONGEST), SUMMARIES[name]) for name in names])

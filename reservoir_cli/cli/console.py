@@ -6,7 +6,6 @@ Rich formats output for terminals; pipes get plain data.
 import errno
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
+from reservoir_cli.cli.escape import escaped
 from reservoir_cli.cli.repeat_global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import StoredMessage, plain_text
@@ -33,9 +33,6 @@ ROLE_STYLES = {
 }
 #: How many characters of a trace id are printed.
 SHOWN_ID = 8
-#: Characters that could control a terminal or reorder text: control characters except tab and
-#: line feed, and those that embed, override and isolate text directions.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _color = True
 _quiet = False
 
@@ -279,7 +276,7 @@ def style_help(text: str) -> str:
     from rich.text import Text
 
     styled = Text(text)
-    styled.highlight_regex(r"(?m)^(Usage|Arguments|Options|Commands|Example):", "bold")
+    styled.highlight_regex(r"(?m)^[A-Z][A-Za-z, ]*:", "bold")
     styled.highlight_regex(r"(?m)^  (\[?[A-Za-z]+\]?(\.\.\.)?)(?=  )", "bold cyan")
     styled.highlight_regex(r"(?<![\w-])--?[a-z][\w-]*", "cyan")
     styled.highlight_regex(r"\[(default|required)[^]]*\]", "dim")
@@ -425,11 +422,11 @@ def _print_line(prefix: str, text: str, style: str) -> None:
 
 
 def _console(file: TextIO) -> "Console":
-    from rich.console import Console
+    from reservoir_cli.cli.terminal import Terminal
 
     progress.stop()
     system: Literal["auto"] | None = "auto" if _uses_color() else None
-    return Console(file=file, color_system=system, highlight=False, markup=False, emoji=False)
+    return Terminal(file=file, color_system=system, highlight=False, markup=False, emoji=False)
 
 
 def _plain(text: str) -> "Text":
@@ -460,19 +457,6 @@ def stamp(message: StoredMessage) -> str:
     if sys.stdout.isatty():
         moment = to_local(moment)
     return f"{moment.isoformat(timespec='seconds')} [{message.trace_id[:SHOWN_ID]}] "
-
-
-def escaped(text: str) -> str:
-    """Escape the characters of a text that could control a terminal.
-
-    JSON stays valid: characters that it allows unescaped become JSON escapes.
-    """
-    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"
 
 
 def _line(text: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from reservoir_cli.cli import console
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.paths import is_on_a_server
+from reservoir_cli.settings.locations import is_on_a_server
 
 #: Variables that a program started outside this shell may not have.
 _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from reservoir_cli.cli import console
+from reservoir_cli.cli.short_options import split_short_options
 
 if TYPE_CHECKING:
     _Base = TyperCommand
@@ -24,7 +25,14 @@ _HYPHEN = "\u2011"
 
 
 class _Helpful(_Base):
-    """The help formatting that commands and groups share."""
+    """The help formatting that commands and groups share; they also accept ``-p=work``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words after the command's name."""
+        split = split_short_options(
+            self.get_params(ctx), args, interspersed=ctx.allow_interspersed_args
+        )
+        return super().parse_args(ctx, list(split))
 
     def get_help(self, ctx: Any) -> str:
         """Return the whole help text, styled for a terminal."""

@@ -12,7 +12,7 @@ from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.paths import is_on_a_server
+from reservoir_cli.settings.locations import is_on_a_server
 
 #: Seconds that a server waits for another writer.
 _PATIENCE = 10.0

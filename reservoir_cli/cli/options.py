@@ -168,8 +168,6 @@ OneLine = Annotated[
     bool, typer.Option("--oneline", help="Print one message per line; line breaks become \\n.")
 ]
 Reserve = Annotated[int | None, tokens_option("--reserve", about="Tokens reserved for the answer.")]
-#: The older name of --reserve.
-OutputReserve = Annotated[int | None, tokens_option("--output-reserve", hidden=True)]
 Model = Annotated[
     str | None,
     name_option(
@@ -201,13 +199,6 @@ def warn_of_unknown_variables() -> None:
     """Print warnings about misspelt variables, for a command that reads no settings."""
     for warning in unknown_variables():
         console.warn(warning)
-
-
-def one_reserve(reserve: int | None, output_reserve: int | None) -> int | None:
-    """Return the value of ``--reserve`` or of its alias ``--output-reserve``."""
-    if reserve is not None and output_reserve is not None:
-        console.warn("--output-reserve is ignored: --reserve is given, too")
-    return output_reserve if reserve is None else reserve
 
 
 def is_number(typed: str) -> bool:

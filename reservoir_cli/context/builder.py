@@ -1,6 +1,7 @@
 """Build a context window: the core operation of Reservoir."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import cache
 from time import perf_counter
 
@@ -8,22 +9,26 @@ from reservoir_cli.context import budget as budgets
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.gather_candidates import Inputs, gather_candidates
-from reservoir_cli.context.messages_to_read import find_passed, find_wanted
+from reservoir_cli.context.history import find_history
+from reservoir_cli.context.messages_to_read import find_nothing, find_passed, find_wanted
 from reservoir_cli.context.pool import as_printed, build_pool, read_rows
 from reservoir_cli.context.prepare_request import Prepared
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.selection import Rules
 from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.summaries import select_with_summaries
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import QuestionVector
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
+
+#: With a budget below this number of tokens, recalled messages are introduced in one line.
+COMPACT_BELOW = 500
+#: The first recalled line of a context for a question that no message fits.
+NOTHING_FITS = "Nothing stored fits this question well; these are the nearest."
 
 
 def build_context(
@@ -60,28 +65,34 @@ def build_context(
         min_history=settings.min_history_tokens,
         recall_only=request.recall_only,
     )
+    request = replace(request, compact=budget.available < COMPACT_BELOW)
     inputs = Inputs(request, settings, store, embedder, meter, redactor)
     vector = _start_embedding(embedder, request.query, store)
     embedded_at = perf_counter()
     with store.snapshot():
-        instance = None if request.recall_only else _history_instance(request, store)
+        history = find_history(request, settings, store)
         ranking = gather_candidates(
-            inputs, instance, vector, where, explain=explain, without=without
+            inputs, history, vector, where, explain=explain, without=without
         )
         question = vector.wait() if vector else None
-        silent, fills = ranking.silent, _fills_the_budget(inputs) and not ranking.silent
+        # Only a context is built whatever it holds; nobody asked for a recall.
+        silent = request.recall_only and ranking.nothing_fits
+        if ranking.nothing_fits and not silent:
+            request = replace(request, recall_note=NOTHING_FITS)
+            inputs = inputs._replace(request=request)
+        fills = _fills_the_budget(inputs) and not silent
         room = int(budget.history / meter.factor) if fills else 0
-        rules = _selection_rules(settings, meter, silent=silent)
-        wanted = find_wanted(inputs, ranking, rules, room)
+        rules = _selection_rules(settings, meter)
+        wanted = find_nothing(ranking) if silent else find_wanted(inputs, ranking, rules, room)
         pool_rows = read_rows(inputs, ranking, wanted, question)
     pool_rows = as_printed(inputs, pool_rows)
     read_at = perf_counter()
     pool = build_pool(inputs, ranking, wanted, pool_rows)
     not_reached = ranking.scored.candidates.count_matching() - len(pool) if fills else 0
-    passed = find_passed(ranking.scored, wanted.hidden, pool, room)
-    chooser = Chooser(request, pool, budget, rules, meter, not_reached, passed, silent)
+    passed = find_passed(ranking, wanted.hidden, pool, room)
+    chooser = Chooser(request, pool, budget, rules, meter, not_reached, passed)
     selection, used, count_notes = chooser.choose()
-    if settings.episodes == "auto" and question is not None and not silent:
+    if settings.episodes == "auto" and question is not None:
         with_summaries = select_with_summaries(chooser, inputs, ranking, question, where, without)
         if with_summaries:
             request, selection, used, count_notes = with_summaries
@@ -90,7 +101,7 @@ def build_context(
 
     @cache
     def find_hints() -> tuple[str, ...]:
-        return (*notes, *(() if silent else chooser.note_best_left_out(selection)))
+        return (*notes, *chooser.note_best_left_out(selection))
 
     timings = {
         "embed": embedded_at - started_at,
@@ -102,13 +113,17 @@ def build_context(
         budget,
         selection,
         meter,
-        {"partition": request.partition, "instance": instance, "recall": str(ranking.scope)},
+        {
+            "partition": request.partition,
+            "instance": history.instance if history else None,
+            "recall": str(ranking.scope),
+        },
         used,
         left_out,
         (*cap_notes(request, left_out, settings, meter), *budget.notes, *count_notes),
         {name: 1000 * taken for name, taken in timings.items()},
         ranking.scored.relevance,
-        silent,
+        ranking.nothing_fits,
         find_hints,
         ranking.floor,
     )
@@ -128,9 +143,9 @@ def _fills_the_budget(inputs: Inputs) -> bool:
     return inputs.request.budget is not None if fill is None else fill
 
 
-def _selection_rules(settings: Settings, meter: Meter, *, silent: bool) -> Rules:
+def _selection_rules(settings: Settings, meter: Meter) -> Rules:
     return Rules(
-        "tiers" if silent else settings.order,
+        settings.order,
         settings.min_history_messages,
         settings.min_cosine,
         settings.include_system,
@@ -138,12 +153,3 @@ def _selection_rules(settings: Settings, meter: Meter, *, silent: bool) -> Rules
         # Three requests only come close to the budget if all of it can be used.
         to_the_last=isinstance(meter.counter, AnthropicCounter),
     )
-
-
-def _history_instance(request: ContextRequest, store: Store) -> str:
-    """Return history's instance: the requested one, the partition's own, or its newest."""
-    if request.instance is not None:
-        return request.instance
-    if store.last(Scope(request.partition, request.partition), 1, Filter(documents=False)):
-        return request.partition
-    return store.newest_instance(request.partition) or request.partition

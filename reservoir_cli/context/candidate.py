@@ -71,6 +71,7 @@ class Candidate:
     :param cosines: the cosine of each passage with the question; empty without vectors.
     :param spans: the printed parts of its text; ``None`` for all of it.
     :param pinned: whether a user pinned it and pins count for this question.
+    :param running: whether it belongs to the running session.
     """
 
     message: StoredMessage
@@ -89,6 +90,7 @@ class Candidate:
     cosines: tuple[float, ...] = ()
     spans: tuple[Span, ...] | None = None
     pinned: bool = False
+    running: bool = False
 
 
 class Dropped(NamedTuple):

@@ -1,7 +1,9 @@
 """Fill the budget by priority: ``order = "score"``. Pure."""
 
 import heapq
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 
 from reservoir_cli.context.add_message_parts import add_parts
@@ -23,6 +25,7 @@ _FAILURES = 256
 BEST_SHARE, BEST_SHARE_ABOUT_USER = 1.0, 0.92
 #: The same for the message with the highest cosine.
 NEAREST_SHARE = 0.7
+_REASON = "priority"
 #: A standing instruction is ranked at this multiple of its priority.
 STANDING_FACTOR = 1.4
 
@@ -38,45 +41,99 @@ def choose_by_score(
     """Try every exchange by priority, long messages part by part; skip those that do not fit.
 
     If an exchange does not fit whole, its better half is tried, and the other one at its own place
-    in the order.
+    in the order. Messages of the running session beyond its share are tried after everything else.
 
     :param spare: when fewer tokens are left, candidates far below the rest are not tried.
     :param standing: try standing instructions sooner.
     """
-    ties, excerpter, reason, failed = count(), Excerpter(query), "priority", 0
-    last, missed = 0.0, False
-    leading = _minimum_shares([group for groups in exchanges for group in groups])
-    steps: list[tuple[tuple[float, ...], int, list[MessageGroup], int]] = []
+    filling = _Filling(packing, budget, Excerpter(query), standing)
+    filling.leading = _minimum_shares([group for groups in exchanges for group in groups])
+    for exchange in exchanges:
+        filling.push(exchange)
+    filling.run(spare)
 
-    def push(groups: list[MessageGroup], part: int = 0) -> None:
+
+@dataclass
+class _Filling:
+    """The exchanges that are still to be tried, and what became of the last ones.
+
+    :ivar steps: a heap of exchanges and parts of long messages, by priority.
+    :ivar deferred: those that exceed the running session's share.
+    :ivar last: the priority of the last one taken.
+    :ivar missed: whether anything did not fit.
+    :ivar failed: how many parts in a row did not fit.
+    """
+
+    packing: Packing
+    budget: int
+    excerpter: Excerpter
+    standing: bool
+    leading: Mapping[int, float] = field(default_factory=dict)
+    steps: list[tuple[tuple[float, ...], int, list[MessageGroup], int]] = field(
+        default_factory=list
+    )
+    deferred: list[tuple[list[MessageGroup], int]] = field(default_factory=list)
+    ties: Iterator[int] = field(default_factory=count)
+    last: float = 0.0
+    missed: bool = False
+    failed: int = 0
+
+    def push(self, groups: list[MessageGroup], part: int = 0) -> None:
+        """Add an exchange, or a part of a long message."""
         group = merge_groups(groups)
         share = group.share(part)
         if part == 0:
-            share = max(share, leading.get(group.members[0].message.id, 0.0))
-            share *= STANDING_FACTOR if standing and group.is_standing else 1
-        heapq.heappush(steps, (group.by_score(share), next(ties), groups, part))
+            share = max(share, self.leading.get(group.members[0].message.id, 0.0))
+            share *= STANDING_FACTOR if self.standing and group.is_standing else 1
+        heapq.heappush(self.steps, (group.by_score(share), next(self.ties), groups, part))
 
-    for exchange in exchanges:
-        push(exchange)
-    while steps and packing.has_room(0, budget):
-        (below, *_), _, groups, part = heapq.heappop(steps)
-        far_below = missed and -below < _FAR_BELOW * last
-        if far_below and not packing.has_room(spare, budget):
+    def run(self, spare: float) -> None:
+        """Try everything in order while there is room."""
+        while (self.steps or self.deferred) and self.packing.has_room(0, self.budget):
+            if not self.steps:
+                self._push_deferred()
+            (below, *_), _, groups, part = heapq.heappop(self.steps)
+            far_below = self.missed and -below < _FAR_BELOW * self.last
+            if far_below and not self.packing.has_room(spare, self.budget):
+                self.steps.clear()
+            elif _exceeds_share(groups, self.packing):
+                self.deferred.append((groups, part))
+            elif groups[0].is_long:
+                self._take_parts(groups, part, -below)
+            else:
+                self._take_exchange(groups, -below)
+
+    def _push_deferred(self) -> None:
+        self.packing.most_running = math.inf
+        for groups, part in self.deferred:
+            self.push(groups, part)
+        self.deferred.clear()
+
+    def _take_parts(self, groups: list[MessageGroup], part: int, priority: float) -> None:
+        if self.failed >= _FAILURES:
             return
-        if groups[0].is_long:
-            if failed < _FAILURES:
-                tried, fits = add_parts(
-                    groups[0].members[0], part, excerpter, packing, budget, reason
-                )
-                failed, last = (0, -below) if fits else (failed + 1, last)
-                missed = missed or not fits
-                if part + tried < len(groups[0].members[0].parts):
-                    push(groups, part + tried)
-            continue
-        kept, fits, others = _take_exchange(find_pending(groups, packing), packing, budget, reason)
-        last, missed = -below if kept else last, missed or not fits
+        message = groups[0].members[0]
+        tried, fits = add_parts(message, part, self.excerpter, self.packing, self.budget, _REASON)
+        self.failed, self.last = (0, priority) if fits else (self.failed + 1, self.last)
+        self.missed = self.missed or not fits
+        if part + tried < len(message.parts):
+            self.push(groups, part + tried)
+
+    def _take_exchange(self, groups: list[MessageGroup], priority: float) -> None:
+        pending = find_pending(groups, self.packing)
+        kept, fits, others = _take_exchange(pending, self.packing, self.budget, _REASON)
+        self.last = priority if kept else self.last
+        self.missed = self.missed or not fits
         for group in others:
-            push([group])
+            self.push([group])
+
+
+def _exceeds_share(groups: Sequence[MessageGroup], packing: Packing) -> bool:
+    """Return whether the running session would take more than its share with an exchange."""
+    members = merge_groups(groups).members
+    if not groups[0].is_long:
+        return packing.exceeds_share(members)
+    return packing.exceeds_share(members, members[0].message.tokens / len(members[0].parts))
 
 
 def _take_exchange(

@@ -1,6 +1,7 @@
 """Count the tokens of messages, of sections, which have caps, and of a selection as printed."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,8 +12,10 @@ from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import quote_recalled
+from reservoir_cli.context.render.control_tokens import defuse
 from reservoir_cli.context.render.formats import count_frame, count_framed, count_turns
-from reservoir_cli.context.request import PROVIDERS, ContextRequest
+from reservoir_cli.context.render.text_and_markdown import turn_text
+from reservoir_cli.context.request import PROVIDERS, ContextRequest, Format
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.tokens.counter import PER_MESSAGE
@@ -49,7 +52,8 @@ def build_costs(
     @cache
     def optional_tokens(title: str | None) -> int:
         """Count the lines that are printed above a recalled message only if they are needed."""
-        return count(f"{quote_recalled.GAP}\n{quote_recalled.title_line(title)}")
+        titled = quote_recalled.title_line(title, compact=request.compact)
+        return count(f"{quote_recalled.GAP}\n{titled}")
 
     @cache
     def left_out_tokens(digits: int) -> int:
@@ -63,7 +67,7 @@ def build_costs(
 
     def history_tokens(candidate: Candidate) -> int:
         message = candidate.message
-        tokens = count_text(message, quote_recalled.defuse(plain_text(message)))
+        tokens = count_text(message, _history_text(message, request.format))
         return meter.scale(tokens + count(_turn_frame(message)) + PER_MESSAGE)
 
     @cache
@@ -82,7 +86,7 @@ def build_costs(
         history=_cache_cost(history_tokens),
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(
-            f"{quote_recalled.RECALLED_TITLE}\n{quote_recalled.RECALLED_NOTE}\n{request.recall_note}\n---\n",
+            f"{quote_recalled.introduction(request.recall_note, compact=request.compact)}\n---\n",
             messages=1,
         ),
         printed=lambda recalled, run, limit: count_printed(
@@ -93,6 +97,13 @@ def build_costs(
         # In a recall, trials take a tenth of the time and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
     )
+
+
+def _history_text(message: StoredMessage, form: Format) -> str:
+    """Return the text of a message as it is printed as a turn."""
+    if form in PROVIDERS:
+        return defuse(plain_text(message))
+    return turn_text(defuse(message.content), map(finished_window.defuse_call, message.tool_calls))
 
 
 def _turn_frame(message: StoredMessage) -> str:
@@ -166,16 +177,30 @@ def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
 def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
     """Return the request without the pieces that exceed their section's cap."""
 
-    def count(pieces: Sequence[Turn]) -> int:
-        return count_turns(pieces, request.format, meter)
+    def fitting(turns: Callable[[int], list[Turn]], most: int, cap: int) -> int:
+        """Return how many pieces fit, by halving the numbers: more pieces take more tokens."""
+
+        def count(number: int) -> int:
+            return count_turns(turns(number), request.format, meter)
+
+        return bisect_right(range(1, most + 1), cap, key=count)
 
     knowledge, episodes = request.knowledge, request.episodes
-    cap = settings.max_knowledge_tokens
-    while len(knowledge) > 1 and count(finished_window.knowledge_turn(knowledge)) > cap:
-        knowledge = knowledge[:-1]
-    while episodes and count(finished_window.episodes_turn(episodes)) > settings.max_episode_tokens:
-        episodes = episodes[1:]
-    return replace(request, knowledge=knowledge, episodes=episodes)
+    first = fitting(
+        lambda number: finished_window.knowledge_turn(knowledge[:number]),
+        len(knowledge),
+        settings.max_knowledge_tokens,
+    )
+    last = fitting(
+        lambda number: finished_window.episodes_turn(episodes[-number:]),
+        len(episodes),
+        settings.max_episode_tokens,
+    )
+    return replace(
+        request,
+        knowledge=knowledge[: max(1, first)],
+        episodes=episodes[len(episodes) - last :],
+    )
 
 
 def cap_notes(

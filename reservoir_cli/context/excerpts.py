@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from reservoir_cli.context.candidate import Candidate, Span
@@ -32,8 +33,8 @@ _SHORT_GAP = 24
 #: Approximate tokens that frame an excerpt, and the fewest tokens of text worth an excerpt.
 _FRAME_TOKENS, _FEWEST_TOKENS = 36, 30
 #: The shares of the room that the beginning of a part may take, tried in turn: code and other
-#: scripts may have twice the tokens of a text's average.
-_SHARES = (1.0, 0.75, 0.5)
+#: scripts may have three times the tokens of a text's average.
+_SHARES = (1.0, 0.75, 0.5, 0.35)
 #: The lowest density of tokens assumed for a part of a text, relative to the whole text.
 _DENSITY = 0.6
 #: Compiled on first use: few contexts hold an excerpt.
@@ -69,6 +70,9 @@ class Fence(NamedTuple):
         return self.start < offset < self.end
 
 
+_START = attrgetter("start")
+
+
 class Outline:
     """The offsets at which a text can be cut."""
 
@@ -96,11 +100,10 @@ class Outline:
         :param whole_fences: include all of a fenced block that one of the ends lies in.
         """
         start, end = self._start(span[0], span[1]), self._end(span[1], span[0])
-        for fence in self.fences:
-            if fence.holds(start):
-                start = fence.start if whole_fences else self._line_start(fence, start)
-            if fence.holds(end):
-                end = fence.end if whole_fences else self._line_end(fence, end)
+        if fence := fence_at(self.fences, start):
+            start = fence.start if whole_fences else self._line_start(fence, start)
+        if fence := fence_at(self.fences, end):
+            end = fence.end if whole_fences else self._line_end(fence, end)
         return _strip(self.text, start, max(start, end))
 
     def strip_bare_heading(self, span: Span) -> Span:
@@ -108,8 +111,7 @@ class Outline:
         start, end = span
         while start < end < self.whole[1]:
             line = max(start, self.text.rfind("\n", start, end) + 1)
-            inside = any(fence.holds(line) for fence in self.fences)
-            if inside or not re.fullmatch(_TITLE, self.text[line:end]):
+            if fence_at(self.fences, line) or not re.fullmatch(_TITLE, self.text[line:end]):
                 break
             start, end = _strip(self.text, start, line)
         return start, end
@@ -117,9 +119,8 @@ class Outline:
     def end_at_line(self, span: Span) -> Span:
         """Return a span that, if it ends inside a fenced block, ends there at a line's end."""
         start, end = span
-        for fence in self.fences:
-            if fence.holds(end):
-                end = self._line_end(fence, end)
+        if fence := fence_at(self.fences, end):
+            end = self._line_end(fence, end)
         return _strip(self.text, start, max(start, end))
 
     def last_end(self, start: int, offset: int) -> int:
@@ -128,7 +129,8 @@ class Outline:
         In a fenced block that is the end of a line; so it is if nothing else leaves enough.
         """
         line = self.text.rfind("\n", start, offset) + 1
-        in_fence = any(fence.holds(offset) and fence.body < line for fence in self.fences)
+        fence = fence_at(self.fences, offset)
+        in_fence = fence is not None and fence.body < line
         last = self.breaks[bisect_right(self.breaks, offset) - 1]
         return line if in_fence or last - start < CRUMB else last
 
@@ -160,6 +162,12 @@ class Outline:
             return min(offset, fence.tail)
         line = self.text.find("\n", offset) + 1
         return fence.end if not line or line >= fence.tail else line
+
+
+def fence_at(fences: Sequence[Fence], offset: int) -> Fence | None:
+    """Return the fenced block that an offset lies inside, if any."""
+    index = bisect_left(fences, offset, key=_START) - 1
+    return fences[index] if index >= 0 and fences[index].holds(offset) else None
 
 
 def find_fences(text: str) -> list[Fence]:
@@ -326,13 +334,19 @@ def _mark(text: str, start: int, end: int, tokens: int) -> list[str]:
 def _close_fences(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
     """Return a part of a text; a fence that is cut is opened before it and closed after it."""
     shown = text[start:end]
-    for fence in fences:
-        if fence.body <= start < fence.tail:
-            shown = text[fence.start : fence.body].rstrip("\n") + "\n" + shown
-        if fence.holds(end) or (fence.tail == fence.end == end and start < end):
-            indent = text[fence.start : fence.body]
-            shown += "\n" + indent[: len(indent) - len(indent.lstrip(" \t"))] + fence.sign
+    first = bisect_right(fences, start, key=_START) - 1
+    if first >= 0 and (fence := fences[first]).body <= start < fence.tail:
+        shown = text[fence.start : fence.body].rstrip("\n") + "\n" + shown
+    last = bisect_left(fences, end, key=_START) - 1
+    if last >= 0 and start < end and _is_cut(fences[last], end):
+        indent = text[fences[last].start : fences[last].body]
+        shown += "\n" + indent[: len(indent) - len(indent.lstrip(" \t"))] + fences[last].sign
     return shown
+
+
+def _is_cut(fence: Fence, end: int) -> bool:
+    """Return whether a part that ends here lacks the end of a block, or the block has none."""
+    return fence.holds(end) or fence.tail == fence.end == end
 
 
 def _strip(text: str, start: int, end: int) -> Span:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection, Tier
-from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes, defuse, recalled_turn
+from reservoir_cli.context.render.control_tokens import defuse
+from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes, recalled_turn
 from reservoir_cli.context.request import PROVIDERS, ContextRequest, Piece
 from reservoir_cli.messages import Role, ToolCall
 
@@ -28,7 +29,7 @@ class FinishedWindow:
     :param pieces_left_out: how many pieces of knowledge and episodes exceeded their caps.
     :param notes: user-facing notes about this window.
     :param relevance: how well the question fits the best message of the scope.
-    :param floor: the relevance below which nothing is recalled.
+    :param floor: the relevance below which no message fits.
     :param nothing_found: whether the relevance is below the floor.
     :param find_hints: looks for user-facing suggestions, which can take longer than the rest.
     """
@@ -189,6 +190,7 @@ def history_turns(
         numbered=request.recall_only,
         note=request.recall_note,
         explained=request.excerpts_explained,
+        compact=request.compact,
     )
     turns = [*_add_summaries(request, quoted, role), *_message_turns(history)]
     if request.format in PROVIDERS and not request.query.strip():
@@ -228,7 +230,7 @@ def _message_turns(history: Iterable[Candidate]) -> list[Turn]:
             Section.HISTORY,
             candidate.message.role.value,
             defuse(candidate.message.content),
-            tuple(map(_defuse_call, candidate.message.tool_calls)),
+            tuple(map(defuse_call, candidate.message.tool_calls)),
             candidate.message.tool_call_id,
             candidate.message.name,
         )
@@ -236,7 +238,8 @@ def _message_turns(history: Iterable[Candidate]) -> list[Turn]:
     ]
 
 
-def _defuse_call(call: ToolCall) -> ToolCall:
+def defuse_call(call: ToolCall) -> ToolCall:
+    """Break up control tokens in a call of a tool."""
     return ToolCall(call.id, defuse(call.name), defuse(call.arguments))
 
 

@@ -4,7 +4,12 @@ from collections.abc import Collection
 from datetime import UTC
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.history import History, find_running
+from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
@@ -15,7 +20,7 @@ from reservoir_cli.retrieval.check_corrections import correction_notes, drop_kno
 from reservoir_cli.retrieval.follow_up_questions import read_running_talk
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
+from reservoir_cli.retrieval.recall_floor import count_absent, floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.compact_keys import Keys
@@ -41,22 +46,26 @@ class Ranking(NamedTuple):
     """The messages of a scope, ranked for a question.
 
     :param thread_positions: shape (n,), the position of each message in its conversation.
-    :param floor: the relevance below which nothing is recalled.
-    :param silent: whether no message fits the question well enough to recall anything.
+    :param running: shape (n,), whether a message belongs to the running session.
+    :param turns: shape (n,), whether it may be a turn of history.
+    :param floor: the relevance below which no message fits the question.
+    :param nothing_fits: whether the relevance is below it.
     :param notes: for the user, on misspelt words.
     """
 
     scope: Scope
     scored: Scored
     thread_positions: ranking.Positions
+    running: NDArray[np.bool_]
+    turns: NDArray[np.bool_]
     floor: float
-    silent: bool
+    nothing_fits: bool
     notes: tuple[str, ...]
 
 
 def gather_candidates(
     inputs: Inputs,
-    instance: str | None,
+    history: History | None,
     vector: QuestionVector | None,
     where: Filter,
     *,
@@ -65,13 +74,14 @@ def gather_candidates(
 ) -> Ranking:
     """Rank the messages that a question may recall.
 
-    :param instance: of history; ``None`` if there is no history.
+    :param history: where it comes from; ``None`` if there is none.
     :param vector: the question's embedding.
     :param where: consider only stored messages that match.
     :param explain: report the components of each similarity.
     :param without: ids of messages to leave out; the other scores do not change.
     """
     request, settings, store = inputs.request, inputs.settings, inputs.store
+    instance = history.instance if history else None
     scope = _recall_scope(request, settings, instance)
     talk = _preceding_talk(inputs, instance)
     gathered = store.gather(scope, instance, request.query, vector, where, talk)
@@ -86,20 +96,24 @@ def gather_candidates(
     words = ranking.score_words(candidates, settings)
     floor = floor_in_force(settings, store, inputs.embedder)
     candidates = store.compare(gathered._replace(candidates=candidates))
-    scored = ranking.score(candidates, settings, now, dates, words, parts=explain)
+    absent = count_absent(request.query, candidates.absent)
+    scored = ranking.score(candidates, settings, now, dates, words, absent=absent, parts=explain)
     scored = ranking.leave_out_others(scored)
+    running = find_running(history, scored.candidates, settings.session_gap)
     return Ranking(
         scope,
         scored,
         sessions.thread_positions(candidates),
+        running,
+        scored.candidates.own if history and history.whole else running,
         floor,
-        _is_silent(scored, request, floor),
+        _fits_nothing(scored, request, floor),
         correction_notes(candidates, store, scope, inputs.redactor),
     )
 
 
 def floor_in_force(settings: Settings, store: Store, embedder: Embedder | None) -> float:
-    """Return the relevance below which nothing is recalled."""
+    """Return the relevance below which no message fits a question."""
     model_id = embedder.model_id if embedder else None
     return recall_floor(settings, model_id, store.get_property(floor_property(model_id)))
 
@@ -118,6 +132,7 @@ def _preceding_talk(inputs: Inputs, instance: str | None) -> Talk | None:
         request.now,
         settings.session_gap,
         request.exclude_conversation,
+        asks_nothing,
     )
 
 
@@ -143,8 +158,8 @@ def _score_dates(request: ContextRequest, candidates: Candidates) -> ranking.Flo
     return date_scores(spans, candidates.created_at, local.tzinfo or UTC)
 
 
-def _is_silent(scored: Scored, request: ContextRequest, floor: float) -> bool:
-    """Return whether no message fits the question well enough to recall anything."""
+def _fits_nothing(scored: Scored, request: ContextRequest, floor: float) -> bool:
+    """Return whether no message fits the question well enough."""
     if not request.query.strip() or not scored.candidates.count_matching():
         return False
     return scored.relevance < floor

@@ -97,6 +97,7 @@ class Packing:
     :param by_age: all messages of history's instance that may be kept, by age.
     :param passed: ages of messages that do not end the run although they are not printed.
     :ivar reasons: why each message was kept.
+    :ivar most_running: the most tokens that messages of the running session may take.
     """
 
     costs: Costs
@@ -104,6 +105,7 @@ class Packing:
     by_age: Mapping[int, Candidate]
     passed: set[int]
     reasons: dict[int, str] = field(default_factory=dict)
+    most_running: float = math.inf
     _kept: dict[int, Candidate] = field(default_factory=dict)
     #: The age that the run reaches, and the number of its questions.
     _reached: int = 0
@@ -167,6 +169,18 @@ class Packing:
         self._apply(step)
         self.reasons.update((number, reason) for number in step.added)
         return True
+
+    def exceeds_share(self, members: Sequence[Candidate], tokens: float | None = None) -> bool:
+        """Return whether the running session would take more than its share with these messages.
+
+        :param tokens: of the part of a long message that is added; ``None`` for whole messages.
+        """
+        if math.isinf(self.most_running) or not any(member.running for member in members):
+            return False
+        running = [candidate for candidate in self._kept.values() if candidate.running]
+        if tokens is None:
+            tokens = sum(map(self.costs.recalled, members))
+        return sum(map(self.costs.recalled, running)) + tokens > self.most_running
 
     def is_hopeless(self, members: Sequence[Candidate], budget: int) -> bool:
         """Return whether messages that only add recalled lines are certainly too large.

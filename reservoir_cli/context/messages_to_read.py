@@ -10,7 +10,6 @@ from reservoir_cli.context.assign_tiers import assign_tiers, find_unprintable
 from reservoir_cli.context.candidate import Candidate, Tier
 from reservoir_cli.context.excerpts import FIRST_SHARE
 from reservoir_cli.context.gather_candidates import Inputs, Ranking
-from reservoir_cli.context.pins import are_pins_kept
 from reservoir_cli.context.selection import Rules
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
@@ -56,15 +55,18 @@ def find_wanted(inputs: Inputs, ranking: Ranking, rules: Rules, room: int) -> Wa
     scored, scope, query = ranking.scored, ranking.scope, request.query
     hidden, repeated = find_unprintable(scored, query, settings, rules, store, scope)
     tiers = assign_tiers(scored, bool(query.strip()), settings, store, scope, hidden)
-    if ranking.silent:
-        tiers = {position: tier for position, tier in tiers.items() if tier is Tier.RECENT}
     positions = {*tiers, *repeated, *find_fillers(scored, room, longest_whole(settings))}
     if settings.enough:
         positions = {position for position in positions if _is_enough(scored, tiers, position)}
     pins = set[int]()
-    if are_pins_kept(request, nothing_fits=ranking.silent):
+    if not request.recall_only:
         pins = _find_pins(scored.candidates, store, scope)
     return Wanted(positions | pins, tiers, pins, hidden)
+
+
+def find_nothing(ranking: Ranking) -> Wanted:
+    """Return that no message is worth reading."""
+    return Wanted(set(), {}, set(), np.zeros(len(ranking.scored.candidates.ids), bool))
 
 
 def longest_whole(settings: Settings) -> int | None:
@@ -132,29 +134,29 @@ def _size_classes(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def find_passed(
-    scored: Scored, hidden: NDArray[np.bool_], pool: Sequence[Candidate], room: int
+    ranking: Ranking, hidden: NDArray[np.bool_], pool: Sequence[Candidate], room: int
 ) -> set[int]:
     """Return the ages of messages that are not in the pool although history continues past them.
 
     They are never printed, or were not read for filling because they are too large.
     """
-    own = np.flatnonzero(scored.candidates.own)
-    passed = hidden[own]
+    turns = np.flatnonzero(ranking.turns)
+    passed = hidden[turns]
     if room:
-        passed = passed | (scored.candidates.tokens[own] > room)
-    ages = len(own) - 1 - np.flatnonzero(passed)
+        passed = passed | (ranking.scored.candidates.tokens[turns] > room)
+    ages = len(turns) - 1 - np.flatnonzero(passed)
     return set(ages.tolist()) - {candidate.age for candidate in pool}
 
 
-def compute_ages(candidates: Candidates, positions: NDArray[np.intp]) -> list[int | None]:
-    """Return how many messages of history's instance are newer than each given one.
+def compute_ages(turns: NDArray[np.bool_], positions: NDArray[np.intp]) -> list[int | None]:
+    """Return how many messages that may be turns are newer than each given one.
 
-    :returns: ``None`` for messages of other instances.
+    :param turns: shape (n,), whether a message may be a turn of history.
+    :returns: ``None`` for messages that may not.
     """
-    own = np.flatnonzero(candidates.own)
-    older = own.searchsorted(positions).tolist()
-    is_own = candidates.own[positions].tolist()
+    places = np.flatnonzero(turns)
+    older = places.searchsorted(positions).tolist()
     return [
-        len(own) - 1 - older_count if is_own_message else None
-        for older_count, is_own_message in zip(older, is_own, strict=True)
+        len(places) - 1 - older_count if is_turn else None
+        for older_count, is_turn in zip(older, turns[positions].tolist(), strict=True)
     ]

@@ -6,17 +6,11 @@ from dataclasses import replace
 from reservoir_cli.context.candidate import Candidate, Tier
 from reservoir_cli.context.layout import Packing
 from reservoir_cli.context.message_groups import MessageGroup
-from reservoir_cli.context.request import ContextRequest
 
 #: The share of the budget for pinned and newest messages together.
 PINNED_SHARE = 1 / 4
 #: The reason given for keeping them.
 _PINNED = "pinned"
-
-
-def are_pins_kept(request: ContextRequest, *, nothing_fits: bool) -> bool:
-    """Return whether pins count: not in a recall, nor for a question that no message fits."""
-    return not (request.recall_only or nothing_fits)
 
 
 def keep_pins(groups: Sequence[MessageGroup], packing: Packing, budget: int) -> None:

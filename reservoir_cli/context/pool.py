@@ -47,7 +47,7 @@ def read_rows(
     stored = store.with_partners(ids, ranking.scope)
     _, is_candidate = candidates.places(np.array([row.id for row in stored], np.int64))
     stored = [row for row, matches in zip(stored, is_candidate, strict=True) if matches]
-    excerpt_over = None if ranking.silent else longest_whole(inputs.settings)
+    excerpt_over = longest_whole(inputs.settings)
     parts, cosines = read_passages(stored, excerpt_over, store, vector)
     titles = {
         name: inputs.redactor.text(name[0], title) for name, title in store.titles(stored).items()
@@ -127,11 +127,12 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
     about_asker = is_about_speaker(inputs.request.query)
     question_traces = {(row.instance, row.trace_id) for row in messages if row.role is Role.USER}
     pool = []
-    for row, position, in_thread, age, scores in zip(
+    for row, position, in_thread, age, running, scores in zip(
         messages,
         positions.tolist(),
         ranking.thread_positions[positions].tolist(),
-        compute_ages(candidates, positions),
+        compute_ages(ranking.turns, positions),
+        ranking.running[positions].tolist(),
         _scores_at(scored, positions),
         strict=True,
     ):
@@ -153,6 +154,7 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
                 parts=tuple(rows.parts.get(row.id, ())),
                 cosines=rows.cosines.get(row.id, ()),
                 pinned=pinned,
+                running=running,
             )
         )
     return pool

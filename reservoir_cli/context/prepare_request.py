@@ -1,7 +1,6 @@
 """Resolve a caller's options and the settings into a request with its limits."""
 
 import uuid
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +13,8 @@ from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_time, clean_text
 from reservoir_cli.settings.config import Config, recommended_budget, required_window
-from reservoir_cli.settings.schema import Settings, Value
+from reservoir_cli.settings.schema import Settings
+from reservoir_cli.settings.setting import Value
 from reservoir_cli.tokens import TokenCounter, load_counter, storing_counter
 
 #: Named texts: (name, text) pairs, or a mapping.
@@ -62,40 +62,6 @@ class ContextOptions:
         """Return the options as settings for this run."""
         values = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in values.items() if value is not None}
-
-
-#: Keyword arguments from before options of a context had the names of the settings.
-_OLDER = {
-    "reserve": "reserve_tokens",
-    "output_reserve": "output_reserve",
-    "recent": "recent_context_size",
-    "similar": "semantic_context_size",
-    "threshold": "similarity_threshold",
-}
-#: What to write instead of each.
-_REPLACED_BY = _OLDER | {
-    "output_reserve": "reserve_tokens",
-    "threshold": "similar_cosine = 2 * threshold - 1",
-}
-
-
-def older_flags(arguments: Mapping[str, Value]) -> dict[str, Value]:
-    """Return settings from older keyword arguments, or from those with the settings' names.
-
-    :raises TypeError: the argument is unknown.
-    """
-    flags = {}
-    for name, value in arguments.items():
-        if name in _OLDER:
-            warnings.warn(
-                f"{name}= is deprecated: use options=ContextOptions({_REPLACED_BY[name]})",
-                DeprecationWarning,
-                stacklevel=4,  # the caller of Reservoir.context, which checks its arguments
-            )
-        elif name not in ContextOptions.__slots__:
-            raise TypeError(f"context() got an unexpected keyword argument {name!r}")
-        flags[_OLDER.get(name, name)] = value
-    return {name: value for name, value in flags.items() if value is not None}
 
 
 class Prepared(NamedTuple):

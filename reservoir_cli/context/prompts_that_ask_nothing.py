@@ -6,11 +6,26 @@ Consent, thanks and commands of clients ask nothing.
 import re
 
 from reservoir_cli.storage.fulltext import STOP_WORDS
-from reservoir_cli.util.languages import are_function_words
+from reservoir_cli.util.languages import language_of_function_words
 from reservoir_cli.util.question_marks import has_question_mark
 
-#: A command of a client, such as ``/compact``. A path has a second slash.
-_COMMAND = re.compile(r"/[^\W\d][\w:.-]*(?=\s|$)")
+#: What may be a command of a client, such as ``/compact``. A path has a second slash.
+_COMMAND = re.compile(r"/([^\W\d][\w:.-]*)(?=\s|$)\s*")
+#: Commands of clients that take arguments; other words before a text, as ``/tmp``, are paths. Those
+#: of MCP servers are recognised by their beginning.
+_COMMANDS = frozenset(
+    # Claude Code
+    "add-dir agents batch btw bug compact config effort feedback goal loop memory mcp model "
+    "output-style plan plugin pr-comments pr_comments rename resume review schedule "
+    "security-review simplify statusline teleport ultraplan ultrareview "
+    # Codex
+    "approvals fork init mention new personality permissions skills "
+    # Gemini CLI
+    "chat compress dir directory extensions hooks restore "
+    # opencode, Qwen Code and others
+    "connect continue editor models sessions share summarize summary undo redo".split()
+)
+_SERVER_COMMAND = "mcp__"
 #: A word of two or more characters: a single letter or digit picks an option.
 _WORD = re.compile(r"[^\W_]{2,}")
 #: Words of consent, refusal, thanks, greeting and continuation.
@@ -42,6 +57,32 @@ _BESIDE_OTHERS = frozenset(
     "dir euch ihnen alles sehr schön sieht aus jetzt es funktioniert klappt läuft "
     "très me tout marche fonctionne".split()
 )
+#: Words that say nothing unless a question mark follows: then they are names, as of a language.
+_ALSO_NAMES = frozenset(("go", "next", "nice", "super", "prima"))
+#: Words of a question, by language, in any place.
+_QUESTION_WORDS = {
+    "en": frozenset("what why how who whom whose".split()),
+    "de": frozenset(
+        "warum wieso weshalb was wer wem wen wessen woher wohin womit wofür worüber".split()
+    ),
+    "fr": frozenset("pourquoi comment quoi combien quel quelle quels quelles".split()),
+    "es": frozenset("qué quién cómo cuándo cuál dónde cuánto".split()),
+    "it": frozenset("cosa perché chi quale quanto".split()),
+    "pt": frozenset("quem porque porquê quê qual quanto".split()),
+    "nl": frozenset("wat waarom hoe hoeveel".split()),
+}
+#: Words that also join clauses: they ask at the beginning.
+_FIRST_WORDS = {
+    "en": frozenset("when where which".split()),
+    "de": frozenset("wann wie wo welche welcher welches".split()),
+    "fr": frozenset("quand que qu qui où".split()),
+    "es": frozenset("que quien cuando como por".split()),
+    "it": frozenset("che come quando dove".split()),
+    "pt": frozenset("que quando como onde por".split()),
+    "nl": frozenset("wanneer wie waar welke".split()),
+}
+#: Words that join a question to what was said before.
+_JOINING = frozenset("and but so und aber et mais y pero e ed ma mas en maar".split())
 #: The same in scripts without spaces, where several words form one run of letters.
 _WORD_RUN = re.compile(
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
@@ -53,17 +94,36 @@ _WORD_RUN = re.compile(
 def asks_nothing(text: str) -> bool:
     """Return whether a text contains nothing to search for: ``ok``, ``yes, do it``, ``/clear``.
 
-    Without a question mark, the same holds for several function words, such as ``do that``. A
-    single one may be a name: CI, OS.
+    Without a question mark or a question word, the same holds for several function words, such as
+    ``do that``. A single one may be a name: CI, OS.
     """
     text = text.strip().casefold()
-    words = _WORD.findall(text)
-    if _COMMAND.match(text):
+    if _is_command(text):
         return True
+    words, asked = _WORD.findall(text), has_question_mark(text)
+    if asked and len(words) == 1 and words[0] in _ALSO_NAMES:
+        return False
     left = [word for word in words if word not in _SAYS_NOTHING and not _WORD_RUN.fullmatch(word)]
     if not left:
         return True
-    if has_question_mark(text) or len(words) == 1:
+    if asked or len(words) == 1:
         return False
     left = [word for word in left if word not in _BESIDE_OTHERS]
-    return STOP_WORDS.issuperset(left) or are_function_words(left)
+    language = "en" if STOP_WORDS.issuperset(left) else language_of_function_words(left)
+    return language is not None and not _has_question_word(left, language)
+
+
+def _is_command(text: str) -> bool:
+    """Return whether a text is a command of a client: a known one, or any that stands alone."""
+    command = _COMMAND.match(text)
+    if command is None:
+        return False
+    name = command[1]
+    return command.end() == len(text) or name in _COMMANDS or name.startswith(_SERVER_COMMAND)
+
+
+def _has_question_word(words: list[str], language: str) -> bool:
+    if not _QUESTION_WORDS[language].isdisjoint(words):
+        return True
+    first = next((word for word in words if word not in _JOINING), "")
+    return first in _FIRST_WORDS[language]

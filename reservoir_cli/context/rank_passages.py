@@ -5,8 +5,9 @@ share for the passages next to it.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from reservoir_cli.context.candidate import Span
@@ -105,21 +106,16 @@ def map_spans(spans: Iterable[Span], changes: Sequence[tuple[int, int, int]]) ->
     :param changes: for each replaced part, in order, its start and end, and the length of its
         replacement.
     """
-    return [
-        (_map_offset(start, changes, last=False), _map_offset(end, changes, last=True))
-        for start, end in spans
-    ]
+    starts = [start for start, _, _ in changes]
+    shifts = [0, *accumulate(length - (end - start) for start, end, length in changes)]
 
+    def map_offset(offset: int, *, last: bool) -> int:
+        index = bisect_left(starts, offset)
+        if index and offset < changes[index - 1][1]:
+            return starts[index - 1] + shifts[index - 1] + (changes[index - 1][2] if last else 0)
+        return offset + shifts[index]
 
-def _map_offset(offset: int, changes: Sequence[tuple[int, int, int]], *, last: bool) -> int:
-    shift = 0
-    for start, end, length in changes:
-        if offset <= start:
-            break
-        if offset < end:
-            return start + shift + (length if last else 0)
-        shift += length - (end - start)
-    return offset + shift
+    return [(map_offset(start, last=False), map_offset(end, last=True)) for start, end in spans]
 
 
 class Nearness:

@@ -37,6 +37,7 @@ class ContextRequest:
     :param recall_only: print only recalled messages, each with its number.
     :param exclude_conversation: the reader's running session, which is not recalled.
     :param recall_note: a line above the recalled messages.
+    :param compact: introduce the recalled messages in one line, and shorten titles.
     """
 
     query: str
@@ -57,6 +58,7 @@ class ContextRequest:
     recall_only: bool = False
     exclude_conversation: str | None = None
     recall_note: str = ""
+    compact: bool = False
 
     def question(self) -> Message | None:
         """Return the question as a message to store; ``None`` if it is empty."""

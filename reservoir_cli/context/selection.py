@@ -20,7 +20,7 @@ from reservoir_cli.context.message_groups import (
     members_by_time,
     remove_foreign_calls,
 )
-from reservoir_cli.context.newest_messages import keep_newest
+from reservoir_cli.context.newest_messages import NEWEST_SHARE, keep_newest
 from reservoir_cli.context.pins import keep_pins, kept_pins, mark_pin
 from reservoir_cli.messages import Role, StoredMessage
 
@@ -30,6 +30,9 @@ DUPLICATE = "duplicate"
 QUESTION = "question"
 UNLIKE = "below min_cosine"
 AFTER_QUESTION = "after the question"
+#: The share of the budget that the running session may take while other messages fit; below a
+#: number of tokens, only the share of the newest messages.
+RUNNING_SHARE, SMALL_BUDGET = 1 / 4, 500
 
 
 class Rules(NamedTuple):
@@ -96,6 +99,8 @@ def select(
         choose_by_tier(joined, packing, budget, query)
     else:
         spare = 0.0 if rules.to_the_last else LITTLE_LEFT * budget
+        share = RUNNING_SHARE if budget >= SMALL_BUDGET else NEWEST_SHARE
+        packing.most_running = share * budget
         choose_by_score(joined, packing, budget, query, spare, rules.standing)
 
     layout = packing.lay_out()

@@ -7,16 +7,15 @@ from functools import cached_property
 from typing import Any
 
 from reservoir_cli.context.budget import Meter, TokenBudget
-from reservoir_cli.context.candidate import Candidate, Dropped, Selection
+from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.costs import build_costs, count_printed
-from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.finished_window import all_turns
 from reservoir_cli.context.layout import Costs, by_time, ids
 from reservoir_cli.context.message_groups import group_tool_calls
 from reservoir_cli.context.render.formats import render
 from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes
 from reservoir_cli.context.request import PROVIDERS, ContextRequest
-from reservoir_cli.context.selection import NO_ROOM, Rules, cut_after_last_question, select
+from reservoir_cli.context.selection import Rules, cut_after_last_question, select
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
@@ -39,7 +38,6 @@ class Chooser:
     meter: Meter
     not_reached: int
     passed: set[int]
-    silent: bool
 
     def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
         """Return the selection, the tokens of the printed window, and notes for the user."""
@@ -99,24 +97,7 @@ class Chooser:
         )
         if self.request.format in PROVIDERS and not self.request.query.strip():
             selection = cut_after_last_question(selection)
-        return self._without_recalled(selection) if self.silent else selection
-
-    def _without_recalled(self, selection: Selection) -> Selection:
-        """Leave out recalled messages, except recent ones that form whole exchanges.
-
-        History cannot hold all of these, such as a reply whose question was never stored.
-        """
-        exchanges = Exchanges.of([candidate.message for candidate in self.pool])
-        printed = ids(selection.recalled)
-        recalled: list[Candidate] = []
-        halves: list[Candidate] = []
-        for candidate in selection.recalled:
-            question = exchanges.exchange_of[candidate.message.id]
-            whole = {question, exchanges.answer_of.get(question, question)} <= printed
-            if not candidate.filler:
-                (recalled if whole else halves).append(candidate)
-        dropped = (*selection.dropped, *(Dropped(half, NO_ROOM) for half in halves))
-        return selection._replace(recalled=tuple(recalled), dropped=dropped)
+        return selection
 
     def _select_by_requests(
         self, counter: AnthropicCounter

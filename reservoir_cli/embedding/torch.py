@@ -1,6 +1,5 @@
 """The reference engine: sentence-transformers, as the model's authors run it."""
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +45,6 @@ class ReferenceEmbedder:
         self.prompts = prompts_of(name, source.folder)
         self.model_id = model_id or model_identity(source.folder, self.prompts)
         self.engine = Engine("reference", reason, source.origin)
-        # The weights are local: the library must not contact the hub.
-        os.environ["HF_HUB_OFFLINE"] = "1"
         self.model = _load(name, str(source.folder))
         self.dimensions = int(self.model.get_embedding_dimension())
         length = self.model.max_seq_length or 0

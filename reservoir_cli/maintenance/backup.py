@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.paths import is_on_a_server
+from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.storage.sqlite.replace_file import count_messages, publish
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.store import Store

@@ -14,10 +14,11 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage
 from reservoir_cli.retrieval.recall_floor import (
     FLOORS,
+    count_absent,
+    fit,
     floor_property,
     highest_floor,
     recall_floor,
-    relevance,
 )
 from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.config import Config
@@ -168,6 +169,9 @@ def _measure(
         elsewhere = session != session[itself]
         undated, running = np.zeros(len(itself)), np.zeros(len(itself), bool)
         reply = found.ids == replies[Key(question.partition, question.id)]
-        related = relevance(replace(found, matching=~(itself | reply)), undated, running)
-        rest = replace(found, matching=elsewhere)
-        yield related, relevance(rest, undated, running) if elsewhere.any() else np.nan
+        absent = count_absent(text, found.absent)
+        related, unrelated = (
+            fit(replace(found, matching=matching), undated, running, absent).max()
+            for matching in (~(itself | reply), elsewhere)
+        )
+        yield related, unrelated if elsewhere.any() else np.nan

@@ -1,14 +1,22 @@
 """Recognise false alarms: examples, placeholders, references and names, which are no secrets."""
 
 import re
+from enum import IntEnum
 
 #: Words that people write in place of a secret.
 _PLACEHOLDER = (
     r"(?i)example|placeholder|change.?me|your|xxx|\*\*\*|\.\.\.|…|•|redacted|dummy|sample|insert"
-    r"|foobar|fake|mock|test|^pass|password$|secret$|todo|replace|none|null|undefined|12345"
+    r"|foobar|^pass|password$|secret$|todo|replace|undefined|12345|(.)\1{5}"
+    r"|(?<![a-z])(?:fake|mock|test|testing|none|null|nil|my|not|true|false)(?![a-z])"
 )
-#: A variable or a template: a reference to a secret.
-_REFERENCE = r"[$%<#@&{]|.*(?:\$\{|\{\{|%\(|\$\()|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
+#: A variable, a template, a colour or a hash of a password: a reference to a secret.
+_REFERENCE = (
+    r"[$@%#&]?[{(<]|.*(?:\$\{|\{\{|%\(|\$\()|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|%[a-z]$|#[0-9a-f]{3,8}$"
+    r"|\$(?:2[abxy]|[1-9y]|argon2\w{0,3}|scrypt|pbkdf2[\w-]{0,9}|ansible_vault)[$;]|#\d{1,5}$"
+    r"|(?i:enc\[|op://|vault:|arn:|ssm:|secret://|keyring:)"
+)
+#: A name of a variable behind its sign, as in ``$DB_PASSWORD1`` or ``%USER%``.
+_VARIABLE = r"[$@%&*:!#]+([A-Za-z_]\w*)(?:[.\[:-].*|%|\$)?$"
 _PATH = r"[~.]{0,2}/"
 #: Words, each with at most a number after it, as in names of variables, types and resources.
 _WORDS = r"_*(?:[A-Za-z]+\d{0,4}|\d{1,4})(?:(?:->|[._:/?-]+)(?:[A-Za-z]+\d{0,4}|\d{1,4}))*_*"
@@ -16,6 +24,13 @@ _DOTTED = r"[A-Za-z_][\w$]*(?:(?:\.|->|::)[A-Za-z_][\w$]*)+"
 #: The type of a key, such as ``Ed25519PrivateKey``.
 _KEY_TYPE = r"[A-Z][A-Za-z]*\d{0,5}(?:Private|Public|Secret|Signing|Verifying)Key"
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
+_DATE = r"\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4}"
+#: A number with its unit, a version, an ordinal, and what else is counted.
+_MEASURE = (
+    r"\d+(?:\.\d+)?-?(?:bits?|bytes?|[kmg]i?b|ms|secs?|seconds?|mins?|minutes?|hours?|days?|weeks?|months?|years?|chars?|characters?|digits?"
+    r"|letters?|x|th|nd|rd|st|tokens?|words?|symbols?|times?)\b|v?\d+\.\d+\.\d+|\d+/\d+\w*"
+)
+_LONGEST_NAME = 200
 #: Nearly every name in the place of a secret contains one of these words.
 _NAME_WORDS = frozenset(
     # secrets, and where they are stored
@@ -33,28 +48,113 @@ _NAME_WORDS = frozenset(
     " integer keyword len length long max min number optional required str string text type"
     " uuid varchar"
     # algorithms
-    " aes argon bcrypt ed ecdsa hmac hs md pbkdf rs rsa scram scrypt sha".split()
+    " aes argon bcrypt ed ecdsa hmac hs md pbkdf rs rsa scram scrypt sha utf bit".split()
 )
+#: Words of sentences, which no pass phrase of four words lacks by chance.
+_SENTENCE_WORDS = frozenset(
+    "a an and are as at be by can for from has have if in is it must my no not of on one or should"
+    " that the this to was will with your you please enter type choose set see use need required"
+    " invalid incorrect wrong missing reset forgot change changed contain contains least character"
+    " characters letters digits field only cannot failed match der die das und ist nicht le la les"
+    " est pas el los es no".split()
+)
+_VOWELS = "aeiouyäöüáéíóúàèâêîôûåæøőű"
+#: Signs that no name has between letters.
+_ODD_SIGN = re.compile(r"[A-Za-z0-9][!#$^~][A-Za-z0-9]|[A-Za-z][!@#%&][A-Z]")
+
+
+class Proof(IntEnum):
+    """How surely the surroundings say that a value is a secret."""
+
+    WEAK = 0
+    SURE = 1
+    #: The place of a password, where no other value can stand.
+    CERTAIN = 2
 
 
 def is_real_token(token: str) -> bool:
     """Return whether a token of a known format is not an example from a manual."""
-    return not re.search(r"EXAMPLE|x{8}|X{8}", token)
+    return not re.search(r"EXAMPLE|x{8}|X{8}|\*{4}|(?i:your[-_])", token) and not _is_wordy(token)
 
 
-def is_real(value: str, *, in_code: bool) -> bool:
+def _is_wordy(token: str) -> bool:
+    """Return whether a token consists of words, as names of classes and files do."""
+    words = re.split(r"[-_.]", token)[1:]
+    return len(words) >= 3 and all(
+        re.fullmatch(r"[a-z]{2,12}\d{0,2}|[A-Z]{2,12}\d{0,2}|[A-Z][a-z]{2,12}|v?\d", word)
+        and (word.isdigit() or re.search(r"(?i)[aeiouy]", word))
+        for word in words
+    )
+
+
+def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool = False) -> bool:
     """Return whether a value may be a secret: not a placeholder, a word or a name.
 
-    A value without a digit is far more likely a word than a password.
+    A value without a digit is more likely a word than a password, unless its letters follow each
+    other as in no word.
 
     :param in_code: the value may be the name of a variable or a resource.
+    :param pin: the value may consist of digits.
     """
-    return (
-        any(map(str.isdigit, value))
-        and any(map(str.isalpha, value))
-        and not re.search(_PLACEHOLDER, value)
-        and not re.match(_REFERENCE, value)
-        and not (in_code and (re.match(_PATH, value) or _is_name(value)))
+    if _is_reference(value):
+        return False
+    words = value.split()
+    if len(words) > 1:
+        return _is_pass_phrase(words, in_code=in_code, proof=proof)
+    if len(value) < 60 and re.search(_PLACEHOLDER, value):
+        return False
+    if value.isdecimal():
+        return pin and 4 <= len(value) <= 12 and not re.match(r"(?:19|20)\d\d$", value)
+    if not any(map(str.isalpha, value)) or not value.strip("=-_.*#~"):
+        return False
+    if any(map(str.isdigit, value)):
+        if len(value) > _LONGEST_NAME:
+            return True
+        return not (in_code and (re.match(_PATH, value) or _is_name(value)))
+    return proof > Proof.WEAK and _is_odd(value, certain=proof is Proof.CERTAIN)
+
+
+def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
+    """Return whether words are a password with blanks rather than a sentence."""
+    plain = {word.strip(".,:;!?").lower() for word in words}
+    if plain & _SENTENCE_WORDS or len(words) > 12:
+        return False
+    if any(len(word) >= 4 and is_real(word, in_code=in_code, proof=proof) for word in words):
+        return not re.search(_MEASURE, " ".join(words))
+    return proof > Proof.WEAK and len(words) >= 4 and all(word.isalpha() for word in words)
+
+
+def _is_reference(value: str) -> bool:
+    if re.match(_REFERENCE, value) or re.fullmatch(_DATE, value):
+        return True
+    variable = re.match(_VARIABLE, value)
+    return variable is not None and not is_random(variable[1])
+
+
+def is_random(word: str) -> bool:
+    """Return whether letters and digits change as in no word or name."""
+    names = {part.lower() for part in re.findall(_WORD, word) if len(part) > 2}
+    if names & _NAME_WORDS:
+        return False
+    runs = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", word)
+    return len(word) >= 7 and len(runs) >= 3 and len(word) / len(runs) < 2.6
+
+
+def _is_odd(value: str, *, certain: bool) -> bool:
+    """Return whether a value without digits is no word of a language."""
+    letters = "".join(filter(str.isalpha, value))
+    if len(letters) < 6 or not letters.isascii():
+        return certain and len(letters) >= 6
+    if certain and len(value) >= 8 and not re.fullmatch(r"[a-z]+(?:[_-][a-z]+)*", value):
+        return True
+    if len(value) >= 8 and _ODD_SIGN.search(value) and not re.search(r"[=(<>]", value):
+        return True
+    if is_random(letters) and letters.lower() != letters and not letters.isupper():
+        return True
+    lowered = letters.lower()
+    vowels = sum(letter in _VOWELS for letter in lowered) / len(lowered)
+    return len(lowered) >= 8 and (
+        vowels < 0.13 or bool(re.search(rf"[^{_VOWELS}\W\d_]{{6}}", value.lower()))
     )
 
 
@@ -63,9 +163,11 @@ def _is_name(value: str) -> bool:
 
     In dotted names, where random tokens can match, only longer words count.
     """
-    if re.fullmatch(_KEY_TYPE, value):
+    if re.fullmatch(_KEY_TYPE, value) or re.fullmatch(_MEASURE, value.lower()):
         return True
     words = {word.lower() for word in re.findall(_WORD, value)} & _NAME_WORDS
+    if max(map(len, words), default=3) < 3 and is_random(value):
+        return False
     if re.fullmatch(_WORDS, value):
         return bool(words)
     return bool(re.fullmatch(_DOTTED, value)) and any(len(word) > 3 for word in words)

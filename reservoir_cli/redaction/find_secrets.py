@@ -1,27 +1,43 @@
 """Find secrets in a text: keys, tokens and passwords.
 
-It uses the rules of ``secret_patterns``, and leaves out what ``false_alarms`` recognises, such as a
-value without a digit. It guards against accidents; it does not prove that a text contains no
+It uses the table of ``token_kinds`` and the rules of ``secret_patterns``, and leaves out what
+``false_alarms`` recognises. It guards against accidents; it does not prove that a text contains no
 secrets.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from reservoir_cli.redaction.false_alarms import is_real, is_real_token
-from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.redaction.false_alarms import Proof, is_real, is_real_token
+from reservoir_cli.redaction.read_values import read_value
+from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
+from reservoir_cli.redaction.secrets_in_tables import (
+    DELIMITERS,
+    TABLE_WORDS,
+    cells_below_headers,
+    values_of_kubernetes,
+)
+from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN, possible_kinds
 from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
 #: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
 #: can hold a private key.
-_BLOCK, _OVERLAP = 1_000_000, 25_000
+_BLOCK, _OVERLAP = 1_000_000, 101_000
 #: Values at least this long are also searched elsewhere in the text, up to this many values.
 _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
+_SHORTEST_VALUE = 6
+#: Names whose value may be a number.
+_PIN_NAMES = (
+    r"pass(?:word|wort|code)?(?!\w)|pwd?(?!\w)|pin(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
+)
+_DIGIT = re.compile("[0-9]")
+#: What follows the name of a function or of a list instead of a value.
+_CALLS = ("(", "[", "{")
 
 
 #: What can stand unseen within a secret or before it: characters, and the escape sequences with
@@ -43,8 +59,7 @@ def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Sec
     :param known: kinds of values that are secrets elsewhere in the message.
     """
     secrets = _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
-    for value, kind in known.items():
-        _add_repeated(value, kind, text, secrets)
+    _add_repeated(known, text, secrets)
     return secrets
 
 
@@ -78,78 +93,142 @@ def _find_visible(text: str) -> list[Secret]:
     # Lowercasing İ would give two characters and shift all offsets after it.
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []
-    for rule in _find_token_rules(text):
-        _apply_rule(rule, text, secrets)
-    for rule in _rules_for(_BLOCK_WORDS, lowered):
-        _apply_rule(rule, text, secrets)
-    for rule in _rules_for(_GUESS_WORDS, lowered):
-        _apply_rule(rule, lowered, secrets, original=text)
+    _find_tokens(text, secrets)
+    for rule in BLOCKS if "private key" in lowered or "putty-user-key" in lowered else ():
+        for match in re.finditer(rule.pattern, text):
+            _add(Secret(rule.kind, *match.span()), secrets)
+    by_rule = _words_by_rule(lowered, is_ascii=text.isascii())
+    for number, words in by_rule.items():
+        _apply_rule(GUESSES[number], words, lowered, text, secrets)
+    if by_rule and "\n" in text:
+        _find_in_tables(
+            text, lowered, {word for words in by_rule.values() for word in words}, secrets
+        )
     return secrets
 
 
-def _find_token_rules(text: str) -> list[Rule]:
-    """Return the rules whose tokens occur in a text.
+def _find_in_tables(text: str, lowered: str, words: Collection[str], secrets: list[Secret]) -> None:
+    """Add the secrets in columns below a header, and in Secrets of Kubernetes.
 
-    Only long words are scanned, of which most texts have few.
+    :param words: words of rules that the text contains.
     """
+    if "secret" in words and "kind" in lowered:
+        for start, end in values_of_kubernetes(text, lowered):
+            _add(Secret("secret-value", start, end), secrets)
+    names = [word for word in TABLE_WORDS if word in words]
+    if names and any(delimiter in text for delimiter in DELIMITERS):
+        for start, end in cells_below_headers(text, lowered, names):
+            value = text[start:end]
+            if len(value) >= _SHORTEST_VALUE and is_real(value, in_code=True, proof=Proof.SURE):
+                _add(Secret("secret-value", start, end), secrets)
+
+
+def _find_tokens(text: str, secrets: list[Secret]) -> None:
+    """Add the tokens of a text, which are in its long words: most texts have few of them."""
     long_words = " ".join([word for word in text.split() if len(word) >= SHORTEST_TOKEN])
-    if not long_words:
-        return []
-    rules = _rules_for(_TOKEN_WORDS, long_words.lower())
-    return [rule for rule in rules if re.search(rule.pattern, long_words)]
+    for kind, literals in possible_kinds(long_words) if long_words else ():
+        if not kind.begins and not re.search(kind.pattern, long_words):
+            continue
+        for match in _matches(kind.pattern, literals if kind.begins else (), text):
+            if is_real_token(match[0]):
+                _add(Secret(kind.kind, *match.span(match.lastindex or 0)), secrets)
 
 
-def _words_of(rules: Iterable[Rule]) -> list[tuple[str, Rule]]:
-    return [(word, rule) for rule in rules for word in rule.words]
+#: Words, and the numbers of the rules that have them.
+_Words = dict[str, list[int]]
 
 
-#: One list of words is searched five times faster than the words of one rule after another.
-_TOKEN_WORDS, _BLOCK_WORDS, _GUESS_WORDS = map(_words_of, (TOKENS, BLOCKS, GUESSES))
+def _group_words(*, is_ascii: bool, has_digit: bool) -> list[tuple[tuple[str, ...], _Words]]:
+    """Return the words of the rules for a kind of text, grouped by what else they need."""
+    groups: dict[tuple[str, ...], _Words] = {}
+    for number, rule in enumerate(GUESSES):
+        for word in rule.words if has_digit or rule.proof > Proof.WEAK else ():
+            if word.isascii() or not is_ascii:
+                groups.setdefault(rule.needs, {}).setdefault(word, []).append(number)
+    return list(groups.items())
 
 
-def _rules_for(words: list[tuple[str, Rule]], lowered: str) -> Iterable[Rule]:
-    """Return the rules that have a word in a text, in their order."""
-    return dict.fromkeys([rule for word, rule in words if word in lowered])
+#: Most texts lack a digit or other letters than those of ASCII, and so most rules.
+_GROUPS = {
+    (is_ascii, has_digit): _group_words(is_ascii=is_ascii, has_digit=has_digit)
+    for is_ascii in (True, False)
+    for has_digit in (True, False)
+}
 
 
-def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = "") -> None:
+def _words_by_rule(lowered: str, *, is_ascii: bool) -> dict[int, list[str]]:
+    """Return the numbers of the rules that may match a text, in their order, and their words."""
+    found: dict[int, list[str]] = {}
+    for needs, words in _GROUPS[is_ascii, _DIGIT.search(lowered) is not None]:
+        if needs and not any(need in lowered for need in needs):
+            continue
+        for word in [word for word in words if word in lowered]:
+            for number in words[word]:
+                found.setdefault(number, []).append(word)
+    return dict(sorted(found.items()))
+
+
+def _apply_rule(
+    rule: Rule, words: list[str], lowered: str, text: str, secrets: list[Secret]
+) -> None:
     """Add the secrets that a rule finds, unless they overlap earlier ones.
 
-    A value found by its context is also a secret elsewhere in the text.
+    A value found by its surroundings is also a secret elsewhere in the text.
 
-    :param original: the text before lowercasing, for rules that match by context.
+    :param words: the words of the rule that the text contains.
     """
-    values: dict[str, None] = {}
-    for match in _matches(rule, text):
-        start, end = match.span(match.lastindex or 0)
-        if not original:
-            if is_real_token(match[0]):
-                _add(Secret(rule.kind, start, end), secrets)
-        elif is_real(original[start:end], in_code=rule.in_code):
+    values: dict[str, str] = {}
+    for spans in _guesses(rule, words, lowered, text):
+        for start, end in spans:
             _add(Secret(rule.kind, start, end), secrets)
-            if end - start >= _REPEATABLE_LENGTH:
-                values[original[start:end]] = None
-    for value in list(values)[:_MOST_REPEATED]:
-        _add_repeated(value, rule.kind, original, secrets)
+            if end - start >= _REPEATABLE_LENGTH and len(values) < _MOST_REPEATED:
+                values[text[start:end]] = rule.kind
+    _add_repeated(values, text, secrets)
 
 
-def _add_repeated(value: str, kind: str, text: str, secrets: list[Secret]) -> None:
-    """Add all occurrences of a secret's value, unless they overlap secrets found before."""
-    position = text.find(value)
-    while position >= 0:
-        _add(Secret(kind, position, position + len(value)), secrets)
-        position = text.find(value, position + len(value))
+def _guesses(
+    rule: Rule, words: list[str], lowered: str, original: str
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield the spans of each value that a rule takes for a secret."""
+    begin = end = 0
+    for match in _matches(rule.pattern, words if rule.from_word else (), lowered):
+        if begin <= match.start() < end:
+            continue  # inside the last value, which is read only once
+        pin = bool(re.match(_PIN_NAMES, match[0]))
+        if not rule.reads:
+            spans = [match.span(match.lastindex or 0)]
+        elif value := read_value(original, match.end()):
+            begin, end = match.start(), value.end
+            if not value.quoted and original[value.end : value.end + 1] in _CALLS:
+                continue
+            spans = value.spans
+        else:
+            continue
+        text = "".join(original[start:end] for start, end in spans)
+        if len(text) >= (4 if pin else _SHORTEST_VALUE) and is_real(
+            text, in_code=rule.in_code, proof=rule.proof, pin=pin
+        ):
+            yield spans
 
 
-def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
-    if not rule.from_word:
-        yield from re.finditer(rule.pattern, text)
+def _add_repeated(values: Mapping[str, str], text: str, secrets: list[Secret]) -> None:
+    """Add all occurrences of secrets' values, unless they overlap secrets found before."""
+    longest_first = sorted(values, key=len, reverse=True)
+    if longest_first:
+        for match in re.finditer("|".join(map(re.escape, longest_first)), text):
+            _add(Secret(values[match[0]], *match.span()), secrets)
+
+
+def _matches(pattern: str, beginnings: Iterable[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern, each of which begins with one of the beginnings, if any."""
+    if not beginnings:
+        yield from re.finditer(pattern, text)
         return
-    pattern = re.compile(rule.pattern)
-    for word in rule.words:  # ten times faster than trying the pattern everywhere
+    compiled = re.compile(pattern)
+    for word in beginnings:  # ten times faster than trying the pattern everywhere
         position = text.find(word)
         while position >= 0:
-            if match := pattern.match(text, position):
+            if match := compiled.match(text, position):
                 yield match
             position = text.find(word, match.end() if match else position + 1)
 

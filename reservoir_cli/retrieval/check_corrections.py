@@ -24,10 +24,11 @@ def drop_known_words(candidates: Candidates, embedder: Embedder | None) -> Candi
         for word, posting in zip(candidates.corrections, candidates.postings[present:], strict=True)
         if not embedder.knows(word.typed)
     ]
+    known = [word for word in candidates.corrections if embedder.knows(word.typed)]
     return replace(
         candidates,
         postings=(*candidates.postings[:present], *(posting for _, posting in misspelt)),
-        absent=candidates.absent + len(candidates.corrections) - len(misspelt),
+        absent=(*candidates.absent, *(word.absent for word in known)),
         corrections=tuple(word for word, _ in misspelt),
     )
 

@@ -16,6 +16,11 @@ from reservoir_cli.embedding import Embedder, Engine
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.retrieval.embed_summaries import embed_summaries
+from reservoir_cli.retrieval.text_worth_embedding import (
+    MOST_PASSAGES,
+    choose_passages,
+    estimate_passages,
+)
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.passage import Passage
@@ -153,6 +158,7 @@ class Indexer:
         most: int | None = None,
         *,
         wait: bool = True,
+        long: bool = True,
     ) -> int:
         """Embed pending messages.
 
@@ -160,6 +166,7 @@ class Indexer:
         :param most: embed at most this many, newest first by date; ``None`` for all,
             including those that other processes add in the meantime.
         :param wait: wait for another process that is embedding, instead of embedding nothing.
+        :param long: also messages of more than 128 passages.
         :returns: how many messages were embedded.
         :raises ModelUnavailableError: no model is available.
         """
@@ -170,13 +177,15 @@ class Indexer:
             if not acquired:
                 return 0
             if newest is None:
-                return self._embed_pending(scope, most)
-            return self._embed_pending(scope, newest, newest=True)
+                return self._embed_pending(scope, most, long=long)
+            return self._embed_pending(scope, newest, newest=True, long=long)
 
     def embed_if_possible(
         self, scope: Scope = _EVERYTHING, newest: int | None = None, *, most: int | None = None
     ) -> None:
         """Embed pending messages; without a model, only report what is missing.
+
+        Messages of more than 128 passages, such as pasted logs, are left to ``embed``, with a note.
 
         :param newest: embed this many, those added last, and of the others only as many as for a
             question.
@@ -187,13 +196,15 @@ class Indexer:
                 pending = self._store.count_unembedded(scope)
                 if newest is None:
                     # A fixed number, as other processes may keep adding messages.
-                    self.embed(scope, most=pending if most is None else most)
-                    return
-                self.embed(scope, newest=newest, wait=False)
-                if pending > newest:
-                    self._catch_up(scope)
-                    if remaining := self._store.count_unembedded(scope):
-                        self._notify(describe_backlog(remaining))
+                    self.embed(scope, most=pending if most is None else most, long=False)
+                    if most is not None:
+                        return
+                else:
+                    self.embed(scope, newest=newest, wait=False, long=False)
+                    if pending > newest:
+                        self._catch_up(scope)
+                if remaining := self._store.count_unembedded(scope):
+                    self._notify(describe_backlog(remaining))
         except ReservoirError as error:
             # The messages are safe; they can be embedded later.
             self._notify(f"stored, but not embedded: {error.message}")
@@ -307,12 +318,18 @@ class Indexer:
                     self._embed_batch(batch, wait=0)
 
     def _embed_pending(
-        self, scope: Scope, limit: int | None = None, *, newest: bool = False
+        self,
+        scope: Scope,
+        limit: int | None = None,
+        *,
+        newest: bool = False,
+        long: bool = True,
     ) -> int:
         """Embed pending messages, batch by batch, newest first by date; return how many.
 
         :param limit: at most this many messages; ``None`` for all.
         :param newest: embed those added last, which avoids sorting a long backlog.
+        :param long: also messages of more than 128 passages; required without a limit.
         :raises ReservoirError: the store's embeddings are from another model.
         """
         self._require_same_model()
@@ -325,8 +342,10 @@ class Indexer:
             if newest
             else self._batches_by_time(scope, limit)
         ):
-            self._embed_batch(batch)
-            count += len(batch)
+            chosen = batch if long else [message for message in batch if not _is_long(message)]
+            if chosen:
+                self._embed_batch(chosen)
+            count += len(chosen)
             self._progress("embedding", count, max(total, count))
         return count
 
@@ -347,12 +366,16 @@ class Indexer:
 
     def _batches_by_arrival(self, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
         """Yield batches of pending messages, those added last first."""
+        left_out = set[Key]()  # by the consumer, so still pending
         while limit > 0:
-            batch = first_batch(self._store.unembedded(min(BATCH, limit), scope, newest=True))
+            count = min(BATCH, limit) + len(left_out)
+            pending = self._store.unembedded(count, scope, newest=True)
+            batch = first_batch([message for message in pending if message.key not in left_out])
             if not batch:
                 return
             yield batch
             limit -= len(batch)
+            left_out.update(message.key for message in batch if _is_long(message))
 
     def _batches_by_time(self, scope: Scope, limit: int | None) -> Iterator[list[StoredMessage]]:
         """Yield batches of pending messages, newest first by date.
@@ -395,11 +418,17 @@ def _choose_short(messages: list[StoredMessage], embedder: Embedder) -> list[Sto
         if len(text) > characters:
             continue
         characters -= len(text)
-        count = len(embedder.passages(text)) if text.strip() else 0
+        count = 0
+        if text.strip() and estimate_passages(text):
+            count = len(choose_passages(text, embedder.passages(text)))
         if count <= passages:
             passages -= count
             chosen.append(message)
     return chosen
+
+
+def _is_long(message: StoredMessage) -> bool:
+    return estimate_passages(plain_text(message)[:LONGEST]) > MOST_PASSAGES
 
 
 def first_batch(messages: list[StoredMessage]) -> list[StoredMessage]:
@@ -411,13 +440,13 @@ def first_batch(messages: list[StoredMessage]) -> list[StoredMessage]:
 
 def embed_messages(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, list[Passage]]:
     """Return the passages of messages with their embeddings."""
-    # A message without text gets no embedding, but is no longer pending.
+    # A message without words gets no embedding, but is no longer pending.
     contents = ((message.key, plain_text(message)[:LONGEST]) for message in messages)
-    texts = [(key, text) for key, text in contents if text.strip()]
+    texts = [(key, text) for key, text in contents if text.strip() and estimate_passages(text)]
     spans = [
         (key, number, start, end, text[start:end])
         for key, text in texts
-        for number, (start, end) in enumerate(embedder.passages(text))
+        for number, (start, end) in enumerate(choose_passages(text, embedder.passages(text)))
     ]
     vectors = embedder.encode_documents([passage for *_, passage in spans])
     passages: dict[Key, list[Passage]] = {message.key: [] for message in messages}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.bm25_with_neighbours import bm25
-from reservoir_cli.retrieval.recall_floor import relevance
+from reservoir_cli.retrieval.recall_floor import fit
 from reservoir_cli.retrieval.sessions import Sessions, group_sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates
@@ -49,7 +49,7 @@ class Scored:
     :param similarity: in 0…1.
     :param recency: in 0…1.
     :param priority: in 0…1 if the weights add up to 1.
-    :param relevance: how well the question fits the best message; see ``recall_floor.py``.
+    :param fit: how well each message fits the question; see ``recall_floor.py``.
     :param parts: the components of the similarity, which add up to it, shape (5, n), rows as in
         ``PARTS``; ``None`` unless requested.
     """
@@ -60,8 +60,13 @@ class Scored:
     similarity: Floats
     recency: Floats
     priority: Floats
-    relevance: float
+    fit: Floats
     parts: Floats | None = None
+
+    @property
+    def relevance(self) -> float:
+        """How well the best message fits the question."""
+        return float(self.fit.max(initial=0.0))
 
 
 class Words(NamedTuple):
@@ -98,6 +103,7 @@ def score(
     dates: Floats,
     words: Words | None = None,
     *,
+    absent: float | None = None,
     parts: bool = False,
 ) -> Scored:
     """Score candidates; priority is the weighted sum of similarity and recency.
@@ -109,6 +115,7 @@ def score(
     :param now_ms: the time of the question, milliseconds since 1970.
     :param dates: shape (n,), nearness to a date in the question, 0…1; zeros if it names none.
     :param words: those of :func:`score_words`, if they are known already.
+    :param absent: see :func:`recall_floor.fit`.
     :param parts: also return the components of each similarity.
     """
     sessions = _sessions(candidates, settings)
@@ -139,7 +146,6 @@ def score(
         recencies = candidates.known["recency"]
     priority = settings.similarity_weight * similarities
     priority += settings.recency_weight * recencies
-    best_relevance = relevance(candidates, dates, is_running)
     return Scored(
         candidates,
         words.question,
@@ -147,7 +153,7 @@ def score(
         similarities,
         recencies,
         priority,
-        best_relevance,
+        fit(candidates, dates, is_running, absent),
         components,
     )
 

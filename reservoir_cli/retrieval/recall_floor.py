@@ -1,24 +1,35 @@
 """Decide whether a store holds anything relevant to a question. Pure numpy."""
 
 import math
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, Posting
+from reservoir_cli.storage.fulltext import indexed_text
+from reservoir_cli.util.languages import guess_language
 
 Floats = NDArray[np.float64]
 
 #: The weights of the share of the question's words and of a date in it, relative to the cosine.
-WORDS_SHARE, DATE_SHARE = 0.4, 0.4
+WORDS_SHARE, DATE_SHARE = 0.7, 0.4
 #: Short questions have few words that could match: relevance is adjusted by this share of the
 #: difference between one over the number of words (at least the second value) and the third value,
 #: which is that of three or four words.
-FEW_WORDS, FEWEST, USUAL = 0.3, 2, 0.3
+FEW_WORDS, FEWEST, USUAL = 0.4, 2, 0.3
+#: The best of many messages is near by chance: this multiple of the logarithm of the weight of the
+#: rarest word, which grows with the number of messages, is subtracted.
+SIZE_SHARE = 0.1
+#: In a language that capitalises all nouns, the share that a capitalised word counts.
+_NOUN = 0.5
+_WORD = re.compile(r"\w+")
+_SENTENCE_END = frozenset(".?!:\n")
 #: Measured floors by the id of the embedding model.
-FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.36}
+FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.25}
 #: The floor without vectors to compare.
 WORDS_FLOOR = 0.15
 #: The largest share of answerable questions that a calibrated floor may reject.
@@ -65,11 +76,54 @@ def highest_floor(relevances: Floats) -> float:
     return math.floor(1000 * max(0.0, float(np.sort(relevances)[allowed]))) / 1000
 
 
-def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_]) -> float:
-    """Return the highest cosine + 0.4 · share of words + 0.4 · date of all messages.
+def count_absent(question: str, absent: Collection[str]) -> float:
+    """Return how many words the words that no message contains count as.
 
-    0.3 · (1 / words of the question - 0.3) is added, which demands more of long questions: they
-    are near to something by chance. Messages that a filter excludes do not count.
+    Numbers and names count as none: people rarely write their own names, or a date in figures.
+
+    :param absent: their stems.
+    """
+    if not absent:
+        return 0.0
+    names = [_without_marks(name) for name in _capitalised(question)]
+    as_name = _NOUN if names and guess_language(question) == "de" else 0.0
+    total = 0.0
+    for stem in absent:
+        is_name = any(name.startswith(stem[:-1]) for name in names)
+        is_number = any(character.isdigit() for character in stem)
+        total += 0.0 if is_number else as_name if is_name else 1.0
+    return total
+
+
+def _without_marks(word: str) -> str:
+    """Return a word as the index has it: folded, without accents."""
+    decomposed = unicodedata.normalize("NFKD", indexed_text(word.casefold()))
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+
+
+def _capitalised(text: str) -> list[str]:
+    """Return the capitalised words inside the sentences of a text."""
+    if text.isupper():
+        return []
+    words, begins = [], True
+    for word in _WORD.finditer(text):
+        if word[0][0].isupper() and not begins:
+            words.append(word[0])
+        begins = not _SENTENCE_END.isdisjoint(text[word.end() : word.end() + 2])
+    return words
+
+
+def fit(
+    candidates: Candidates,
+    dates: Floats,
+    running: NDArray[np.bool_],
+    absent: float | None = None,
+) -> Floats:
+    """Return how well each message fits the question: cosine + 0.7 · share of words + 0.4 · date.
+
+    0.4 · (1 / words of the question - 0.3) is added, which demands more of long questions: they
+    are near to something by chance. For the same reason, 0.1 · ln of the rarest word's weight is
+    subtracted, which demands more in large stores. Messages that a filter excludes fit by 0.
 
     The share is that of the question's words that the message contains. A message without a vector
     is scored by words and date only. A follow-up is compared alone, and together with the last
@@ -77,37 +131,47 @@ def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_])
 
     :param dates: shape (n,), nearness to a date in the question.
     :param running: shape (n,), whether a message is in the running session.
+    :param absent: how many words the question's words that no message contains count as; ``None``
+        to count them all.
+    :returns: shape (n,), at least 0.
     """
+    absent = len(candidates.absent) if absent is None else absent
     total, matching = len(candidates.ids), candidates.matching
     left_out = np.zeros(0, np.intp) if matching is None else np.flatnonzero(~matching)
-    matched, total_weight = _weights(candidates.postings, candidates.absent, total)
+    matched, total_weight = _weights(candidates.postings, absent, total)
     share = matched / (total_weight or 1)
-    best_fit = _best_score(candidates.cosine, share, dates, left_out)
-    adjustment = _word_count_adjustment(candidates)
+    own_fit = _scores(candidates.cosine, share, dates, left_out)
+    adjustment = _adjustment(candidates, absent)
     if candidates.talk is None:
-        return max(0.0, best_fit + adjustment)
+        return _adjust(own_fit, adjustment)
     for weight, postings in candidates.talk.postings:
         extra, extra_weight = _weights(postings, 0, total)
         matched, total_weight = matched + weight * extra, total_weight + weight * extra_weight
     share = matched / (total_weight or 1)
     left_out = np.flatnonzero(running if matching is None else running | ~matching)
-    elsewhere = _best_score(candidates.talk.cosine, share, dates, left_out)
-    return max(0.0, max(best_fit, elsewhere) + adjustment)
+    elsewhere = _scores(candidates.talk.cosine, share, dates, left_out)
+    return _adjust(np.maximum(own_fit, elsewhere), adjustment)
 
 
-def _word_count_adjustment(candidates: Candidates) -> float:
-    """Return the adjustment for a question's number of words; 0 if only words are compared."""
+def _adjust(scores: Floats, adjustment: float) -> Floats:
+    scores[scores > 0] += adjustment
+    return np.maximum(scores, 0.0, out=scores)
+
+
+def _adjustment(candidates: Candidates, absent: float) -> float:
+    """Return the adjustment for the numbers of words and messages; 0 without any cosine."""
     has_vector, matching = ~np.isnan(candidates.cosine), candidates.matching
     if not (has_vector if matching is None else has_vector & matching).any():
         return 0.0
-    words = max(FEWEST, len(candidates.postings) + candidates.absent)
-    return FEW_WORDS * (1 / words - USUAL)
+    words = max(FEWEST, len(candidates.postings) + absent)
+    rarest = _weight(len(candidates.ids), 1)
+    return FEW_WORDS * (1 / words - USUAL) - SIZE_SHARE * math.log(max(1.0, rarest))
 
 
-def _best_score(
+def _scores(
     cosine: NDArray[np.float32], share: Floats, dates: Floats, left_out: NDArray[np.intp]
-) -> float:
-    """Return the best score of all messages but those at some positions."""
+) -> Floats:
+    """Return the score of each message, 0 of those at some positions."""
     scores = WORDS_SHARE * share
     scores += cosine
     if (without_vector := np.isnan(cosine)).any():
@@ -115,10 +179,10 @@ def _best_score(
     if dates.any():
         scores += DATE_SHARE * dates
     scores[left_out] = 0.0
-    return float(scores.max(initial=0.0))
+    return scores
 
 
-def _weights(postings: Iterable[Posting], absent: int, total: int) -> tuple[Floats, float]:
+def _weights(postings: Iterable[Posting], absent: float, total: int) -> tuple[Floats, float]:
     """Return the total weight of the stems in each message, and that of all stems.
 
     :param absent: how many stems are in no message; they weigh as much as the rarest.

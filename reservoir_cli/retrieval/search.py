@@ -33,13 +33,15 @@ def search(
     :param embedder: ``None`` to search by words only.
     :param now: the time that dates such as ``yesterday`` are relative to, aware.
     """
-    with store.snapshot():
-        if criteria.mode == "keyword":
+    if criteria.mode == "keyword":
+        with store.snapshot():
             hits = _search_words(store, criteria)
             return _add_passages(store, hits, None) if criteria.passages else hits
-        from reservoir_cli.retrieval import semantic_search  # it loads numpy
+    from reservoir_cli.retrieval import semantic_search  # it loads numpy
 
-        vector = embedder.encode_query(criteria.term) if embedder else None
+    # Before the snapshot, which would keep the log from being written back meanwhile.
+    vector = embedder.encode_query(criteria.term) if embedder else None
+    with store.snapshot():
         hits = semantic_search.search(store, embedder, vector, criteria, settings, now)
         return _add_passages(store, hits, vector) if criteria.passages else hits
 

@@ -1,7 +1,7 @@
 """Route requests to the page, the MCP endpoint or the proxy.
 
     /ui/…              the page; it requires a session
-    /k/TOKEN/ui/…      the page's endpoints for programs that know the token
+    /favicon.ico       its icon
     /k/TOKEN/mcp       MCP over HTTP
     /k/TOKEN/…         the proxy; also without the token if the proxy is open
 
@@ -13,10 +13,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse
-from starlette.routing import Mount, Route, Router
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reservoir_cli.server.access_log import RequestLog
@@ -24,7 +25,8 @@ from reservoir_cli.server.mcp import McpEndpoint
 from reservoir_cli.server.proxy.endpoint import Proxy
 from reservoir_cli.server.security import Guard
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.web.handlers import routes, token_routes
+from reservoir_cli.server.web.access import missing
+from reservoir_cli.server.web.handlers import icon, routes
 
 _PREFIX = "/k/"
 
@@ -43,6 +45,7 @@ def build_app(state: ServerState) -> Starlette:
     app = Starlette(
         routes=[
             Route("/ui", _redirect_to_page),
+            Route("/favicon.ico", icon),
             Mount("/ui", routes=list(routes())),
             Mount("/", app=TokenGate(state, proxy, mcp)),
         ],
@@ -50,6 +53,7 @@ def build_app(state: ServerState) -> Starlette:
             Middleware(RequestLog, log=state.log, token=state.token),
             Middleware(Guard, hosts=state.hosts),
         ],
+        exception_handlers={HTTPException: missing},
         lifespan=lifespan,
     )
     app.state.server = state
@@ -65,7 +69,6 @@ class TokenGate:
 
     def __init__(self, state: ServerState, proxy: ASGIApp, mcp: ASGIApp) -> None:
         self._state, self._proxy, self._mcp = state, proxy, mcp
-        self._page = Router(routes=[Mount("/ui", routes=list(token_routes()))])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or reject it with 401."""
@@ -82,8 +85,6 @@ class TokenGate:
         path: str = scope["reservoir_path"]
         if path in ("/mcp", "/mcp/"):
             await self._mcp(scope, receive, send)
-        elif path.startswith("/ui/"):
-            await self._page(dict(scope, path=path, root_path=""), receive, send)
         else:
             await self._proxy(scope, receive, send)
 

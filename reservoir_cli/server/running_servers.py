@@ -3,20 +3,28 @@
 import json
 import os
 import signal
+import socket
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.server.handshake import MAX_PROOF, NONCE_BYTES, ServerIdentity
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir, write_private
+from reservoir_cli.util.process_start_time import process_start_time
 from reservoir_cli.util.read_files import read_regular, suggest_fix
 
 #: Seconds that a server may take to answer, and to stop.
 _ANSWER_TIMEOUT, _STOP_TIMEOUT = 10.0, 60.0
 _POLL = 0.05
+#: The most bytes that are read of an answer: its head, and the proof.
+_MAX_ANSWER = 4096 + MAX_PROOF
+#: A base URL: the origin, the token and the version.
+_TOKEN_PREFIX, _VERSION = "/k/", "/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,45 +32,92 @@ class RunningServer:
     """A server's entry in the file.
 
     :param base_url: the base URL for programs, with the token.
-    :param page: the URL of the page.
+    :param started: when the process started, to tell it from a later one with the same PID; empty
+        if this platform does not say.
     """
 
     base_url: str
-    page: str
     pid: int
+    started: str
 
-    def request_code(self) -> str | None:
-        """Return a one-time code that opens the page; ``None`` if the server does not answer."""
-        from urllib.request import ProxyHandler, Request, build_opener  # loads OpenSSL
+    @property
+    def page(self) -> str:
+        """The URL of the page."""
+        return f"{self._identity.origin}/ui/"
 
-        request = Request(f"{self.base_url.removesuffix('/v1')}/ui/codes", method="POST")
-        try:
-            # Ignore configured proxies: the token must not leave this machine.
-            with build_opener(ProxyHandler({})).open(request, timeout=_ANSWER_TIMEOUT) as answer:
-                return str(answer.read(200).decode("ascii"))
-        except (OSError, ValueError):
+    @property
+    def _identity(self) -> ServerIdentity:
+        origin, _, rest = self.base_url.partition(_TOKEN_PREFIX)
+        return ServerIdentity(rest.removesuffix(_VERSION), origin, self.pid, self.started)
+
+    def is_alive(self) -> bool:
+        """Return whether the process of this entry still runs."""
+        return (process_start_time(self.pid) or "") == self.started
+
+    def make_code(self) -> str | None:
+        """Return a one-time code that opens the page; ``None`` if the server does not answer.
+
+        Nothing secret is sent, and nothing is used of the answer but a proof that its sender knows
+        the token: another program may listen at the port of a server that was killed.
+        """
+        import secrets
+
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        if not self.is_alive():
             return None
+        second = self._identity.check_proof(nonce, self._ask_for_proof(nonce))
+        return None if second is None else self._identity.make_code(nonce, second)
+
+    def _ask_for_proof(self, nonce: str) -> str:
+        """Return the body of the answer to a nonce; empty if there is none."""
+        url = urlsplit(self._identity.origin)
+        request = f"GET /ui/proof?nonce={nonce} HTTP/1.0\r\nHost: {url.netloc}\r\n\r\n"
+        with suppress(OSError, ValueError):
+            address = (url.hostname or "", url.port or 0)
+            with socket.create_connection(address, _ANSWER_TIMEOUT) as connection:
+                connection.sendall(request.encode("ascii"))
+                answer = b"".join(_receive(connection))
+                return answer.partition(b"\r\n\r\n")[2].decode("ascii")
+        return ""
 
     def stop(self) -> bool:
         """Stop the server, wait until it has ended, and return whether it did.
 
-        Call this only if it has just answered: otherwise its PID may belong to another process.
+        Call this only if :meth:`can_be_stopped`.
         """
         with suppress(OSError):
             os.kill(self.pid, signal.SIGTERM)
         deadline = time.monotonic() + _STOP_TIMEOUT
-        while os.name == "posix" and self in read_servers():
+        while self.is_alive() and (self.started or self in read_servers()):
             if time.monotonic() > deadline:
                 return False
             time.sleep(_POLL)
         forget(self.pid)  # on Windows a killed server cannot remove its own entry
         return True
 
+    def can_be_stopped(self) -> bool:
+        """Return whether the process with this PID is the server, not a later one."""
+        return self.is_alive() and (bool(self.started) or self.make_code() is not None)
 
-def announce(base_url: str, page: str) -> None:
+
+def _receive(connection: socket.socket) -> Iterator[bytes]:
+    """Yield the pieces of an answer until it ends, within limits of time and size."""
+    deadline, size = time.monotonic() + _ANSWER_TIMEOUT, 0
+    while size < _MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
+        connection.settimeout(left)
+        piece = connection.recv(_MAX_ANSWER - size)
+        if not piece:
+            return
+        size += len(piece)
+        yield piece
+
+
+def announce(base_url: str) -> None:
     """Add this process to the file, if that can be written."""
+    pid = os.getpid()
+    server = RunningServer(base_url, pid, process_start_time(pid) or "")
     with suppress(OSError), exclusive_lock(paths.server_file().parent):
-        _write([*read_servers(), RunningServer(base_url, page, os.getpid())])
+        _write([*read_servers(), server])
 
 
 def require_writable() -> None:
@@ -92,7 +147,7 @@ def read_servers() -> list[RunningServer]:
 
 def is_at(port: int) -> bool:
     """Return whether a running server of this home uses a port."""
-    return any(_port(server) == port and server.request_code() for server in read_servers())
+    return any(_port(server) == port and server.make_code() for server in read_servers())
 
 
 def _port(server: RunningServer) -> int | None:
@@ -104,10 +159,11 @@ def _port(server: RunningServer) -> int | None:
 def _parse_entry(entry: Any) -> RunningServer | None:
     """Return the server of an entry, or ``None`` if the entry is invalid."""
     try:
-        server = RunningServer(str(entry["base_url"]), str(entry["page"]), int(entry["pid"]))
+        server = RunningServer(str(entry["base_url"]), int(entry["pid"]), str(entry["started"]))
     except (TypeError, KeyError, ValueError):
         return None
-    return server if server.base_url.startswith("http://") and server.pid > 1 else None
+    is_valid = server.base_url.startswith("http://") and _TOKEN_PREFIX in server.base_url
+    return server if is_valid and server.pid > 1 else None
 
 
 def forget(pid: int) -> None:

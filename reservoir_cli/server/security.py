@@ -10,7 +10,7 @@ import re
 import secrets
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -29,6 +29,9 @@ _OWN_SITES = ("same-origin", "none")
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 #: The name of a host, without a port.
 _HOST_NAME = re.compile(r"[^\s/@?#:\[\]\\]+")
+#: A Host header: a name, or an address of version 6 in brackets, and perhaps a port.
+_HOST = re.compile(rf"(?:\[([0-9a-f:.]+)\]|({_HOST_NAME.pattern}))(?::([0-9]{{1,5}}))?", re.I)
+_MAX_PORT = 65_535
 _FOREIGN_HOST = "this server does not accept that host name; see --allow-host"
 #: A request's target that is a whole URL: its host and its path.
 _ABSOLUTE = re.compile(rb"(?is)http://([^/]*)(/.*)?")
@@ -91,14 +94,19 @@ def refusal(headers: Headers | Mapping[str, str], hosts: Collection[str]) -> str
 
 
 def is_known_host(host: str, hosts: Collection[str]) -> bool:
-    """Return whether a Host header names this machine."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return False
-    if any(character in host for character in "/@?#\\ "):
-        return False
+    """Return whether a Host header names this machine, and nothing else."""
+    name = _parse_host(host)
     return (name in hosts and name != ANY) or (ANY in hosts and _is_address(name))
+
+
+def _parse_host(host: str) -> str:
+    """Return the name or address in a Host header, without brackets; empty if it is invalid."""
+    match = _HOST.fullmatch(host)
+    if match is None or int(match[3] or 0) > _MAX_PORT:
+        return ""
+    if match[1] and not (":" in match[1] and _is_address(match[1])):
+        return ""
+    return (match[1] or match[2]).lower()
 
 
 def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
@@ -141,12 +149,8 @@ def _is_address(name: str) -> bool:
 
 def _is_own_origin(origin: str, host: str) -> bool:
     """Return whether an origin is this server's own; a TLS proxy with another name may serve it."""
-    try:
-        parts = urlsplit(origin)
-        schemes = ("http",) if parts.hostname in _LOOPBACK else ("http", "https")
-    except ValueError:
-        return False
-    return parts.scheme in schemes and parts.netloc.lower() == host.lower()
+    schemes = ("http",) if _parse_host(host) in _LOOPBACK else ("http", "https")
+    return origin.lower() in [f"{scheme}://{host.lower()}" for scheme in schemes]
 
 
 def load_token() -> str:

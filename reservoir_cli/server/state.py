@@ -1,16 +1,19 @@
 """The state that the parts of a running server share."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.reservoir import PATIENCE
 from reservoir_cli.server.background_work import Traffic
+from reservoir_cli.server.handshake import ServerIdentity
 from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.settings.upstreams import Upstream
+from reservoir_cli.util.process_start_time import process_start_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,12 @@ class ServerState:
     def upstreams(self) -> Mapping[str, Upstream]:
         """The upstreams by name."""
         return upstreams.resolve(self.config.upstreams, self.typed_upstreams)
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """The identity that this process proves to programs."""
+        pid = os.getpid()
+        return ServerIdentity(self.token, self.origin, pid, process_start_time(pid) or "")
 
     @property
     def base_url(self) -> str:

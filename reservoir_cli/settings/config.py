@@ -14,24 +14,28 @@ from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.settings import paths, projects
 from reservoir_cli.settings import read_settings_file as settings_file
 from reservoir_cli.settings.environment import read_environment
-from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
+from reservoir_cli.settings.models import (
+    Model,
+    built_in_models,
+    find_model,
+    match_name,
+    near_names,
+)
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
     DEFAULTS,
+    GROUPS,
     LARGE_WINDOW,
-    MODEL_ONLY,
     PROFILES,
     SETTINGS,
+    SINGLE,
     SMALL_WINDOW,
+    TABLES,
     Settings,
-    Value,
-    resolve_aliases,
-    setting_of,
-    to_alias,
+    use_own_names,
 )
-from reservoir_cli.settings.setting_keys import GROUPS, dotted_key, known_key, split_written_key
-from reservoir_cli.settings.setting_values import check_value
-from reservoir_cli.settings.single_settings import MCP, PROXY, SINGLE, SingleSetting
+from reservoir_cli.settings.setting import Value
+from reservoir_cli.settings.setting_keys import dotted_key, find_setting, split_key
 from reservoir_cli.util.unicode_text import plain_number
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
@@ -58,12 +62,12 @@ class Config(settings_file.Contents):
     @property
     def mcp_partitions(self) -> tuple[str, ...]:
         """The partitions that agents may name."""
-        return tuple(self.mcp.get(MCP.name, ()))
+        return tuple(self.mcp.get("partitions", ()))
 
     @property
     def proxy_store(self) -> str:
         """Which clients' exchanges the proxy stores."""
-        return str(self.proxy.get(PROXY.name, PROXY.default))
+        return str(self.proxy.get("store", TABLES["proxy"]["store"].default))
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
         """Return the effective settings for a partition and a model, by default the configured."""
@@ -147,7 +151,7 @@ class Config(settings_file.Contents):
 
     def known_models(self, partition: str | None = None) -> list[Model]:
         """Return the built-in models with the file's additions and changes, sorted by name."""
-        names = {known.name: known.name for known in MODELS}
+        names = {known.name: known.name for known in built_in_models()}
         for name in self.models:
             known = find_model(name)
             names[known.name if known else name] = name
@@ -196,32 +200,30 @@ def _check_flags(flags: Mapping[str, Value]) -> dict[str, Value]:
     written = {}
     for name, value in flags.items():
         if value is not None:
-            known_key(name, None)
-            written[name] = check_value(name, value, name)
-    return resolve_aliases(written)[0]
+            written[name] = find_setting(name, None).check(value, name)
+    return use_own_names(written)[0]
 
 
 def effective_value(config: Config, key: str) -> tuple[Value, Origin]:
     """Return the effective value of a dotted key, and its source.
 
-    :param key: a setting, or an alias, whose value is on the alias's scale. The value of a folder
-        in ``projects`` is its partition.
+    :param key: a setting. The value of a folder in ``projects`` is its partition.
     :raises UsageError: there is no such setting.
     """
-    table, name, written = split_written_key(key)
+    table, name, setting = split_key(key)
     if table == projects.TABLE:
-        partition = projects.partition_of(config.projects, written)
+        partition = projects.partition_of(config.projects, setting)
         return (partition, "file") if partition else config.lookup("partition")
     if table in SINGLE:
-        return _single_value(config, SINGLE[table])
-    value, origin = _effective_value(config, table, name or "", setting_of(written))
-    return to_alias(written, value), origin
+        return _single_value(config, table, setting)
+    return _effective_value(config, table, name or "", setting)
 
 
-def _single_value(config: Config, setting: SingleSetting) -> tuple[Value, Origin]:
-    value = config.table(setting.table)[""].get(setting.name, setting.default)
+def _single_value(config: Config, table: str, setting: str) -> tuple[Value, Origin]:
+    default = TABLES[table][setting].default
+    value = config.table(table)[""].get(setting, default)
     shown = ", ".join(value) or None if isinstance(value, list) else value
-    return shown, "default" if value == setting.default else "file"
+    return shown, "default" if value == default else "file"
 
 
 def _effective_value(
@@ -237,7 +239,7 @@ def _effective_value(
     if table in ("sources", "upstreams"):
         entry = config.table(table).get(name, {})
         return entry.get(setting), "file" if setting in entry else "default"
-    if setting in MODEL_ONLY:
+    if setting not in SETTINGS:  # a model's context window
         in_table = setting in config.model_table(name)
         return config.context_window(name), "model" if in_table else "default"
     value, origin = config.lookup(setting, model=name)
@@ -260,7 +262,11 @@ def list_settings(config: Config) -> list[tuple[str, Value, Origin]]:
         (dotted_key(projects.TABLE, "", folder), partition, "file")
         for folder, partition in config.projects.items()
     ]
-    single = [(setting.key, *_single_value(config, setting)) for setting in SINGLE.values()]
+    single = [
+        (dotted_key(table, "", setting), *_single_value(config, table, setting))
+        for table in SINGLE
+        for setting in TABLES[table]
+    ]
     return rows + [row for row in single if row[-1] == "file"]
 
 

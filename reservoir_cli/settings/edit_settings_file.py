@@ -1,13 +1,7 @@
 """Edit settings in the settings file, and change nothing else in it; comments stay."""
 
-import io
-import os
-import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +10,10 @@ from reservoir_cli.messages import check_name
 from reservoir_cli.settings import projects
 from reservoir_cli.settings.models import match_name
 from reservoir_cli.settings.read_settings_file import Contents, contents_of, read, read_text
-from reservoir_cli.settings.schema import ALIASES, Value, aliases_of, from_alias, setting_of
-from reservoir_cli.settings.setting_keys import (
-    GROUPS,
-    OTHER_TABLES,
-    quoted_parts,
-    split_key,
-    split_written_key,
-)
-from reservoir_cli.settings.setting_values import check_value, is_duration, parse_value
-from reservoir_cli.settings.single_settings import MCP
+from reservoir_cli.settings.schema import DOCUMENTED_NAMES, GROUPS, TABLES
+from reservoir_cli.settings.setting import Value
+from reservoir_cli.settings.setting_keys import quoted_parts, split_key
+from reservoir_cli.util import edit_toml
 from reservoir_cli.util.private_files import (
     exclusive_lock,
     make_private_dir,
@@ -33,9 +21,8 @@ from reservoir_cli.util.private_files import (
     write_private,
 )
 
+#: A table or ``None``, its name or ``None``, a setting, and the new value; ``None`` removes it.
 _Change = tuple[str | None, str | None, str, Value]
-#: Returns a TOML text with changes applied.
-_Edit = Callable[[str, list[_Change]], str]
 
 
 def edit(path: Path, changes: Mapping[str, str | None]) -> None:
@@ -65,26 +52,25 @@ def _as_in_file(contents: Contents, change: _Change) -> _Change:
 
 
 def _parse_changes(changes: Mapping[str, str | None]) -> list[_Change]:
-    """Parse changes; among several names of a setting its current name wins."""
+    """Parse changes; of two names of a setting, ours wins."""
     parsed: dict[tuple[str | None, str | None, str], _Change] = {}
-    own_last = sorted(changes, key=lambda key: split_written_key(key)[2] not in ALIASES)
-    for key in own_last:
+    for key in sorted(changes, key=lambda key: key.rpartition(".")[2] not in DOCUMENTED_NAMES):
         change = _parse_change(key, changes[key])
         parsed[change[:3]] = change
     return list(parsed.values())
 
 
 def _parse_change(key: str, text: str | None) -> _Change:
-    table, name, written = split_written_key(key)
-    setting = setting_of(written)
+    table, name, setting = split_key(key)
     if text is None:
         return table, name, setting, None
-    if table in OTHER_TABLES:
-        return table, name, setting, OTHER_TABLES[table](setting, text)
-    value = from_alias(written, parse_value(written, text, key))
+    if table == projects.TABLE:
+        return table, name, setting, projects.check_project(setting, text)
+    declared = TABLES[table][setting]
+    value = declared.parse(text, key)
     if setting == "partition":
         check_name(str(value))
-    return table, name, setting, text.strip() if is_duration(setting) else value
+    return table, name, setting, text.strip() if declared.duration else value
 
 
 def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
@@ -92,19 +78,17 @@ def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
 
     :raises UsageError: a name or value is invalid, or the file cannot be read.
     """
-    parsed = _parse_changes(changes)
-    return _apply(read(path, required=False), parsed)
+    return _apply(read(path, required=False), _parse_changes(changes))
 
 
 def is_absent(path: Path, key: str) -> bool:
     """Return whether a settings file does not set a key, so that unsetting it changes nothing."""
     try:
         contents = read(path, required=False)
-        change = _as_in_file(contents, _parse_change(key, None))
-        changed = _apply(deepcopy(contents), [change])
-        return _without_empty(changed) == _without_empty(contents)
+        table, name, setting, _ = _as_in_file(contents, _parse_change(key, None))
     except UsageError:
         return False
+    return setting not in contents.table(table).get(_name_in(contents, table, name), {})
 
 
 def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
@@ -113,20 +97,18 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
     :param error: the error to raise on failure.
     :raises UsageError: the keys are not in the file, or it is not TOML.
     """
-    from tomlkit.exceptions import TOMLKitError
-
     try:
         text = read_text(path, required=False)
         for key in keys:
             parts = quoted_parts(key) if '"' in key or "'" in key else key.split(".")
             joined = [parts[0], ".".join(parts[1:-1]), parts[-1]]
-            without = (remove_lines(text, names) for names in (parts, joined))
+            without = (edit_toml.remove(text, names) for names in (parts, joined))
             after = next((after for after in without if after is not None), None)
             if after is None:
                 raise error
             text = after
         _write(path, text)
-    except (TOMLKitError, ValueError, RecursionError, OSError):
+    except (ValueError, RecursionError, OSError):
         raise error from None
 
 
@@ -144,15 +126,16 @@ def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> b
     def changes_of(contents: Contents) -> list[_Change]:
         if table and not contents.partitions.get(new):
             moved.extend(contents.partitions.get(old, {}).items())
-        added: list[_Change] = [("partitions", new, *entry) for entry in moved]
+        changes: list[_Change] = [("partitions", old, key, None) for key, _ in moved]
+        changes += [("partitions", new, *entry) for entry in moved]
         folders = [folder for folder, name in contents.projects.items() if name == old]
-        added += [(projects.TABLE, None, folder, new) for folder in folders]
-        if old in (names := contents.mcp.get(MCP.name, ())):
+        changes += [(projects.TABLE, None, folder, new) for folder in folders]
+        if old in (names := contents.mcp.get("partitions", ())):
             renamed: Any = list(dict.fromkeys(new if name == old else name for name in names))
-            added.append((MCP.table, None, MCP.name, renamed))
-        return [*added, *(("partitions", old, key, None) for key, _ in moved)]
+            changes.append(("mcp", None, "partitions", renamed))
+        return changes
 
-    _change(path, changes_of, (partial(_rename_header, old=old, new=new),))
+    _change(path, changes_of, renamed=("partitions", old, new))
     return bool(moved)
 
 
@@ -187,23 +170,24 @@ def move_sources(path: Path, old: str, new: str) -> list[str]:
 
 
 def _change(
-    path: Path, changes_of: Callable[[Contents], list[_Change]], ways: Sequence[_Edit] = ()
+    path: Path,
+    changes_of: Callable[[Contents], list[_Change]],
+    renamed: tuple[str, str, str] | None = None,
 ) -> None:
     """Change the settings file.
 
     :param changes_of: returns the changes for the contents of the file.
-    :param ways: functions that are tried before those that suit all changes.
+    :param renamed: a group, and the old and new name of a table whose header is renamed first,
+        which keeps its comments.
     """
     try:
         make_private_dir(resolve_path(path).parent)
         with exclusive_lock(resolve_path(path).parent):
             before = read_text(path, required=False)
             # An invalid file is reported, not overwritten.
-            contents = contents_of(path, before)
-            changes = changes_of(contents)
-            wanted = _apply(contents, changes)
+            changes = changes_of(contents_of(path, before))
             if changes:
-                _write(path, _edit_text(path, before, changes, wanted, ways))
+                _write(path, _edit_text(path, before, changes, renamed))
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",
@@ -221,179 +205,90 @@ def _write(path: Path, text: str) -> None:
 def _apply(contents: Contents, changes: list[_Change]) -> Contents:
     """Apply changes to contents in place, and return them."""
     for table, name, setting, value in changes:
-        group = contents.table(table)
-        key = (match_name(name or "", group) if table == "models" else None) or name or ""
-        values = group.setdefault(key, {})
+        values = contents.table(table).setdefault(_name_in(contents, table, name), {})
         values.pop(setting, None)
         if value is not None:
-            is_checked = table in OTHER_TABLES
-            values[setting] = value if is_checked else check_value(setting, value, setting)
+            is_folder = table == projects.TABLE
+            values[setting] = value if is_folder else TABLES[table][setting].check(value, setting)
     return contents
 
 
+def _name_in(contents: Contents, table: str | None, name: str | None) -> str:
+    """Return the name that the file uses for a table, which may be another name of a model."""
+    known = match_name(name or "", contents.models) if table == "models" else None
+    return known or name or ""
+
+
 def _edit_text(
-    path: Path, text: str, changes: list[_Change], wanted: Contents, ways: Sequence[_Edit]
+    path: Path, text: str, changes: list[_Change], renamed: tuple[str, str, str] | None
 ) -> str:
     """Return the new text of the file, which differs only by the changes.
 
     :raises UsageError: the file cannot be edited safely.
     """
-    if not text.strip():
-        return _new_file(changes)
-    text = text if text.endswith("\n") else f"{text}\n"  # tomlkit may append to the last line
-    return _first_edit(path, text, changes, _without_empty(wanted), (*ways, *_EDITS, _one_by_one))
-
-
-def _first_edit(
-    path: Path, text: str, changes: list[_Change], wanted: Contents, ways: Sequence[_Edit]
-) -> str:
-    """Return the text as edited in the first way that gives the wanted contents.
-
-    :raises UsageError: none of them does.
-    """
-    # tomlkit keeps comments and order; it is imported only to edit an existing file.
-    from tomlkit.exceptions import TOMLKitError
-
-    for edit_text in ways:
-        try:
-            after = edit_text(text, changes)
-            if _without_empty(contents_of(path, after)) == wanted:
-                return after
-        except (TOMLKitError, UsageError, ValueError, TypeError, KeyError, AttributeError):
-            continue
+    wanted = _without_empty(_apply(contents_of(path, text), changes))
+    try:
+        if renamed:
+            group, old, new = renamed
+            if contents_of(path, text).table(group).get(old):
+                text = edit_toml.rename_table(text, (group, old), (group, new))
+        for change in changes:
+            text = _edit_entry(path, text, change)
+        if _without_empty(contents_of(path, text)) == wanted:
+            return text
+    except (ValueError, RecursionError):
+        pass
     raise UsageError(
         f"cannot change {path} without touching other settings", hint="edit the file by hand"
     )
 
 
-def _new_file(changes: list[_Change]) -> str:
-    import tomli_w
+def _edit_entry(path: Path, text: str, change: _Change) -> str:
+    """Return the text with one change, which also removes the documents' name of the setting."""
+    table, name, setting, value = change
+    contents = contents_of(path, text)
+    before = [part for part in (table, name and _name_in(contents, table, name)) if part]
+    for other, own in DOCUMENTED_NAMES.items():
+        if own == setting:
+            text = _remove(text, [*before, other])
+    names = [*before, setting]
+    if value is None:
+        return _remove(text, names)
+    place = next(_places_of(text, before), before)
+    return edit_toml.set_value(text, [*place, setting], value)
 
-    document: dict[str, Any] = {}
-    for table, name, setting, value in changes:
-        if value is not None:
-            values = document
-            for part in (table, name):
-                values = values if part is None else values.setdefault(part, {})
-            values[setting] = value
-    return tomli_w.dumps(document)
 
-
-def _edit_in_place(text: str, changes: list[_Change]) -> str:
-    import tomlkit
-
-    for table, name, _, _ in changes:
-        if table and name and "." in name:
-            text = _quote_header(text, table, name)
-    document = tomlkit.parse(text)
-    renamed: dict[str, tuple[str, str, Value]] = {}
-    for table, name, setting, value in changes:
-        entries: Any = document
-        group: Any = None
-        if table is not None:
-            if value is None and not document.get(table):
-                continue
-            group = document.setdefault(table, tomlkit.table(name is not None))
-            # The file may use another name of the same model.
-            key = match_name(name or "", group) if table == "models" else None
-            inline = isinstance(group, tomlkit.items.InlineTable)
-            new = tomlkit.inline_table() if inline else tomlkit.table()
-            entries = group if name is None else group.setdefault(key or name, new)
-        if value is not None:
-            renamed |= _set_in_place(entries, setting, value)
+def _remove(text: str, names: list[str]) -> str:
+    """Return the text without an entry, and without its table if that has nothing else."""
+    for place in _places_of(text, names[:-1]):
+        after = edit_toml.remove(text, [*place, names[-1]])
+        if after is None:
             continue
-        for written in (setting, *aliases_of(setting)):
-            entries.pop(written, None)
-        if group is not None and not entries.as_string().strip(" {}\n"):  # nor any comment
-            (document if name is None else group).pop(key or name or table)
-    return _rename_keys(tomlkit.dumps(document), renamed)
-
-
-def _set_in_place(entries: Any, setting: str, value: Value) -> dict[str, tuple[str, str, Value]]:
-    """Set a value, on the line of an alias if the file has one.
-
-    :returns: the alias, the setting and the value, by the placeholder that was written instead.
-    """
-    aliases = [alias for alias in aliases_of(setting) if alias in entries]
-    for alias in aliases if setting in entries else aliases[1:]:
-        entries.pop(alias)
-    if setting in entries or not aliases:
-        entries[setting] = value
-        return {}
-    mark = f"value of {setting}, {os.urandom(16).hex()}"
-    entries[aliases[0]] = mark
-    return {mark: (aliases[0], setting, value)}
-
-
-def _rename_keys(text: str, renamed: Mapping[str, tuple[str, str, Value]]) -> str:
-    """Replace placeholders and their keys, since tomlkit cannot rename a key in place."""
-    import tomlkit
-
-    for mark, (alias, setting, value) in renamed.items():
-        before, placeholder, rest = text.partition(f'"{mark}"')
-        if placeholder:
-            line, equals, _ = before.rpartition("=")
-            head = re.sub(rf"""(["']?){alias}\1(\s*)$""", rf"{setting}\2", line)
-            text = f"{head}{equals} {tomlkit.item(value).as_string()}{rest}"
+        text = after
+        if place and edit_toml.is_bare(text, place):
+            without_table = edit_toml.remove(text, place)
+            text = text if without_table is None else without_table
     return text
 
 
-def _rename_header(text: str, changes: list[_Change], *, old: str, new: str) -> str:
-    """Apply the changes of a renamed partition by renaming its header, which keeps comments."""
-    import tomli_w
+def _places_of(text: str, names: list[str]) -> Iterator[list[str]]:
+    """Yield the paths of a table in a text: ``[models.gpt-4.1]`` is in a table ``gpt-4``."""
+    import tomllib
 
-    header = tomli_w.dumps({"partitions": {new: {"redact": 0}}}).partition("\n")[0]
-    lines = []
-    for statement, names in _statements(text):
-        is_header = statement.lstrip().startswith("[") and names[:1] == ("partitions",)
-        if is_header and ".".join(names[1:]) == old:
-            indent, _, rest = statement.partition("[")
-            ends = (match.end() for match in re.finditer("]", rest))  # a name may have one
-            end = next(at for at in ends if _is_toml(f"[{rest[:at]}"))
-            statement = f"{indent}{header}{rest[end:]}"
-        lines.append(statement)
-    own = {("partitions", old), ("partitions", new)}
-    others = [change for change in changes if change[:2] not in own]
-    return _edit_in_place("".join(lines), others) if others else "".join(lines)
+    yield from _split_names(tomllib.loads(text), names)
 
 
-def _is_toml(text: str) -> bool:
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
-
-
-def _append(text: str, changes: list[_Change]) -> str:
-    """Append the changes as new tables, for files that use dotted keys."""
-    tables = [change for change in changes if change[0] is not None]
-    if len(tables) < len(changes) or any(change[3] is None for change in changes):
-        raise ValueError("only new keys of tables can be appended")
-    return f"{text.rstrip()}\n\n{_new_file(changes)}"
-
-
-def _remove(text: str, changes: list[_Change]) -> str:
-    """Remove the lines of the changes, for files that use dotted keys."""
-    if any(change[3] is not None for change in changes):
-        raise ValueError("only keys can be removed")
-    for table, name, setting, _ in changes:
-        for written in (setting, *aliases_of(setting)):
-            names = [part for part in (table, name, written) if part is not None]
-            text = remove_lines(text, names) or text
-    return text
-
-
-#: How a file is edited, in the order in which they are tried.
-_EDITS: tuple[_Edit, ...] = (_edit_in_place, _append, _remove)
-
-
-def _one_by_one(text: str, changes: list[_Change]) -> str:
-    """Apply each change in the first way that has this effect, for files that need several."""
-    for change in changes:
-        wanted = _without_empty(_apply(contents_of(Path(), text), [change]))
-        text = _first_edit(Path(), text, [change], wanted, _EDITS)
-    return text
+def _split_names(table: Any, names: list[str]) -> Iterator[list[str]]:
+    """Yield the paths below a table whose names, joined by dots, are these."""
+    if not names:
+        yield []
+        return
+    for key, entry in table.items():
+        if isinstance(entry, dict) and key == names[0]:
+            yield from ([key, *rest] for rest in _split_names(entry, names[1:]))
+        elif isinstance(entry, dict) and names[0].startswith(f"{key}."):
+            rest_of_name = [names[0].removeprefix(f"{key}."), *names[1:]]
+            yield from ([key, *rest] for rest in _split_names(entry, rest_of_name))
 
 
 def _without_empty(contents: Contents) -> Contents:
@@ -402,89 +297,3 @@ def _without_empty(contents: Contents) -> Contents:
         for group in GROUPS
     }
     return replace(contents, **groups)
-
-
-def _quote_header(text: str, table: str, name: str) -> str:
-    """Quote the name in a header, so that tomlkit recognises a name with dots."""
-    dotted = r"\s*\.\s*".join(re.escape(part) for part in [table, *name.split(".")])
-    return re.sub(
-        rf"(?mi)^(\s*)\[\s*{dotted}\s*\]", lambda match: f'{match[1]}[{table}."{name}"]', text
-    )
-
-
-def remove_lines(text: str, path: Sequence[str]) -> str | None:
-    """Return a TOML text without an entry or a table.
-
-    The comments inside a removed table are removed with it. Those between its last entry and the
-    next table stay, except for lines right below the entry that a blank line separates from others.
-
-    :param path: the names that lead to it.
-    :returns: the new text; ``None`` if there is no such entry or table.
-    :raises ValueError: the text is not TOML.
-    """
-    tomllib.loads(text)
-    kept: list[str] = []
-    after_entry: list[str] = []
-    header: tuple[str, ...] = ()
-    in_removed = removed_any = False
-    for lines, names in _statements(text):
-        if not names:
-            (after_entry if in_removed else kept).append(lines)
-            continue
-        is_header = lines.lstrip().startswith("[")
-        header = names if is_header else header
-        full_path = names if is_header else header + names
-        is_removed = full_path[: len(path)] == tuple(path)
-        if is_removed:
-            removed_any = True
-        else:
-            kept += [*_without_own_comments(after_entry, kept), lines]
-        after_entry = []
-        if is_header:
-            in_removed = is_removed
-    kept += _without_own_comments(after_entry, kept)
-    return "".join(kept) if removed_any else _remove_inline(text, path)
-
-
-def _statements(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the lines of each statement with the names of its key or header; a comment has none."""
-    lines = ""
-    for line in io.StringIO(text):
-        lines += line
-        try:
-            document = tomllib.loads(lines)
-        except tomllib.TOMLDecodeError:  # the value continues on the next line
-            continue
-        yield lines, _names(document)
-        lines = ""
-
-
-def _names(document: Any) -> tuple[str, ...]:
-    names: tuple[str, ...] = ()
-    while isinstance(document, dict) and len(document) == 1:
-        [(name, document)] = document.items()
-        names = (*names, name)
-    return names
-
-
-def _without_own_comments(lines: list[str], before: list[str]) -> list[str]:
-    """Return the lines after a removed table without the comments that belong to its last entry."""
-    blank = next((number for number, line in enumerate(lines) if not line.strip()), None)
-    if blank is None:
-        return lines
-    needs_gap = bool(before) and bool(before[-1].strip())
-    return lines[blank if needs_gap else blank + 1 :]
-
-
-def _remove_inline(text: str, path: Sequence[str]) -> str | None:
-    """Remove an entry that shares its line with others, ``models = { a = { … }, b = { … } }``."""
-    import tomlkit
-
-    document = tomlkit.parse(text)
-    table: Any = document
-    for name in path[:-1]:
-        table = table.get(name) if isinstance(table, dict) else None
-    if not isinstance(table, dict) or path[-1] not in table:
-        return None
-    del table[path[-1]]
-    return tomlkit.dumps(document)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.schema import VARIABLES, Value, resolve_aliases
-from reservoir_cli.settings.setting_values import parse_value
-from reservoir_cli.util.unicode_text import similar_names
+from reservoir_cli.settings.schema import SETTINGS, VARIABLES, setting_name, use_own_names
+from reservoir_cli.settings.setting import Value
+from reservoir_cli.settings.setting_keys import similar_settings
 
 #: Names after ``RESERVOIR_`` that are not settings.
 _OTHERS = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
@@ -21,11 +21,11 @@ def read_environment(file: Path | None) -> tuple[dict[str, Value], tuple[str, ..
     :raises UsageError: a value is invalid.
     """
     written = {
-        name: parse_value(name, os.environ[variable], variable)
+        name: SETTINGS[setting_name(name)].parse(os.environ[variable], variable)
         for name, variable in VARIABLES.items()
         if variable in os.environ
     }
-    values, ignored = resolve_aliases(written)
+    values, ignored = use_own_names(written)
     overridden = (
         f"{VARIABLES[loser]} is ignored: {VARIABLES[winner]} is set, too"
         for loser, winner in ignored
@@ -48,6 +48,6 @@ def unknown_variables() -> Iterator[str]:
     for variable in sorted(os.environ):
         name = variable.removeprefix("RESERVOIR_")
         if name not in (variable, *known) and not _OTHERS.fullmatch(name):
-            near = similar_names(name, known)
-            suggestion = f"; did you mean RESERVOIR_{near[0]}?" if near else ""
+            near = similar_settings(name.lower(), list(VARIABLES), "environment")
+            suggestion = f"; did you mean RESERVOIR_{near[0].upper()}?" if near else ""
             yield f"{variable} is not a setting{suggestion}"

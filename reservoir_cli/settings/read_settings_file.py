@@ -7,9 +7,11 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.schema import Value, resolve_aliases
-from reservoir_cli.settings.setting_keys import GROUPS, OTHER_TABLES, dotted_key, known_key
-from reservoir_cli.settings.setting_values import check_value
+from reservoir_cli.settings.projects import TABLE as PROJECTS
+from reservoir_cli.settings.projects import check_project
+from reservoir_cli.settings.schema import GROUPS, SINGLE, use_own_names
+from reservoir_cli.settings.setting import Value
+from reservoir_cli.settings.setting_keys import dotted_key, find_setting
 from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
 Tables = dict[str, dict[str, Value]]
@@ -21,7 +23,7 @@ _FIX_HINT = "fix it in an editor, or move it away: all settings then have their 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The contents of a settings file, with aliases replaced by current names.
+    """The contents of a settings file, under our own names of settings.
 
     :param values: top-level settings.
     :param partitions: ``[partitions.NAME]`` tables.
@@ -109,7 +111,7 @@ def _check_document(document: Mapping[str, Any]) -> Contents:
             table[key] = value
             contents.wrong_sources.setdefault(name, error)
     for (group, name), written in tables.items():
-        values, ignored = (written, []) if group == "sources" else resolve_aliases(written)
+        values, ignored = use_own_names(written)
         contents.table(group).setdefault(name, {}).update(values)
         prefix = f"[{group}.{name}] " if group else ""
         warnings += [f"{prefix}{old} is ignored: {new} is set, too" for old, new in ignored]
@@ -124,25 +126,24 @@ def _check_entry(
     :param table: the entries of the same table that were read before.
     :raises UsageError: the key or the value is invalid, or another entry has the same key.
     """
-    if group in OTHER_TABLES:
-        checked: Value = OTHER_TABLES[group](key, value)
-        return checked
-    known_key(key, group, name, otherwise=_FIX_HINT)
+    if group == PROJECTS:
+        return check_project(key, value)
+    setting = find_setting(key, group, name, otherwise=_FIX_HINT)
     where = dotted_key(group, name, key) if group else key
     if key in table:
         raise UsageError(f"{where} is set twice", hint="remove one of them in an editor")
-    return check_value(key, value, where)
+    return setting.check(value, where)
 
 
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str, Any]]:
     """Yield group, table, written name and value of every entry of a document."""
     for key, value in document.items():
-        if key not in (*GROUPS, *OTHER_TABLES):
+        if key not in (*GROUPS, *SINGLE, PROJECTS):
             yield None, "", key, value
         elif not isinstance(value, dict):
-            header = key if key in OTHER_TABLES else f"{key}.NAME"
+            header = f"{key}.NAME" if key in GROUPS else key
             raise UsageError(f"{key} must be a table", hint=f"write [{header}]")
-        elif key in OTHER_TABLES:
+        elif key not in GROUPS:
             yield from ((key, "", name, entry) for name, entry in value.items())
         else:
             for name, written, entry in _flatten(key, value):

@@ -1,10 +1,13 @@
 """Definitions of all settings: names, types, ranges, and the tables that may override them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, get_args
 
-Value = str | int | float | bool | list[str] | None
+from reservoir_cli.messages import check_name
+from reservoir_cli.settings import upstreams
+from reservoir_cli.settings.locations import check_location
+from reservoir_cli.settings.setting import Setting, Value
 
 DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 #: Tokens reserved for the answer if neither a setting nor the model says how many.
@@ -22,38 +25,18 @@ SMALL_WINDOW, LARGE_WINDOW = 8_192, 100_000
 RECALL_BUDGET = 1_500
 _MANY = 100_000_000
 
-#: Keys that only ``[models.NAME]`` tables have.
-MODEL_ONLY = {"context_window": (1, _MANY)}
-#: Keys of ``[sources.NAME]`` tables, and their types.
-SOURCE_KEYS: dict[str, type] = {"tool": str, "path": str, "partition": str, "exclude": list}
-#: Keys of ``[upstreams.NAME]`` tables, and their types.
-UPSTREAM_KEYS: dict[str, type] = {"url": str, "protocol": str}
+
+def _setting(default: Value, about: str, *, in_partitions: bool = True, **rules: Any) -> Any:
+    """Declare a setting with its default; see :class:`Setting` for its rules."""
+    declared = Setting(
+        name="", kind=str, default=default, about=about, in_partitions=in_partitions, **rules
+    )
+    return field(default=default, metadata={"setting": declared})
 
 
-def _setting(
-    default: Value,
-    about: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    above: float | None = None,
-    choices: tuple[str, ...] = (),
-    duration: bool = False,
-    partition: bool = True,
-    model: bool = False,
-) -> Any:
-    """Declare a setting: its default, its range, and which tables may override it."""
-    metadata = {
-        "about": about,
-        "low": low,
-        "high": high,
-        "above": above,
-        "choices": choices,
-        "duration": duration,
-        "partition": partition,
-        "model": model,
-    }
-    return field(default=default, metadata=metadata)
+def _check_location(value: str, where: str) -> str:
+    check_location(value, where)
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,27 +47,35 @@ class Settings:
     Durations are in seconds.
     """
 
-    partition: str = _setting("default", "partition if -p is not given", partition=False)
+    partition: str = _setting("default", "partition if -p is not given", in_partitions=False)
     database: str | None = _setting(
         None,
         "the store if neither --db nor RESERVOIR_DB is set: a path, or postgresql://…",
-        partition=False,
+        in_partitions=False,
+        convert=_check_location,
     )
     model: str | None = _setting(
-        None, "model to build contexts for if --model is not given", partition=False
+        None, "model to build contexts for if --model is not given", in_partitions=False
     )
     embedding_model: str = _setting(
-        DEFAULT_MODEL_NAME, "a sentence-transformers name, or a folder", partition=False
+        DEFAULT_MODEL_NAME, "a sentence-transformers name, or a folder", in_partitions=False
     )
 
     profile: str | None = _setting(
-        None, "sizes for a small or a large context window", choices=("small", "large"), model=True
+        None,
+        "sizes for a small or a large context window",
+        choices=("small", "large"),
+        in_models=True,
     )
     recent_context_size: int = _setting(
-        15, "how many of the newest messages are candidates", low=0, high=100_000, model=True
+        15, "how many of the newest messages are candidates", low=0, high=100_000, in_models=True
     )
     semantic_context_size: int = _setting(
-        20, "how many of the most similar messages are candidates", low=0, high=100_000, model=True
+        20,
+        "how many of the most similar messages are candidates",
+        low=0,
+        high=100_000,
+        in_models=True,
     )
     similarity_weight: float = _setting(0.7, "weight of similarity in the priority", low=0, high=1)
     recency_weight: float = _setting(
@@ -180,7 +171,11 @@ class Settings:
         choices=("off", "mark", "mask", "remove"),
     )
     retention_days: int | None = _setting(
-        None, "forget --expired deletes messages older than this (unset: none)", low=1, high=36_500
+        None,
+        "forget --expired deletes messages older than this (unset: none)",
+        low=1,
+        high=36_500,
+        days=True,
     )
 
     system_prompt: str | None = _setting(None, "system prompt if --system is not given")
@@ -209,30 +204,33 @@ class Settings:
         high=_MANY,
     )
     trim_budget_tokens: int = _setting(0, "budget of trim; 0 disables it", low=0, high=_MANY)
+    attachment_tokens: int = _setting(
+        1_600, "trim counts each picture, file or recording as this many", low=0, high=_MANY
+    )
     max_working_memory_tokens: int = _setting(
         100_000, "context window if no model is named", low=1, high=_MANY
     )
     max_context_tokens: int | None = _setting(
-        None, "never use more of a context window than this", low=1, high=_MANY, model=True
+        None, "never use more of a context window than this", low=1, high=_MANY, in_models=True
     )
     reserve_tokens: int | None = _setting(
         None,
         f"tokens reserved for the answer (unset: the model's value, else {DEFAULT_RESERVE:,})",
         low=0,
         high=_MANY,
-        model=True,
+        in_models=True,
     )
     token_counter: str = _setting(
         "approximate",
         "approximate, ratio, tiktoken:ENCODING, huggingface:PATH or anthropic:MODEL",
-        model=True,
+        in_models=True,
     )
     token_multiplier: float = _setting(
         1.0,
         "factor on every count, such as 1.2 for models with smaller tokens",
         low=0.01,
         high=100,
-        model=True,
+        in_models=True,
     )
     token_safety: float | None = _setting(
         None,
@@ -242,65 +240,83 @@ class Settings:
     )
 
 
-SETTINGS = {setting.name: setting for setting in fields(Settings)}
+def _declared(setting: Any) -> Setting:
+    """Return the setting of a field, with the field's name and type."""
+    kind = next(iter(get_args(setting.type)), setting.type)  # the first type of a union
+    declared: Setting = setting.metadata["setting"]
+    return replace(declared, name=setting.name, kind=kind)
+
+
+SETTINGS: dict[str, Setting] = {setting.name: _declared(setting) for setting in fields(Settings)}
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
-#: Old names of settings: accepted everywhere, but not listed.
-ALIASES = {
-    "token_reserve": "reserve_tokens",
-    "output_reserve": "reserve_tokens",
-    "context_budget_tokens": "trim_budget_tokens",
-    "min_similarity": "min_cosine",
-    "synapse_threshold": "link_cosine",
-    "similarity_threshold": "similar_cosine",
+
+def _check_partitions(names: list[str], where: str) -> list[str]:
+    return list(dict.fromkeys(check_name(name.strip()) for name in names))
+
+
+def _table(*settings: Setting) -> dict[str, Setting]:
+    return {setting.name: setting for setting in settings}
+
+
+#: The settings that each table of the file may have; ``None`` is its top level. The tables of
+#: :data:`GROUPS` have names, ``[models.NAME]``.
+TABLES: Mapping[str | None, Mapping[str, Setting]] = {
+    None: SETTINGS,
+    "partitions": _table(*(setting for setting in SETTINGS.values() if setting.in_partitions)),
+    "models": _table(
+        *(setting for setting in SETTINGS.values() if setting.in_models),
+        Setting(name="context_window", kind=int, low=1, high=_MANY),
+    ),
+    "sources": _table(
+        *(Setting(name=name, kind=str) for name in ("tool", "path", "partition")),
+        Setting(name="exclude", kind=list),
+    ),
+    upstreams.TABLE: _table(
+        Setting(name="url", kind=str, convert=upstreams.check_url),
+        Setting(name="protocol", kind=str, choices=upstreams.PROTOCOLS),
+    ),
+    # Without them, agents may name no partition but the one they run in.
+    "mcp": _table(Setting(name="partitions", kind=list, default=[], convert=_check_partitions)),
+    # With unless-synced, the proxy leaves out clients whose histories `sync` reads.
+    "proxy": _table(
+        Setting(
+            name="store",
+            kind=str,
+            default="unless-synced",
+            choices=("unless-synced", "always", "never"),
+        )
+    ),
 }
-#: The environment variable of every setting and alias.
-VARIABLES = {name: f"RESERVOIR_{name.upper()}" for name in (*SETTINGS, *ALIASES)}
-#: Aliases whose scale is (1 + cosine)/2, while the setting's is the cosine.
-RESCALED = frozenset({"min_similarity", "synapse_threshold", "similarity_threshold"})
+#: Tables of tables.
+GROUPS = ("partitions", "models", "sources", upstreams.TABLE)
+#: Single tables with settings of their own.
+SINGLE = ("mcp", "proxy")
+
+#: Names of settings in the documents of earlier systems, and ours; they are replaced when read.
+DOCUMENTED_NAMES = {
+    "token_reserve": "reserve_tokens",
+    "context_budget_tokens": "trim_budget_tokens",
+}
+#: The environment variable of every setting and documented name.
+VARIABLES = {name: f"RESERVOIR_{name.upper()}" for name in (*SETTINGS, *DOCUMENTED_NAMES)}
 
 
-def setting_of(name: str) -> str:
-    """Return the setting for a name, which may be an alias."""
-    return ALIASES.get(name, name)
+def setting_name(name: str) -> str:
+    """Return the name of a setting for one that the documents may use."""
+    return DOCUMENTED_NAMES.get(name, name)
 
 
-def aliases_of(setting: str) -> list[str]:
-    """Return the aliases of a setting, the preferred one first."""
-    return [alias for alias, name in ALIASES.items() if name == setting]
+def use_own_names(written: Mapping[str, Value]) -> tuple[dict[str, Value], list[tuple[str, str]]]:
+    """Replace the documents' names in one origin, such as a table, by our names.
 
-
-def from_alias(name: str, value: Value) -> Value:
-    """Convert a value written under an alias to the scale of the setting."""
-    if name not in RESCALED or not isinstance(value, float):
-        return value
-    if name != "min_similarity":
-        return round(2 * value - 1, 12)
-    # 0 disables either setting; 0.5 does not, so it must not become a cosine of 0.
-    return 0.0 if value == 0 else round(2 * value - 1, 12) or 1e-9
-
-
-def to_alias(name: str, value: Value) -> Value:
-    """Convert a setting's value to the scale of an alias."""
-    if name not in RESCALED or not isinstance(value, float):
-        return value
-    return 0.0 if name == "min_similarity" and value == 0 else round((1 + value) / 2, 6)
-
-
-def resolve_aliases(written: Mapping[str, Value]) -> tuple[dict[str, Value], list[tuple[str, str]]]:
-    """Replace the aliases in one origin, such as a table, by their settings.
-
-    Among several names of one setting its current name wins, then the first alias in ``ALIASES``.
+    Our own name wins over the other one.
 
     :returns: the settings, and pairs of an ignored name and the name that wins.
     """
-    values: dict[str, Value] = {}
-    ignored = []
-    for name, value in written.items():
-        setting = setting_of(name)
-        winner = next(key for key in (setting, *aliases_of(setting)) if key in written)
-        if name == winner:
-            values[setting] = from_alias(name, value)
-        else:
-            ignored.append((name, winner))
+    values = {setting_name(name): value for name, value in written.items()}
+    values |= {name: value for name, value in written.items() if name not in DOCUMENTED_NAMES}
+    ignored = [
+        (name, own) for name, own in DOCUMENTED_NAMES.items() if name in written and own in written
+    ]
     return values, ignored

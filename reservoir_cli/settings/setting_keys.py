@@ -1,50 +1,58 @@
 """Names of settings: dotted keys, and the tables of the file that contain them."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name, is_text
-from reservoir_cli.settings import projects, upstreams
+from reservoir_cli.settings import projects
 from reservoir_cli.settings.schema import (
-    ALIASES,
-    MODEL_ONLY,
+    GROUPS,
     SETTINGS,
-    SOURCE_KEYS,
-    UPSTREAM_KEYS,
-    setting_of,
+    SINGLE,
+    TABLES,
+    setting_name,
 )
-from reservoir_cli.settings.single_settings import SINGLE
+from reservoir_cli.settings.setting import Setting
 from reservoir_cli.util.unicode_text import similar_names
 
-#: Tables of tables.
-GROUPS = ("partitions", "models", "sources", upstreams.TABLE)
-#: Other tables of the file, and the function that checks an entry of each.
-OTHER_TABLES: Mapping[str | None, Callable[[str, Any], Any]] = {
-    projects.TABLE: projects.check_project,
-    **{table: setting.check_entry for table, setting in SINGLE.items()},
+#: What the name of a table in each group names.
+_KINDS = {
+    "partitions": "a partition",
+    "models": "a model",
+    "sources": "a source",
+    "upstreams": "an upstream",
 }
+#: Settings by the names of options, and by what other programs call them.
+_MEANT = {
+    "budget": "max_context_tokens",
+    "limit": "max_context_tokens",
+    "max_tokens": "reserve_tokens",
+    "window": "max_working_memory_tokens",
+    "context_window": "max_working_memory_tokens",
+    "similar": "semantic_context_size",
+    "threshold": "min_cosine",
+    "floor": "recall_floor",
+    "counter": "token_counter",
+    "db": "database",
+}
+#: How similar a suggested setting must be, and how much less than the nearest one.
+_SIMILAR, _NEARLY = 0.76, 0.1
+#: The shortest typed text that may be a part of a name.
+_MIN_PART = 4
 #: A key with balanced quotes, and a value.
 _ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
 
 
 def split_key(key: str) -> tuple[str | None, str | None, str]:
-    """Split a dotted key into (one of :data:`GROUPS` or ``None``, name, setting).
+    """Split a dotted key into (table or ``None``, name or ``None``, setting).
 
-    For ``projects`` the folder takes the place of the setting.
+    The name is that of a table of :data:`GROUPS`. For ``projects`` the folder takes the place of
+    the setting.
 
     Names may contain dots, ``models.gpt-3.5-turbo.reserve_tokens``, and quotes as in the file,
     ``models."my-model:7b".context_window``.
-
-    :raises UsageError: there is no such setting, or it cannot be set in that table.
-    """
-    table, name, written = split_written_key(key)
-    return table, name, setting_of(written)
-
-
-def split_written_key(key: str) -> tuple[str | None, str | None, str]:
-    """Split a dotted key like :func:`split_key`, but keep aliases.
 
     :raises UsageError: there is no such setting, it cannot be set in that table, or the key is not
         valid text.
@@ -55,30 +63,33 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
         )
     if folder := projects.folder_of_key(key):
         return projects.TABLE, None, folder
-    for setting in SINGLE.values():
-        if key == setting.key:
-            return setting.table, None, setting.name
     quoted = '"' in key or "'" in key
     parts = quoted_parts(key) if quoted else key.split(".")
-    table = parts[0] if parts[0] in GROUPS else None
+    table = parts[0] if parts[0] in (*GROUPS, *SINGLE) else None
     if table is None:
-        name, written = None, ".".join(parts)
-    elif len(parts) < 3 or not all(parts[1:]):
+        return None, None, find_setting(".".join(parts), None).name
+    if table in SINGLE and len(parts) == 2:
+        return table, None, find_setting(parts[1], table).name
+    if table in SINGLE or len(parts) < 3 or not all(parts[1:]):
+        form = f"{table}.NAME.SETTING" if table in GROUPS else f"{table}.{_first(TABLES[table])}"
         raise UsageError(
             f"{key!r} is not a setting",
-            hint=f"a setting is {table}.NAME.SETTING; reservoir config list shows all",
+            hint=f"a setting is {form}; reservoir config list shows all",
         )
-    else:
-        name, written = check_name(".".join(parts[1:-1])), parts[-1]
-    known_key(written, table)
-    if table == "partitions" and name and "/" in name and not quoted:
+    name = check_name(".".join(parts[1:-1]))
+    setting = find_setting(parts[-1], table).name
+    if table == "partitions" and "/" in name and not quoted:
         partition = name.partition("/")[0]
         raise UsageError(
             f"instances have no settings: {key!r}",
-            hint=f"set it for the partition: {table}.{partition}.{written}; if its name "
-            f'contains /, quote it: {table}."{name}".{written}',
+            hint=f"set it for the partition: {table}.{partition}.{setting}; if its name "
+            f'contains /, quote it: {table}."{name}".{setting}',
         )
-    return table, name, written
+    return table, name, setting
+
+
+def _first(names: Iterable[str]) -> str:
+    return next(iter(names))
 
 
 def split_assignment(text: str) -> tuple[str, str]:
@@ -129,44 +140,44 @@ def quoted_parts(key: str) -> list[str]:
     return parts
 
 
-def known_key(
+def find_setting(
     key: str,
     table: str | None,
     name: str | None = None,
     *,
-    otherwise: str = "reservoir config list shows all settings",
-) -> str:
-    """Return the setting for a name, which may be an alias.
+    otherwise: str = "",
+) -> Setting:
+    """Return the setting for a name, which may be one of the documents.
 
-    :param table: one of :data:`GROUPS`, or ``None`` for the top level of the file.
+    :param table: a table with settings; ``None`` for the top level of the file.
     :param name: the name of the table, for the error.
-    :param otherwise: the hint if no name is similar.
+    :param otherwise: the hint if no name is similar; by default, which names there are.
     :raises UsageError: there is no such setting in that table; the hint names similar ones.
     """
-    key = setting_of(key)
-    if table is None:
-        allowed = list(SETTINGS)
-    elif table == "sources":
-        allowed = list(SOURCE_KEYS)
-    elif table == upstreams.TABLE:
-        allowed = list(UPSTREAM_KEYS)
-    else:
-        kind = "partition" if table == "partitions" else "model"
-        allowed = [setting for setting, field in SETTINGS.items() if field.metadata[kind]]
-        allowed += list(MODEL_ONLY) if table == "models" else []
-    if key in allowed:
-        return key
-    similar = _similar_keys(key, [*allowed, *ALIASES], table)
-    near = [
-        f"{other} (now {setting_of(other)})" if other in ALIASES else other
-        for other in similar
-        if other not in ALIASES or setting_of(other) not in similar
-    ]
-    location = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
+    allowed = TABLES[table]
+    if setting := allowed.get(setting_name(key)):
+        return setting
+    near = similar_settings(key, [*allowed], table)
+    if table in _KINDS:
+        if key in SETTINGS:  # of no such table
+            near, otherwise = [], ""
+        otherwise = otherwise or _describe_allowed(table, allowed)
+    location = f" in [{table}.{name}]" if name else f" in [{table}]" if table in SINGLE else ""
+    location = location or (f" for {table}" if table else "")
     raise UsageError(
         f"unknown setting {key!r}{location}",
-        hint=f"did you mean {', '.join(near)}?" if near else otherwise,
+        hint=f"did you mean {', '.join(near)}?"
+        if near
+        else otherwise or "reservoir config list shows all settings",
     )
+
+
+def _describe_allowed(table: str | None, allowed: Iterable[str]) -> str:
+    """Return which settings a table may have, in the shorter form."""
+    names = [*allowed]
+    absent = [setting for setting in SETTINGS if setting not in names]
+    few = f"every setting but {', '.join(absent)}"
+    return f"{_KINDS[table or '']} may have {few if len(absent) < len(names) else ', '.join(names)}"
 
 
 def suggest_names(typed: str, names: Sequence[str]) -> str:
@@ -175,12 +186,33 @@ def suggest_names(typed: str, names: Sequence[str]) -> str:
     return f"did you mean {', '.join(near)}? " if near else ""
 
 
-def _similar_keys(key: str, names: Sequence[str], table: str | None) -> list[str]:
-    """Return similar names of settings, and outside of tables also similar names of tables."""
-    if table is not None:
-        return similar_names(key, names)
-    tables = [*GROUPS, *filter(None, OTHER_TABLES)]
-    first, dot, rest = key.partition(".")
-    return [
-        f"{near}{dot}{rest}" for near in similar_names(first, tables if dot else [*names, *tables])
-    ]
+def similar_settings(typed: str, names: Sequence[str], table: str | None) -> list[str]:
+    """Return the settings that a mistyped name may mean, at most three, the nearest first.
+
+    :param names: of the settings of the table.
+    :param table: if ``None``, the names of tables may be meant as well.
+    """
+    tables = [*filter(None, TABLES), projects.TABLE] if table is None else []
+    first, dot, rest = typed.partition(".")
+    if dot:
+        return [f"{near}{dot}{rest}" for near in similar_names(first, tables)]
+    known = {name: name for name in (*names, *tables)}
+    known |= {other: name for other, name in _MEANT.items() if name in names}
+    scores = {name: _similarity(typed.lower(), name) for name in known}
+    best = max(scores.values())
+    least = best if best == 1 else max(_SIMILAR, best - _NEARLY)
+    ranked = sorted(known, key=lambda name: -scores[name])
+    return list(dict.fromkeys(known[name] for name in ranked if scores[name] >= least))[:3]
+
+
+def _similarity(typed: str, name: str) -> float:
+    """Return how similar a typed name is to another, as a whole or word by word; 1 if equal."""
+    from difflib import SequenceMatcher
+
+    def ratio(one: str, other: str) -> float:
+        return SequenceMatcher(None, one, other).ratio()
+
+    if len(typed) >= _MIN_PART and typed.replace("_", "") in name.replace("_", ""):
+        return 1 if typed == name else 0.95
+    parts = [max(ratio(part, word) for word in name.split("_")) for part in re.split("[_-]", typed)]
+    return max(ratio(typed, name), 0.95 * sum(parts) / len(parts))

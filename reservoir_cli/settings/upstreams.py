@@ -35,19 +35,6 @@ class Upstream(NamedTuple):
     url: str
 
 
-def check(key: str, value: Any, where: str) -> None:
-    """Check a value of an upstream's table.
-
-    :raises UsageError: it is not a URL or a protocol.
-    """
-    if key == "url":
-        check_url(value, where)
-    elif value not in PROTOCOLS:
-        raise UsageError(
-            f"{where} cannot be {value!r}", hint=f"it must be one of {', '.join(PROTOCOLS)}"
-        )
-
-
 def check_url(url: Any, where: str) -> str:
     """Return the URL of an upstream without its trailing slash.
 

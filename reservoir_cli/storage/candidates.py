@@ -61,12 +61,14 @@ class TalkScores(NamedTuple):
 class Correction(NamedTuple):
     """A word of a question that no message contains, and the stem searched instead.
 
+    :param absent: its own stem.
     :param place: the position of the newest message that contains the stem.
     """
 
     typed: str
     stem: str
     place: int
+    absent: str
 
 
 class Query(NamedTuple):
@@ -117,7 +119,7 @@ class Candidates:
     :param cosine: float32, of its best passage with the question; NaN if it has no vector.
     :param by_id: intp, the positions in order of id.
     :param postings: one for each stem of the question that some message contains.
-    :param absent: how many stems of the question no message contains.
+    :param absent: the stems of the question that no message contains.
     :param passages: int32, the number of its embedded passages; 1 if it has no vector.
     :param corrections: the words of the question that were replaced by similar ones.
     :param talk: the scores with the turns before the question, if there are any.
@@ -136,7 +138,7 @@ class Candidates:
     cosine: "NDArray[np.float32]"
     by_id: "NDArray[np.intp]"
     postings: tuple[Posting, ...]
-    absent: int
+    absent: tuple[str, ...]
     passages: "NDArray[np.int32]"
     corrections: tuple[Correction, ...] = ()
     talk: TalkScores | None = None
@@ -237,7 +239,8 @@ def add_postings(
     if query.talk is not None:
         turns = ((weight, postings(text)[0]) for weight, text in query.talk.turns)
         talk = TalkScores(candidates.cosine, tuple(turns))
-    missing = len(absent) - len(near)
+    corrected = {correction.absent for correction in corrections}
+    missing = tuple(stem for stem in absent if stem not in corrected)
     return replace(
         candidates, postings=(*stems, *near), absent=missing, corrections=corrections, talk=talk
     )

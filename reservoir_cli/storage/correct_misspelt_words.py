@@ -55,7 +55,7 @@ def correct(
         for other in _nearest(stem, vocabulary(stem))[:_TRIED]:
             posting = posting_of(other)
             if len(posting.places):
-                words.append(Correction(absent[stem], other, int(posting.places[-1])))
+                words.append(Correction(absent[stem], other, int(posting.places[-1]), stem))
                 postings.append(posting)
                 break
     return tuple(words), tuple(postings)

@@ -1,6 +1,6 @@
 """Open the store at a location."""
 
-from reservoir_cli.settings.paths import check_location, is_on_a_server
+from reservoir_cli.settings.locations import check_location, is_on_a_server
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.transactions import PATIENCE

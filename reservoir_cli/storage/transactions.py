@@ -1,12 +1,14 @@
 """A connection to a store: its transactions and its properties."""
 
+import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from reservoir_cli.errors import StoreError
+from reservoir_cli.errors import StoreError, StoreLockedError
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.portable_sql import Connection
 
@@ -35,6 +37,9 @@ class Transactions(ABC):
     missing: bool = False
     receiving: bool
     _connection: Connection
+    _lock: threading.RLock
+    #: Whether the open transaction, if there is one, may write.
+    _writing = False
 
     @abstractmethod
     def close(self) -> None:
@@ -65,6 +70,41 @@ class Transactions(ABC):
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[None]:
         """Open a read transaction: every read inside sees the same state."""
+
+    @abstractmethod
+    def _require_writable(self) -> None:
+        """Refuse to write to a store that is read-only, or an unfinished copy."""
+
+    def _require_write_transaction(self) -> None:
+        """Refuse to write in a snapshot, which has no lock and was not checked for writing.
+
+        :raises StoreError: the open transaction is a snapshot.
+        """
+        if not self._writing:
+            self._require_writable()
+            raise StoreError(
+                f"a snapshot of the store {self.location} cannot be written to",
+                hint="end the snapshot before the write",
+            )
+
+    @contextmanager
+    def _reserve(self, patience: float) -> Iterator[float]:
+        """Keep other threads from the connection; yield the seconds that are left of a patience.
+
+        :raises StoreLockedError: another thread used the connection for longer.
+        """
+        left = patience
+        if not self._lock.acquire(blocking=False):
+            deadline = time.monotonic() + patience
+            if not self._lock.acquire(timeout=patience):
+                raise StoreLockedError(
+                    "the store is in use by another thread", hint="try again when it has finished"
+                )
+            left = max(0.0, deadline - time.monotonic())
+        try:
+            yield left
+        finally:
+            self._lock.release()
 
     def lift_timeouts(self) -> None:  # noqa: B027 - only a server has timeouts
         """Exempt this transaction from the server's timeouts, for long administrative work."""

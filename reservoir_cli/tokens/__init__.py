@@ -1,6 +1,6 @@
 """Count the tokens of a text.
 
-    approximate        the default: an estimate calibrated on o200k, standard library only
+    approximate        the default: an estimate by measured costs, standard library only
     ratio              4 characters per token for prose, 3 for code
     tiktoken:ENCODING  exact for OpenAI's models; needs tiktoken and its vocabulary
     huggingface:PATH   exact for any model with a ``tokenizer.json``

@@ -85,6 +85,6 @@ def has_foreign_words(text: str, words: Collection[str]) -> bool:
     return language != "en" and not _WORDS.get(str(language), frozenset()).isdisjoint(words)
 
 
-def are_function_words(words: Collection[str]) -> bool:
-    """Return whether all words, in lower case, are common words of a single language."""
-    return any(known.issuperset(words) for known in _WORDS.values())
+def language_of_function_words(words: Collection[str]) -> str | None:
+    """Return the language in which all words, in lower case, are common, if there is one."""
+    return next((name for name, known in _WORDS.items() if known.issuperset(words)), None)

@@ -11,6 +11,16 @@ INVISIBLE = (
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
 ZERO_WIDTH_SPACE = "\u200b"
+#: Characters that control what shows a text, or reorder, break or hide a part of it, as the inside
+#: of a character class: control characters except tab and line feed, bidirectional and deprecated
+#: format controls, separators of lines and paragraphs, invisible operators, byte order marks,
+#: interlinear annotations, formats of music and shorthand, and tags. Without the joiners and
+#: variation selectors that emoji and some scripts are written with.
+CONTROLS = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
+    "\U000e01f0-\U000e0fff"
+)
 #: How similar a suggested name must be, and the shortest typed text that may be a part of one.
 _SIMILAR, _MIN_PART = 0.7, 4
 

@@ -316,15 +316,45 @@ def test_a_symbolic_link_is_followed_and_stays(
     assert target.read_bytes() == before
 
 
-def test_folders_created_for_the_target_of_a_link_are_removed(client: Client, user: Path) -> None:
-    for folder in (client.folder(), client.settings().parent):
-        folder.mkdir(parents=True, exist_ok=True)
-    client.settings().symlink_to(user / "dotfiles" / "new" / "settings")
+@pytest.mark.skipif(os.name != "posix", reason="links need a privilege on Windows")
+@pytest.mark.parametrize("link", ["dangling", "hard", "hooks", "backup"])
+def test_a_link_that_an_edit_would_break_or_fill_is_refused(
+    client: Client, user: Path, write_settings: WriteSettings, link: str
+) -> None:
+    write_settings(client)
+    path, dotfile = client.settings(), user / "dotfiles" / "settings"
+    dotfile.parent.mkdir()
+    if link == "dangling":
+        path.unlink()
+        path.symlink_to(dotfile.parent / "new" / "settings")
+    elif link == "backup":
+        path.with_name(f"{path.name}.before-reservoir").symlink_to(dotfile)
+    else:
+        path = client.hooks_settings() if link == "hooks" and client.events else path
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes(path.read_bytes() if path.exists() else b"{}")
+        os.link(path, dotfile)
+    before = files(user)
+    for dry_run in (False, True):
+        with pytest.raises(RefusedFileError, match="link") as refusal:
+            connect(client, PROGRAM, hooks=bool(client.events), dry_run=dry_run)
+        assert "reservoir" in refusal.value.snippet
+    assert files(user) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a privilege on Windows")
+def test_a_hard_link_made_after_connecting_is_not_broken(
+    client: Client, user: Path, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
     connect(client, PROGRAM)
-    assert (user / "dotfiles" / "new" / "settings").is_file()
-    disconnect(client)
-    assert not (user / "dotfiles").exists()
-    assert client.settings().is_symlink()
+    os.link(client.settings(), user / "another")
+    before = files(user)
+    with pytest.raises(RefusedFileError, match="hard link"):
+        disconnect(client)
+    assert files(user) == before
+    (user / "another").unlink()
+    assert disconnect(client).is_changed
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no modes")

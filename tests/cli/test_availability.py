@@ -68,26 +68,13 @@ def test_doctor_names_the_counter_and_the_model_in_use(cli, file):
     assert "gpt-99" in checks["language model"]["detail"]
 
 
-def test_an_older_name_is_noted_when_it_is_set_and_not_listed(cli):
-    result = cli("config", "--set", "similarity_threshold=0.9", "--set", "token_reserve=100")
-    assert "similar_cosine, a plain cosine: 0.8 for 0.9" in result.err
-    assert "token_reserve is now called reserve_tokens" in result.err
-    assert cli("config", "--get", "similarity_threshold").out == "0.9\n"
-    assert cli("config", "--get", "similar_cosine").out == "0.8\n"
+def test_a_name_of_the_documents_is_accepted_and_not_listed(cli):
+    assert cli("config", "--set", "token_reserve=100").err == ""
+    for name in ("token_reserve", "reserve_tokens"):
+        assert cli("config", "--get", name).out == "100\n"
     listed = {line.split("\t")[0] for line in cli("config").out.splitlines()}
-    assert {"similar_cosine", "reserve_tokens"} <= listed
-    assert not {"similarity_threshold", "token_reserve"} & listed
-    assert "--output-reserve" not in cli("context", "--help").out
-
-
-def test_both_options_of_the_reserve_work_and_the_newer_wins(cli):
-    for command in (["budget", "--max", "9000"], ["context", "q", "--format", "json"]):
-        result = cli(*command, "--reserve", "10", "--output-reserve", "20")
-        assert "--output-reserve is ignored" in result.err
-        old = cli(*command, "--output-reserve", "10")
-        assert "ignored" not in old.err
-        assert "10" in old.out
-    assert result.document["budget"]["reserve"] == 10
+    assert "reserve_tokens" in listed
+    assert "token_reserve" not in listed
 
 
 def test_a_warning_of_the_settings_is_printed_by_every_kind_of_command(cli, file):

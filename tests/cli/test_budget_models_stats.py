@@ -35,7 +35,7 @@ def test_budget_ends_with_138308_for_the_known_sum(cli):
     result = cli(
         *("budget", "--max", "150000", "--system", "1200", "--procedure", "300"),
         *("--knowledge", "1500", "--episodes", "400", "--current", "100"),
-        *("--output-reserve", "8192"),
+        *("--reserve", "8192"),
     )
     assert result.out.splitlines()[-1] == "138308"
     assert result.err == ""
@@ -82,7 +82,7 @@ def test_budget_without_a_model_is_the_default_window_less_4_096(cli):
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(["--output-reserve", "8192"], id="a reserve that leaves nothing"),
+        pytest.param(["--reserve", "8192"], id="a reserve that leaves nothing"),
         pytest.param(["--max", "0"], id="no window"),
         pytest.param(["--system", "-1"], id="less than nothing"),
         pytest.param(["--current", "few"], id="no number"),

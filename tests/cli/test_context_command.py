@@ -3,6 +3,7 @@ import re
 import pytest
 from contract import BUDGET, DOCUMENT, PLACED, ROW, SCORES
 
+from reservoir_cli.context.builder import NOTHING_FITS
 from reservoir_cli.settings.models import find_model
 
 QUESTION = "why did we drop Redis?"
@@ -352,11 +353,11 @@ def test_with_an_unwritable_cache_the_reference_engine_runs_with_a_note(cli):
     assert "compiling" not in result.err
 
 
-def test_an_unrelated_question_gives_history_with_a_note(talk):
+def test_an_unrelated_question_gives_the_nearest_with_a_note(talk):
     result = talk("context", "what is the capital of Mongolia", "--budget", "4000")
-    assert "note: nothing about this was found" in result.err
-    assert "[Recalled Messages]" not in result.out
+    assert "note: nothing stored fits this question well; these are the nearest" in result.err
+    assert result.out.splitlines()[1:3] == ["[Recalled Messages]", NOTHING_FITS]
     assert "answer 29" in result.out
     always = talk("context", "what is the capital of Mongolia", "--budget", "4000", "--floor", "0")
-    assert "nothing about this" not in always.err
+    assert "fits this question" not in always.err + always.out
     talk("context", QUESTION, "--floor", "3", code=2)

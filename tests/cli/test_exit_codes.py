@@ -85,9 +85,9 @@ HINTS = [
     (["context", "x", "--recall-scope", "a"], 2, "--recall-scope cannot be", "one of auto, inst"),
     (["context", "x", "--recent", "100001"], 2, "--recent cannot be 100001", "0 to 100,000"),
     (
-        ["context", "x", "--output-reserve", "999999999"],
+        ["context", "x", "--reserve", "999999999"],
         2,
-        "--output-reserve cannot",
+        "--reserve cannot",
         "100,000,000",
     ),
     (["search", ""], 2, "empty", "reservoir view"),
@@ -181,13 +181,22 @@ def test_without_a_command_the_help_is_readable(cli):
         check=False,
     )
     shown = result.stdout + result.stderr
-    assert "Commands:\n" in shown
+    assert "Find:\n" in shown
     assert len(shown.splitlines()) > 10
 
 
 def test_python_m_runs_the_command(cli):
     result = cli("--version", command=(sys.executable, "-m", "reservoir_cli"))
-    assert result.out == f"reservoir {__version__}\n" == cli("--version").out
+    assert result.out == cli("--version").out
+    assert result.out.startswith(f"reservoir {__version__}, Python 3.")
+
+
+def test_the_version_names_python_sqlite_and_the_model_whatever_the_settings_are(cli):
+    parts = cli("--version").out.strip().split(", ")
+    assert [part.split()[0] for part in parts] == ["reservoir", "Python", "SQLite", "model"]
+    cli.home.mkdir(exist_ok=True)
+    (cli.home / "reservoir.toml").write_text("nonsense = 1\n", encoding="utf-8")
+    assert cli("--version").out.strip().split(", ") == parts[:-1]
 
 
 # 3: the store cannot be opened

@@ -110,6 +110,22 @@ def test_filters_that_match_nothing_are_named(spread):
     assert result.err == "note: no message in default/chatgpt matches --role\n"
 
 
+def test_an_export_that_fails_prints_no_error_among_rows(cli, tmp_path):
+    file = tmp_path / "no-store.db"
+    file.write_text("not a database", encoding="utf-8")
+    for form in (
+        ["--format", "jsonl"],
+        ["--format=jsonl"],
+        ["--jsonl"],
+        [],
+        ["--format", "openai"],
+    ):
+        assert cli("--db", str(file), "export", *form, code=3).out == ""
+    for form in (["--format", "json"], ["--format=json"], ["--json"]):
+        document = cli("--db", str(file), "export", *form, code=3).document
+        assert document["error"]["exit_code"] == 3
+
+
 def test_json_is_a_document_and_jsonl_is_a_row_per_line(spread):
     assert spread("export", "--json").document["schema_version"] == 1
     assert contents(spread("export", "--jsonl").out) == ["own", "other instance"]

@@ -17,7 +17,7 @@ def test_the_last_line_of_the_budget_is_what_is_left(cli):
     result = cli(
         *("budget", "--max", "150000", "--system", "1200", "--procedure", "300"),
         *("--knowledge", "1500", "--episodes", "400", "--current", "100"),
-        *("--output-reserve", "8192"),
+        *("--reserve", "8192"),
     )
     assert result.out.splitlines()[-1] == "138308"
 
@@ -42,6 +42,16 @@ def test_models_are_listed_with_their_context_budget(cli):
     assert known["gpt-4o"]["recommended"] == 100_000
     assert known["my-own"]["context_window"] == 2000
     assert known["my-own"]["origin"] != known["gpt-4o"]["origin"]
+
+
+def test_models_are_filtered_by_their_names(cli):
+    names = [
+        model["name"] for model in cli("models", "Claude", "haiku", "--json").document["models"]
+    ]
+    assert len(names) > 1
+    assert all("claude" in name and "haiku" in name for name in names)
+    assert cli("models", "nosuch").out == ""
+    assert cli("models", "nosuch", "--json").document["models"] == []
 
 
 def test_stats_count_the_contexts_that_were_built(cli):

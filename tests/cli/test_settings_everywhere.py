@@ -16,12 +16,13 @@ from typing import Any
 import forked
 import pytest
 import tomli_w
+from builders import context
 
 from reservoir_cli.context.candidate import Tier
 from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings.schema import SETTINGS, Value
-from reservoir_cli.settings.setting_values import format_value
+from reservoir_cli.settings.schema import SETTINGS
+from reservoir_cli.settings.setting import Value
 
 ORIGINS = ("flag", "environment", "partition", "model", "file")
 ASK = ("context", "which port has the database?", "-p", "p", "--trace-id", "t", "--format", "json")
@@ -30,6 +31,7 @@ TIGHT = (*ASK, "-i", "q", "--recall-scope", "partition", "--budget", "450")
 LONG = ("--system", "of these words there are many " * 800)
 TURN = [
     {"role": "system", "content": "be brief"},
+    {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png,x"}]},
     *(
         {"role": "user", "content": f"{number}: some words of an old question"}
         for number in range(99)
@@ -62,12 +64,12 @@ class Case:
 
     @property
     def origins(self) -> list[str]:
-        metadata = SETTINGS[self.setting].metadata
+        setting = SETTINGS[self.setting]
         may = {
             "flag": self.flag is not None,
             "environment": True,
-            "partition": metadata["partition"],
-            "model": metadata["model"] and self.model is not None,
+            "partition": setting.in_partitions,
+            "model": setting.in_models and self.model is not None,
             "file": True,
         }
         return [origin for origin in ORIGINS if may[origin]]
@@ -136,6 +138,7 @@ CASES = [
             ("token_multiplier", 3.0, 1.5),
         )
     ),
+    Case("attachment_tokens", TRIM, 1, 9_000, None, {"trim_budget_tokens": 5_000}),
     Case("token_counter", ("ingest", "--no-embed", "--json", "-p", "p"), "ratio", "approximate"),
     Case("redact", ("ingest", "--no-embed", "--json", "-p", "p"), "remove", "off"),
     Case("redact", ("view", "0", "--json", "-p", "p"), "mask", "off"),
@@ -222,7 +225,9 @@ def _printed(stores: Path, folder: Path, case: Case, values: Mapping[str, Value]
     if case.setting != "embedding_model":
         env["RESERVOIR_EMBEDDING_MODEL"] = "nobody/absent-model"
     if "environment" in values:
-        env[f"RESERVOIR_{case.setting.upper()}"] = format_value(case.setting, values["environment"])
+        env[f"RESERVOIR_{case.setting.upper()}"] = SETTINGS[case.setting].format(
+            values["environment"]
+        )
     words = [*case.command]
     if case.model and case.command[0] != "models":
         words += ["--model", case.model]
@@ -301,7 +306,7 @@ def test_a_setting_for_embeddings_works_from_every_source(
                 "semantic_context_size": 9,
                 "budget": 1_500,
             }
-            window = reservoir.context("word 3?", fill=setting == "min_cosine", **ask)
+            window = context(reservoir, "word 3?", fill=setting == "min_cosine", **ask)
             return [(entry.message.content, entry.tier, entry.spans) for entry in window.kept], Tier
 
     origins = ["flag", "environment", "partition", "file"]

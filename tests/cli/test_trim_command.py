@@ -45,6 +45,19 @@ def test_a_request_body_is_printed_as_a_request_body(trim):
     assert list(result.document) == list(body)
 
 
+def test_a_responses_body_is_trimmed_by_pairs(trim):
+    question, following = ({"role": "user", "content": text} for text in ("list", "open a.py"))
+    call = {"type": "function_call", "call_id": "c", "name": "ls", "arguments": FILLER * 4}
+    output = {"type": "function_call_output", "call_id": "c", "output": "a.py"}
+    said = {"role": "assistant", "content": [{"type": "output_text", "text": "a.py"}]}
+    items = [question, {"type": "reasoning", "summary": []}, call, output, said, following]
+    body = {"model": "m", "input": items, "store": False}
+    result = trim(body, "--iteration", "2", "--budget", "500")
+    assert result.document == {**body, "input": [question, said, following]}
+    assert "6 messages, 3 trimmed" in result.err
+    assert trim(items, "--iteration", "2", "--budget", "500").document == result.document["input"]
+
+
 def test_an_anthropic_body_keeps_results_with_their_calls(trim):
     call = {"type": "tool_use", "id": "t", "name": "read", "input": {"text": FILLER}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "short"}

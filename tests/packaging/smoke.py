@@ -43,7 +43,7 @@ def run(home: str, *arguments: str, stdin: str = "") -> str:
 
 def use(home: str) -> None:
     """Run the commands that a new user needs."""
-    output = run(home, "--version").split()[-1]
+    output = run(home, "--version").split(",")[0].split()[-1]
     assert len(sys.argv) > 1 or output == version("reservoir-cli-slim")
     assert "context" in run(home, "--help")
     for role, text in SAID:

@@ -11,7 +11,6 @@ import pytest
 
 from reservoir_cli.settings import config
 from reservoir_cli.settings.schema import DEFAULTS, SETTINGS
-from reservoir_cli.settings.setting_values import check_value
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "reservoir.toml.example"
@@ -30,7 +29,7 @@ def test_the_example_lists_every_setting_with_its_default(key: str) -> None:
     assert key in shown
     line = re.search(rf"(?m)^# {key} = .*$", TOP)
     if DEFAULTS[key] is not None:
-        assert check_value(key, shown[key], key) == DEFAULTS[key]
+        assert SETTINGS[key].check(shown[key], key) == DEFAULTS[key]
         assert line is not None
         assert "example" not in line[0]
 

@@ -15,6 +15,10 @@ ESCAPES = (
     "\x7f",
     "\u202eesrever\u202c",
     "\u2066isolated\u2069",
+    # every other control of directions, separator of lines, hidden operator, annotation and tag
+    *("\x85", "\u061c", "\u180e", "\u200e\u200f", "\u2028", "\u2029", "\u202a\u202b\u202d"),
+    *("\u2060\u2061\u2064", "\u2067\u2068", "\u206a\u206f", "\ufeff", "\ufff9a\ufffab\ufffb"),
+    *("\U0001d173\U0001d17a", "\U000e0001\U000e0041\U000e007f"),
 )
 INJECTIONS = (
     "'; DROP TABLE messages; --",

@@ -1,6 +1,7 @@
 """Answers in forms that not every provider sends are stored as the official clients read them."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -13,7 +14,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
 from reservoir_cli.server.proxy.parse_request import parse
-from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
+from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES
 
 FIRST, SECOND = '{"x": 1}', '{"y": 2}'
 
@@ -299,3 +300,102 @@ def test_a_picture_beside_a_question_is_no_word_of_it() -> None:
     request = parse(CHAT, json.dumps(chat(picture("data:,1"))).encode(), {})
     assert request.messages[0].content == "read it\n[image]"
     assert request.questions[0].text == "read it"
+
+
+ODD: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1.5, 2**70, "", "\0\ud800", [], {}, [None], {"a": {}}, [[]], [1, "x"]),
+)
+SHAPES: dict[str, list[dict[str, Any]]] = {
+    CHAT: [
+        tool_delta(0, id="c1", type="function", function=function("look", FIRST)),
+        tool_delta(0, function={"arguments": SECOND}),
+        chat_delta(content=ANSWER),
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ],
+    MESSAGES: [
+        started({}),
+        piece(FIRST),
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "text_delta", "text": ANSWER},
+        },
+        {"type": "message_stop"},
+    ],
+    RESPONSES: [
+        {
+            "type": "response.output_item.done",
+            "output_index": 1,
+            "item": {
+                "type": "function_call",
+                "id": "f",
+                "call_id": "c1",
+                "name": "look",
+                "arguments": FIRST,
+            },
+        },
+        DONE,
+    ],
+    OLLAMA_CHAT: [
+        {"message": {"tool_calls": [{"function": {"name": "look", "arguments": {"x": 1}}}]}},
+        {"message": assistant(), "done": True},
+    ],
+}
+
+
+def odd_forms(value: Any) -> Iterator[Any]:
+    """Yield a value with each of its parts replaced by each odd value."""
+    yield from ODD
+    items = list(value.items() if isinstance(value, dict) else enumerate(value))
+    for key, part in items:
+        if isinstance(part, (dict, list)):
+            forms = odd_forms(part)
+        else:
+            forms = iter(ODD)
+        for form in forms:
+            changed = value.copy()
+            changed[key] = form
+            yield changed
+
+
+@pytest.mark.parametrize("path", SHAPES)
+def test_an_odd_tool_call_does_not_lose_the_answer(path: str) -> None:
+    events = SHAPES[path]
+    for odd in odd_forms(events[0]):
+        answer = Answer()
+        collect = collector_for(path, answer)
+        assert collect
+        for event in (odd, *events[1:]):
+            collect(event)
+        message = answer.message()
+        assert message, odd
+        assert ANSWER in message.content, odd
+
+
+def test_an_answer_of_one_call_without_a_name_does_not_lose_the_question(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": None, "arguments": "{}"}}
+    choice = {"index": 0, "message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
+    body = json.dumps({"id": "x", "choices": [choice]}).encode()
+    provider.reply = Reply([body], "application/json", framing="length")
+    client.post(served.root + CHAT, json=chat(user("why?")))
+    assert texts(served, 1) == ["user: why?"]
+
+
+def test_an_odd_tool_call_in_the_history_does_not_lose_the_exchange(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    call = {"id": "c1", "type": "function", "function": function("look", FIRST)}
+    forms = [*odd_forms({"role": "assistant", "content": None, "tool_calls": [call]})]
+    for number, odd in enumerate(forms):
+        history = [user(f"first {number}?"), odd, user(f"second {number}?")]
+        body = json.dumps(chat(*history)).encode()
+        answer = client.post(f"{served.root}/p/i{CHAT}", content=body)
+        assert answer.headers["x-reservoir"] != "skipped; reason=form", odd
+    served.settle(len(forms))
+    with Reservoir.open(served.store) as reservoir:
+        stored = {message.content for message in reservoir.view(Scope("p"), 0)}
+    assert stored >= {f"second {number}?" for number in range(len(forms))}

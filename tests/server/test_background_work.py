@@ -13,7 +13,7 @@ ASKING, WORKING = "asking", "working"
 
 def in_thread(work: Traffic, order: list[object]) -> threading.Thread:
     due = time.monotonic() + background_work.MAX_DELAY
-    thread = threading.Thread(target=lambda: order.append(work.wait(WORKING, due)))
+    thread = threading.Thread(target=lambda: order.append(work.wait(WORKING, due)), daemon=True)
     thread.start()
     return thread
 
@@ -55,7 +55,7 @@ def test_embedding_is_not_released_by_overdue_storing(monkeypatch: pytest.Monkey
     questions.begin(ASKING)
     embedding_due = time.monotonic() + background_work.MAX_LONG_DELAY
     embedding = threading.Thread(
-        target=lambda: order.append(questions.wait("embedding", embedding_due))
+        target=lambda: order.append(questions.wait("embedding", embedding_due)), daemon=True
     )
     embedding.start()
     order.append(questions.wait(WORKING, time.monotonic()))
@@ -72,7 +72,7 @@ def test_work_gives_way_to_a_question_until_it_was_answered() -> None:
         questions.give_way(WORKING, time.monotonic() + 1e6)
         order.append("worked")
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     order.append("answered")
     questions.end(ASKING)
@@ -85,4 +85,9 @@ def test_work_does_not_give_way_when_it_is_late_or_a_question_is_queued_behind_i
     questions.begin(ASKING)
     questions.give_way(WORKING, time.monotonic())
     questions.begin(WORKING)
-    questions.give_way(WORKING, time.monotonic() + 1e6)
+    # A daemon, so that a failure ends the test instead of the thread keeping the process alive.
+    arguments = (WORKING, time.monotonic() + 1e6)
+    working = threading.Thread(target=questions.give_way, args=arguments, daemon=True)
+    working.start()
+    working.join(60)
+    assert not working.is_alive()

@@ -25,6 +25,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import process, running_servers
 from reservoir_cli.server.running_servers import RunningServer
+from reservoir_cli.util.process_start_time import process_start_time
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
 PATIENCE = 120
@@ -78,9 +79,11 @@ def test_it_prints_its_address_and_ends_on_a_signal(store_path: Path, home: Path
             "page": f"{root}/ui/",
         }
         assert token == (home / "serve.token").read_text(encoding="utf-8").strip()
-        assert running_servers.read_servers() == [
-            RunningServer(ready["base_url"], ready["page"], process.pid)
-        ]
+        started_at = process_start_time(process.pid)
+        assert started_at
+        server = RunningServer(ready["base_url"], process.pid, started_at)
+        assert running_servers.read_servers() == [server]
+        assert server.page == ready["page"]
         process.terminate()
         _, log = process.communicate(PATIENCE)
         if os.name == "posix":
@@ -138,7 +141,7 @@ def test_ending_a_server_keeps_the_record_of_another(store_path: Path) -> None:
     with started(store_path) as (_, first), started(store_path) as (second, _):
         second.terminate()
         second.communicate(PATIENCE)
-        pages = [server.page for server in running_servers.read_servers() if server.request_code()]
+        pages = [server.page for server in running_servers.read_servers() if server.make_code()]
     assert pages == [first["page"]]
 
 
@@ -251,12 +254,8 @@ def test_a_port_that_another_server_of_reservoir_uses_says_how_to_stop_it(store_
         first.kill()
         first.communicate(PATIENCE)
         # Its entry stays, but it is not the server that uses the port.
-        with socket.create_server(("127.0.0.1", int(port))) as taken:
-            taken.settimeout(PATIENCE)
-            closer = threading.Thread(target=lambda: taken.accept()[0].close())
-            closer.start()
+        with socket.create_server(("127.0.0.1", int(port))):
             code, stderr = refused(store_path, "--port", port)
-            closer.join(PATIENCE)
     assert code == 1
     assert "hint: another program is using it" in stderr
 

@@ -21,6 +21,17 @@ FOREIGN = (
     {"Host": "127.0.0.1.evil.example:3017"},
     {"Host": "10.0.0.1"},
     {"Host": "evil.example@127.0.0.1"},
+    {"Host": "[::1].evil.example"},
+    {"Host": "[::1]evil.example:80"},
+    {"Host": "localhost:evil.example"},
+    {"Host": "localhost:80:evil.example"},
+    {"Host": "127.0.0.1:"},
+    {"Host": "127.0.0.1:99999"},
+    {"Host": "[127.0.0.1]"},
+    {"Host": "[localhost]"},
+    {"Host": "::1"},
+    {"Host": "localhost,evil.example"},
+    {"Origin": "http://127.0.0.1/evil"},
     {"Origin": "http://evil.example"},
     {"Origin": "null"},
     {"Origin": "https://127.0.0.1"},
@@ -68,6 +79,8 @@ def test_a_request_may_name_a_whole_url_if_its_host_is_known(served: Served) -> 
         (f"http://evil.example{path}/v1/models", 403),
         (f"http://evil.example@{own}{path}/v1/models", 403),
         (f"http://{path}/v1/models", 403),
+        (f"http://[::1].evil.example{path}/v1/models", 403),
+        (f"http://localhost:evil.example{path}/v1/models", 403),
     ):
         with closing(http.client.HTTPConnection(own, timeout=60)) as connection:
             connection.request("GET", target)

@@ -96,3 +96,76 @@ def test_a_task_that_the_user_writes_is_stored(
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(user("### Task:\nName three queues.")))
     assert texts(served, 1) == ["user: ### Task:\nName three queues.", f"assistant: {ANSWER}"]
+
+
+#: Requests of clients for a summary, in our own words.
+SUMMARY_REQUESTS = (
+    "Your job now is to write a thorough summary of the whole conversation up to here. Mention "
+    "each file that was touched and each decision, so that the work can continue without a break.",
+    "CHECKPOINT. Prepare a handoff for the agent that will take over this session.\n\n- what is "
+    "done\n- what the user prefers\n- which next steps remain, in the order in which to take them",
+    "Provide a complete prompt for continuing this work in a fresh session: what we have done so "
+    "far, which files matter, what we are in the middle of, and what to do when we go on.",
+    "The context window is almost full. Condense the history above: keep commands, paths, errors "
+    "and their causes, leave out greetings, and end with a list of what is pending at the moment.",
+)
+#: How messages begin with which clients go on after that.
+SUMMARIES = (
+    "This chat is continued from a previous one, which was too long. What happened before:",
+    "<context_summary>\n<goal>",
+    "Another model worked on this and produced a summary of its steps:",
+    "The conversation so far was compacted. Its essence:",
+    "# Session summary\n",
+    "Here is a summary of the earlier conversation:",
+)
+#: Questions that mention summaries.
+ABOUT_SUMMARIES = (
+    "please write a summary of our meeting with the supplier about prices for queues, in two "
+    "paragraphs, with the discounts that they offered, and mention the next steps for each of us",
+    "why does the summary of the job queue from spring not mention Redis? We lost jobs then, "
+    "twice, and somebody wrote a page about it, with the context of each failure and the times",
+    "summarize our conversation",
+)
+LONG = " We talked about the queue, and about what the failover did to it." * 8
+
+
+@pytest.mark.parametrize("request_for", SUMMARY_REQUESTS)
+@pytest.mark.parametrize("place", ["user", "system"])
+def test_a_request_for_a_summary_is_a_side_request(
+    served: Served, provider: Upstream, client: httpx2.Client, request_for: str, place: str
+) -> None:
+    provider.reply = completion("A summary.")
+    history = [HELLO, assistant()]
+    if place == "user":
+        body = chat(*history, user(request_for))
+    else:
+        body = chat({"role": "system", "content": request_for}, *history, user("Begin."))
+    answer = client.post(served.root + CHAT, json=body)
+    assert answer.headers["x-reservoir"] == "skipped; reason=side request"
+    assert json.loads(provider.requests[0].body) == body
+    assert texts(served, 1) == []
+
+
+@pytest.mark.parametrize("beginning", SUMMARIES)
+def test_nothing_is_recalled_for_the_turn_that_carries_a_summary(
+    served: Served, provider: Upstream, client: httpx2.Client, beginning: str
+) -> None:
+    provider.reply = completion()
+    summary = user(f"{beginning} {LONG}\n\n{QUESTION}")
+    answer = client.post(served.root + CHAT, json=chat(summary))
+    assert answer.headers["x-reservoir"] == "skipped; reason=it has a summary"
+    client.post(served.root + CHAT, json=chat(summary, assistant(), HELLO))
+    sent = json.loads(provider.requests[1].body)["messages"]
+    assert sent[0] == summary
+    assert OLDER in sent[2]["content"]
+
+
+@pytest.mark.parametrize("question", ABOUT_SUMMARIES)
+def test_a_question_about_a_summary_is_stored_and_enriched_as_any_other(
+    served: Served, provider: Upstream, client: httpx2.Client, question: str
+) -> None:
+    provider.reply = completion()
+    answer = client.post(served.root + CHAT, json=chat(HELLO, assistant(), user(question)))
+    assert "side request" not in answer.headers["x-reservoir"]
+    assert "summary" not in answer.headers["x-reservoir"]
+    assert f"user: {question}" in texts(served, 1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reservoir_cli.server.proxy.split_stream import Reader
+from reservoir_cli.server.proxy.split_stream import STEP, Reader
 
 STREAM = b"data: [1]\r\n\r\ndata: [2,\r\rdata: 3\ndata: ]\n\ndata:[4]\n\r\ndata: [5]\r\r"
 
@@ -71,3 +71,32 @@ def test_a_stream_without_a_type_is_read(stream: bytes) -> None:
     reader.feed(stream)
     reader.end()
     assert values == [{"a": 1}, {"b": 2}]
+
+
+#: Many events without content, in the forms that servers keep a connection alive with.
+EMPTY = (
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b"\n\n",
+    b":\n\n",
+    b"data:\n\n",
+    b"event: ping\n\n",
+    b"data: {}\n\n",
+)
+
+
+@pytest.mark.parametrize("event", EMPTY)
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/x-ndjson", ""])
+def test_a_step_reads_a_bounded_number_of_lines(event: bytes, kind: str) -> None:
+    count = 20 * STEP
+    reader, lines = Reader(kind, "", lambda _: None), list[bytes]()
+    read_line = reader._read_line
+    reader._read_line = lambda line: (lines.append(line), read_line(line))[1]  # type: ignore
+    longest = before = 0
+    chunks = [b"data: 1\n\n" + event * count, event]
+    for steps in (*map(reader.steps, chunks), reader.last_steps()):
+        for _ in steps:
+            longest, before = max(longest, len(lines) - before), len(lines)
+    assert count <= len(lines)
+    assert longest <= STEP + 2

@@ -1,5 +1,6 @@
 """Answers are passed on byte for byte, whatever the provider sends."""
 
+import asyncio
 import gzip
 import json
 import socket
@@ -20,6 +21,7 @@ from upstream import CUT, HOLD, Reply, Upstream
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import limits, process
+from reservoir_cli.server.proxy import split_stream
 
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "why Redis?"}]}
 
@@ -425,3 +427,51 @@ def test_a_client_that_sends_too_much_receives_the_answer(served: Served) -> Non
     with begin_request(f"{served.state.origin}/ui/enter", size, FORM) as connection:
         connection.sendall(b"x" * size)
         assert connection.recv(65_536).startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/messages", "/v1/chat/completions"])
+def test_a_websocket_is_refused_so_that_clients_go_on_with_http(
+    served: Served, provider: Upstream, path: str
+) -> None:
+    parts = urlsplit(served.root + path)
+    head = (
+        f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: keep-alive, Upgrade\r\n"
+        "Upgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n"
+    )
+    with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=60) as client:
+        client.sendall(head.encode())
+        client.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := client.recv(65_536):
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 426 ")
+    assert b"websockets are not supported" in answer
+    assert provider.requests == []
+
+
+def test_other_requests_run_between_the_events_of_an_answer(
+    served: Served, provider: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Count the events that are read before the event loop gets a turn."""
+    count, most, loops = 0, 0, list[asyncio.AbstractEventLoop]()
+    read_line = split_stream.Reader._read_line
+
+    def turn() -> None:
+        nonlocal count, most
+        most, count = max(most, count), 0
+        loops[0].call_soon(turn)
+
+    def counted(reader: split_stream.Reader, line: bytes) -> None:
+        nonlocal count
+        if not loops:
+            loops.append(asyncio.get_running_loop())
+            turn()
+        count += 1
+        read_line(reader, line)
+
+    monkeypatch.setattr(split_stream.Reader, "_read_line", counted)
+    empty = 100_000
+    provider.reply = Reply([b"data: {}\n\n" * empty, GREETING + b"\n\n", END + b"\n\n"])
+    plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=60)
+    assert stored(served) == ["user: why Redis?", "assistant: Grüße, 世界 😀"]
+    assert 0 < most <= 2 * split_stream.STEP

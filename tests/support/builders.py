@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir_cli import ContextOptions, ContextWindow, Reservoir
 from reservoir_cli.embedding import Embedder, Engine
 from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.settings import config
-from reservoir_cli.settings.schema import Value
+from reservoir_cli.settings.setting import Value
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.ingest import Ingestor
@@ -82,7 +83,7 @@ def add_passages(
 
 def indexer(store: Store, embedder: Embedder, threshold: float = 0.85, **options: Any) -> Indexer:
     """Return an indexer that links messages from a similarity on."""
-    known = config.load(None, {"synapse_threshold": threshold})
+    known = config.load(None, {"link_cosine": 2 * threshold - 1})
     return Indexer(store, known, embedder=embedder, **options)
 
 
@@ -105,10 +106,21 @@ def ingestor(
     threshold: float = 0.85,
 ) -> Ingestor:
     """Return an ingestor for a store, with the given settings."""
-    defaults = {"redact": "off", "embedding_model": "nobody/absent", "synapse_threshold": threshold}
+    defaults = {
+        "redact": "off",
+        "embedding_model": "nobody/absent",
+        "link_cosine": 2 * threshold - 1,
+    }
     known = config.load(None, {**defaults, **(settings or {})})
     redactor = Redactor(lambda partition: str(known.lookup("redact", partition)[0]))
     return Ingestor(store, known, redactor, Indexer(store, known, embedder=embedder, offline=True))
+
+
+def context(reservoir: Reservoir, question: str, **options: Any) -> ContextWindow:
+    """Build a context; settings may be given like the arguments of ``Reservoir.context``."""
+    names = options.keys() & set(ContextOptions.__slots__)
+    settings = ContextOptions(**{name: options.pop(name) for name in names})
+    return reservoir.context(question, options=settings, **options)
 
 
 def full_width(text: str) -> str:

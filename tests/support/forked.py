@@ -9,6 +9,7 @@ import atexit
 import json
 import os
 import pty
+import re
 import shutil
 import socket
 import struct
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import threading
 import tty
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -259,12 +261,17 @@ def _fails_without_error(answer: Answer) -> bool:
     )
 
 
+#: Format characters that texts are written with, which stay: soft hyphens, zero-width spaces and
+#: joiners, and those that print a sign around or above others.
+_HARMLESS = re.compile(
+    "[\xad\u200b-\u200d\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+    "\U00013430-\U0001345f]"
+)
+
+
 def _controls_terminal(character: str) -> bool:
-    number = ord(character)
-    return (
-        number < 0x20
-        or 0x7F <= number < 0xA0
-        or character in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    return unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp") and not _HARMLESS.match(
+        character
     )
 
 

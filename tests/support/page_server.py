@@ -17,6 +17,7 @@ from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.process import Server, close, listen
+from reservoir_cli.server.running_servers import RunningServer
 from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.store_threads import StoreThread
@@ -57,8 +58,11 @@ class PageServer:
         return self.app.state.page.violations
 
     def code(self) -> str:
-        """Return a one-time code, as ``reservoir open`` gets it."""
-        return plain_http.post(f"{self.origin}/k/{TOKEN}/ui/codes").raise_for_status().text
+        """Return a one-time code, as ``reservoir open`` makes it."""
+        server = self.app.state.server.identity
+        code = RunningServer(f"{self.origin}/k/{TOKEN}/v1", server.pid, server.started).make_code()
+        assert code, "the server does not prove that it knows the token"
+        return code
 
     @contextmanager
     def client(self) -> Iterator[httpx2.Client]:

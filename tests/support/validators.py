@@ -91,6 +91,15 @@ def _openai_call(call: Body) -> Iterator[str]:
         yield "name of a function does not match its pattern"
     if not isinstance(function.get("arguments"), str):
         yield "arguments are not a string"
+    elif not _is_json_object(function["arguments"]):
+        yield "arguments are not the JSON of an object"  # vLLM and llama.cpp parse them
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _openai_order(messages: list[Body]) -> Iterator[str]:

@@ -31,7 +31,7 @@ HALF = "a\ud83d"
 #: Parameters that need no rule: any value is true or false, or the method checks it itself.
 UNCHECKED = frozenset(
     "self cls create offline ready_only whole copies embed pair dry_run wait include_forgotten "
-    "embeddings link deduplicate passages save explain recorded repair budget **older".split()
+    "embeddings link deduplicate passages save explain recorded repair budget".split()
 )
 
 

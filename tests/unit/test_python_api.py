@@ -101,27 +101,12 @@ def test_a_message_of_a_window_has_an_attribute_for_each_value_of_its_row(
     assert all(hasattr(excerpt, name) for name in row)
 
 
-def test_a_message_can_still_be_read_like_a_dict_with_a_warning(reservoir: Reservoir) -> None:
-    (message,) = reservoir.context("which queue?", budget=500).messages
-    assert isinstance(message, WindowMessage)
-    with pytest.warns(DeprecationWarning, match="use message.content"):
-        assert message["content"] == "which queue?"
-
-
-def test_options_have_the_names_of_settings_and_older_names_still_work(
-    reservoir: Reservoir,
-) -> None:
+def test_options_have_the_names_of_settings(reservoir: Reservoir) -> None:
     reservoir.ingest([Message("user", f"note {number}") for number in range(9)])
     options = ContextOptions(recent_context_size=2, semantic_context_size=0, fill=False)
-    new = reservoir.context("which?", options=options)
-    with pytest.warns(DeprecationWarning, match="recent_context_size"):
-        old = reservoir.context("which?", recent=2, semantic_context_size=0, fill=False)
-    assert [candidate.message.id for candidate in new.kept] == [
-        candidate.message.id for candidate in old.kept
-    ]
-    assert len(new.kept) < 9
-    with pytest.raises(TypeError, match="'recents'"):
-        reservoir.context("which?", recents=2)
+    assert 0 < len(reservoir.context("which?", options=options).kept) < 9
+    with pytest.raises(TypeError, match="recent_context_size"):
+        reservoir.context("which?", recent_context_size=2)  # type: ignore[call-arg]
 
 
 def test_every_option_of_a_context_is_a_setting() -> None:
@@ -140,11 +125,6 @@ def test_a_context_can_be_built_for_a_given_time(reservoir: Reservoir) -> None:
     now = datetime(2020, 1, 2, tzinfo=UTC)
     window = reservoir.context("what?", budget=500, now=now)
     assert window.messages[-1].created_at == now
-
-
-def test_the_older_place_of_the_status_still_works_with_a_warning(reservoir: Reservoir) -> None:
-    with pytest.warns(DeprecationWarning, match="reservoir.database.status"):
-        assert reservoir.status() == reservoir.database.status()
 
 
 def test_every_reading_verb_redacts(

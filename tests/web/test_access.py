@@ -1,9 +1,13 @@
 """Access to the page."""
 
+import time
+from dataclasses import replace
+
 import page_server
 import plain_http
 from page_server import TOKEN, PageServer, csrf_of
 
+from reservoir_cli.server.handshake import ServerIdentity
 from reservoir_cli.server.web.access import CODE_LIFETIME, SESSION_LIFETIME, Sessions
 
 VIEWS = (
@@ -90,28 +94,58 @@ def test_a_code_works_once_and_only_in_a_form(server: PageServer) -> None:
     assert [plain_http.post(**send).status_code for _ in range(2)] == [303, 401]
 
 
-def test_creating_a_code_needs_the_token(server: PageServer) -> None:
-    assert plain_http.post(f"{server.origin}/k/wrong/ui/codes").status_code == 401
-    assert plain_http.get(f"{server.origin}/k/{TOKEN}/ui/codes").is_error
-    assert plain_http.post(f"{server.origin}/ui/codes").is_error
+def test_only_a_program_that_knows_the_token_can_make_a_code(server: PageServer) -> None:
+    known = server.app.state.server.identity
+    for identity in (
+        replace(known, token="another-token-0123456789"),
+        replace(known, origin="http://127.0.0.1:1"),
+        replace(known, pid=known.pid + 1),
+        replace(known, started="before"),
+    ):
+        code = identity.make_code("n" * 16, int(time.monotonic()))
+        answer = plain_http.post(f"{server.origin}/ui/enter", data={"code": code})
+        assert answer.status_code == 401, identity
+    code = known.make_code("n" * 16, int(time.monotonic()))
+    assert plain_http.post(f"{server.origin}/ui/enter", data={"code": code}).status_code == 303
+
+
+def test_a_proof_is_for_one_nonce_and_no_code(server: PageServer) -> None:
+    known = server.app.state.server.identity
+    nonce = "n" * 16
+    answer = plain_http.get(f"{server.origin}/ui/proof", params={"nonce": nonce})
+    assert known.check_proof(nonce, answer.text) is not None
+    for wrong in ("m" * 16, ""):
+        assert known.check_proof(wrong, answer.text) is None
+    assert known.check_proof(nonce, answer.text[:-1] + "g") is None
+    assert known.check_code(".".join((answer.text.split()[0], nonce, answer.text[-64:]))) is None
+    for invalid in ("", "short", "n" * 65, "ö" * 16, '"' * 16):
+        answer = plain_http.get(f"{server.origin}/ui/proof", params={"nonce": invalid})
+        assert answer.status_code == 400, invalid
     evil = {"Origin": "http://evil.example"}
-    assert plain_http.post(f"{server.origin}/k/{TOKEN}/ui/codes", headers=evil).status_code == 403
+    assert plain_http.get(f"{server.origin}/ui/proof", headers=evil).status_code == 403
 
 
 def test_codes_and_sessions_expire() -> None:
-    now = 0.0
-    sessions = Sessions(lambda: now)
-    late, timely = sessions.new_code(), sessions.new_code()
+    now = 1_000.0
+    server = ServerIdentity(TOKEN, "http://127.0.0.1:3017", 2, "")
+    sessions = Sessions(server, lambda: now)
+    late, timely = (server.make_code(name * 16, int(now)) for name in "ab")
+    early = server.make_code("c" * 16, int(now) + 1)
+    assert sessions.redeem(early, "here") is None
     assert (name := sessions.redeem(timely, "here"))
+    assert sessions.redeem(timely, "here") is None
     assert sessions.find(name, "here")
     assert sessions.find(name, "elsewhere") is None
-    now = CODE_LIFETIME + 1
+    now += CODE_LIFETIME + 1
     assert sessions.redeem(late, "here") is None
     now += SESSION_LIFETIME + 1
     assert sessions.find(name, "here") is None
-    codes = [sessions.new_code() for _ in range(100)]
-    assert sessions.redeem(codes[0], "here") is None
-    assert sessions.redeem(codes[-1], "here")
+    names = [
+        sessions.redeem(server.make_code(f"{number:016}", int(now)), "here")
+        for number in range(100)
+    ]
+    assert sessions.find(str(names[0]), "here") is None
+    assert sessions.find(str(names[-1]), "here")
 
 
 def test_a_form_without_the_token_of_the_session_changes_nothing(client, memory) -> None:
@@ -160,6 +194,40 @@ def test_the_server_serves_its_own_files(server: PageServer) -> None:
         assert plain_http.get(f"{server.origin}/ui/static/{name}").status_code == 200
     for name in ("../access.py", "%2e%2e/access.py", "..%2faccess.py"):
         assert plain_http.get(f"{server.origin}/ui/static/{name}").is_error
+
+
+MISSING = ("/ui/nope", "/ui/nope/more", "/ui//", "/ui/static/nope.css", "/ui/static/", "/ui/%ff")
+
+
+def test_an_address_that_the_page_does_not_have_is_answered_like_its_views(
+    server: PageServer, client
+) -> None:
+    for method, address in (*(("GET", path) for path in MISSING), ("DELETE", "/ui/use")):
+        answer = client.request(method, address)
+        assert answer.status_code == 404, address
+        assert "There is no such page." in answer.text
+        assert 'href="/ui/window"' in answer.text
+        assert answer.headers["Content-Security-Policy"]
+        with plain_http.client() as stranger:
+            locked = stranger.request(method, server.origin + address)
+        assert locked.status_code == 401, address
+        assert "reservoir open" in locked.text
+
+
+def test_a_browser_finds_the_icon_where_it_looks_for_one(server: PageServer) -> None:
+    for path in ("/favicon.ico", "/ui/favicon.ico"):
+        answer = plain_http.get(server.origin + path, follow_redirects=True)
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"].startswith("image/svg+xml")
+
+
+def test_a_wrong_time_keeps_the_form_with_what_was_typed(client) -> None:
+    answer = client.get("/ui/?q=redis&since=2026-13-45&until=x%22y&p=work")
+    assert answer.status_code == 400
+    assert "That did not work: &#39;2026-13-45&#39; is not a time" in answer.text
+    for kept in ('value="redis"', 'value="2026-13-45"', 'value="x&#34;y"', "<option selected>work"):
+        assert kept in answer.text, kept
+    assert 'href="/ui/window"' in answer.text
 
 
 def test_two_servers_do_not_share_sessions(server: PageServer, client, tmp_path) -> None:

@@ -46,7 +46,7 @@ def test_hostile_messages_run_no_script_and_the_policy_stops_an_injected_one(
     assert server.violations == 0
     plant = """document.body.insertAdjacentHTML("beforeend", '<svg onload="window.ran=1">')"""
     page.execute_script(plant)
-    until(page, lambda: server.violations == 1)
+    until(page, lambda: server.violations)  # a browser may report one twice
     assert page.execute_script("return window.ran") is None
 
 

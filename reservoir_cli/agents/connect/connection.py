@@ -24,7 +24,8 @@ from reservoir_cli.agents.connect.edit_file import (
     lookup,
 )
 from reservoir_cli.errors import ReservoirError, UsageError, mask_passwords
-from reservoir_cli.settings.paths import expand_user, is_on_a_server
+from reservoir_cli.settings.locations import is_on_a_server
+from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.settings.read_settings_file import missing_file_error
 from reservoir_cli.util import installation
 
@@ -126,7 +127,7 @@ def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
     paths = dict.fromkeys((client.settings(), client.hooks_settings()))
     for path in paths:  # fail before anything is changed
         change = _revert(client, path, dry_run=True)
-        if not dry_run and change.kind in ("changed", "restored"):
+        if not dry_run and change.kind != "unchanged":
             client.open(path).check_writable()
     return Outcome(client, [_revert(client, path, dry_run=dry_run) for path in paths])
 
@@ -164,6 +165,7 @@ def _apply(
         text = file.after(edits)
         if not edits:
             return Change(path, "unchanged")
+        file.check_links()
         if writable:
             file.check_writable()
         if dry_run:

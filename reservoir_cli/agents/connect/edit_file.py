@@ -145,11 +145,24 @@ class SettingsFile:
         )
         return "".join(f"{line}\n" for line in lines)
 
+    def check_links(self) -> None:
+        """Refuse a file that replacing would separate from its other names, and a dangling link.
+
+        :raises RefusedFileError: the file or its backup is one of these.
+        """
+        for path in (self.path, self.backup):
+            with _refusing(path, "read"):
+                if path.is_symlink() and not path.exists():
+                    raise RefusedFileError(f"{path} is a link to a file that does not exist")
+                if path.is_file() and path.stat().st_nlink > 1:
+                    raise RefusedFileError(f"{path} has another name as a hard link")
+
     def check_writable(self) -> None:
-        """Raise an error if the file is read-only.
+        """Refuse a file that is read-only, or must not be replaced because of links.
 
         :raises RefusedFileError: it is.
         """
+        self.check_links()
         with _refusing(self.path, "write"):
             if self.original is not None and _is_read_only(resolve_path(self.path)):
                 raise RefusedFileError(f"{self.path} is read-only")

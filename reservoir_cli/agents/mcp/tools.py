@@ -14,8 +14,9 @@ from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.cut_tool_results import cut_tool_result
 from reservoir_cli.context.prepare_request import storing_meter
 from reservoir_cli.context.recall import Recall
+from reservoir_cli.context.render.control_tokens import defuse
 from reservoir_cli.context.render.frame import wrap
-from reservoir_cli.context.render.quote_recalled import RECALLED_NOTE, defuse, quote_line
+from reservoir_cli.context.render.quote_recalled import RECALLED_NOTE, quote_line
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Message, Scope, StoredMessage, cut, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir

@@ -30,7 +30,6 @@ def budget(
     episodes: Annotated[int, options.tokens_option(about="Tokens of episodes.")] = 0,
     current: Annotated[int, options.tokens_option(about="Tokens of the question.")] = 0,
     reserve: options.Reserve = None,
-    output_reserve: options.OutputReserve = None,
     as_json: options.Json = False,
 ) -> None:
     """Show how the tokens of a context are divided, line by line.
@@ -45,7 +44,7 @@ def budget(
         partition=partition,
         model=model,
         maximum=maximum,
-        reserve=options.one_reserve(reserve, output_reserve),
+        reserve=reserve,
         system=system,
         procedure=procedure,
         knowledge=knowledge,

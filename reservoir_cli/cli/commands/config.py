@@ -13,8 +13,7 @@ from reservoir_cli.settings import config as settings
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import SETTINGS
-from reservoir_cli.settings.setting_keys import split_key
-from reservoir_cli.settings.setting_values import format_value
+from reservoir_cli.settings.setting import Setting, Value
 
 _USAGE = "reservoir config [get KEY | set KEY=VALUE… | unset KEY… | list | path]"
 
@@ -99,7 +98,7 @@ def config(
     known = options.load_config(ctx)
     if get is not None:
         value, origin = settings.effective_value(known, get)
-        text = format_value(split_key(get)[2], value)
+        text = _format(get, value)
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
     else:
         _print_list(known, as_json)
@@ -171,6 +170,12 @@ def _settings_file(typed: Path | None) -> Path:
     return typed or paths.config_file()
 
 
+def _format(key: str, value: Value) -> str:
+    """Return a value of a dotted key as text; keys of folders have no setting."""
+    setting = SETTINGS.get(key.rpartition(".")[2], Setting(name=key, kind=str))
+    return setting.format(value)
+
+
 def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
     if as_json:
         console.document(fields)
@@ -190,7 +195,5 @@ def _print_list(known: Config, as_json: bool) -> None:
             }
         )
         return
-    cells = [
-        (key, format_value(key.rpartition(".")[2], value), origin) for key, value, origin in rows
-    ]
+    cells = [(key, _format(key, value), origin) for key, value, origin in rows]
     console.table(("setting", "value", "from"), cells)

@@ -26,18 +26,18 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import masking_command
-from reservoir_cli.settings.schema import SETTINGS, Value
-from reservoir_cli.settings.setting_values import check_value
+from reservoir_cli.settings.schema import SETTINGS
+from reservoir_cli.settings.setting import Setting, Value
 from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6
-#: The settings of options that have another name.
+#: The settings of options that have another name. The scale of --threshold is (1 + cosine)/2.
 _SETTINGS = {
-    "--reserve": "reserve_tokens",
-    "--recent": "recent_context_size",
-    "--similar": "semantic_context_size",
-    "--threshold": "similarity_threshold",
-    "--floor": "recall_floor",
+    "--reserve": SETTINGS["reserve_tokens"],
+    "--recent": SETTINGS["recent_context_size"],
+    "--similar": SETTINGS["semantic_context_size"],
+    "--threshold": Setting(name="threshold", kind=float, high=1),
+    "--floor": SETTINGS["recall_floor"],
 }
 COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
 #: Columns that a narrow terminal leaves out, the first of them first.
@@ -50,7 +50,7 @@ _LEGEND = (
 
 def _choices(key: str) -> tuple[str, ...]:
     """Return the values that a setting accepts."""
-    return tuple(SETTINGS[key].metadata["choices"])
+    return SETTINGS[key].choices
 
 
 def context(
@@ -100,7 +100,6 @@ def context(
         typer.Option(metavar="TEXT|@FILE", help="An excerpt of a past conversation; repeatable."),
     ] = None,
     reserve: options.Reserve = None,
-    output_reserve: options.OutputReserve = None,
     recent: Annotated[
         int | None,
         typer.Option(metavar="N", min=0, help="How many of the newest messages to consider."),
@@ -213,7 +212,6 @@ def context(
     _check(
         {
             "--reserve": reserve,
-            "--output-reserve": output_reserve,
             "--recent": recent,
             "--similar": similar,
             "--threshold": threshold,
@@ -245,7 +243,7 @@ def context(
             knowledge=[_named_text(typed, "--knowledge") for typed in knowledge or ()],
             episode=[_text(typed, "--episode") for typed in episode or ()],
             options=ContextOptions(
-                reserve_tokens=options.one_reserve(reserve, output_reserve),
+                reserve_tokens=reserve,
                 recent_context_size=recent,
                 semantic_context_size=similar,
                 similar_cosine=None if threshold is None else round(2 * threshold - 1, 12),
@@ -287,7 +285,8 @@ def _check(values: dict[str, Value]) -> None:
     """
     for option, value in values.items():
         if value is not None:
-            check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
+            setting = _SETTINGS.get(option) or SETTINGS[option[2:].replace("-", "_")]
+            setting.check(value, option)
 
 
 def _describe_loss(window: ContextWindow) -> str:
@@ -318,7 +317,7 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     for note in window.notes:
         console.warn(note)
     if window.nothing_found:
-        console.note("nothing about this was found (--floor 0 recalls the nearest anyway)")
+        console.note("nothing stored fits this question well; these are the nearest")
     for hint in window.hints:
         console.note(hint)
     _note_dropped_pins(window)

@@ -1,5 +1,7 @@
 """``reservoir models``: list the known models and their token limits."""
 
+from typing import Annotated
+
 import typer
 
 from reservoir_cli.cli import console, options
@@ -7,7 +9,13 @@ from reservoir_cli.settings import config
 
 
 def models(
-    ctx: typer.Context, partition: options.Partition = None, as_json: options.Json = False
+    ctx: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Only models whose name contains these texts."),
+    ] = None,
+    partition: options.Partition = None,
+    as_json: options.Json = False,
 ) -> None:
     """List the known models and their token limits.
 
@@ -15,7 +23,16 @@ def models(
     part that a context may use, and recommended the value of --budget recommended. To add a model:
     reservoir config set models.NAME.context_window=N
     """
-    rows = config.model_rows(options.load_config(ctx), partition)
+    wanted = [name.casefold() for name in names or []]
+    rows = [
+        row
+        for row in config.model_rows(options.load_config(ctx), partition)
+        if all(name in str(row["name"]).casefold() for name in wanted)
+    ]
+    if not rows:
+        console.note(
+            f"no known model has {' and '.join(wanted)} in its name; reservoir models lists all"
+        )
     if as_json:
         console.document({"models": rows})
         return

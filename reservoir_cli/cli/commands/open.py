@@ -57,7 +57,7 @@ def open(
 def _address() -> str | None:
     """Return an address with a one-time code; ``None`` if no server answers."""
     for server in reversed(running_servers.read_servers()):
-        if code := server.request_code():
+        if code := server.make_code():
             return f"{server.page}enter?code={code}"
     return None
 

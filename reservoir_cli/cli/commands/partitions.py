@@ -14,8 +14,8 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.projects import TABLE
+from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.settings.setting_keys import dotted_key
-from reservoir_cli.settings.setting_values import format_value
 from reservoir_cli.util.unicode_text import similar_names
 
 #: The actions, with the number of names that each takes.
@@ -125,8 +125,8 @@ def _note_lost_settings(config: Config, old: str, new: str) -> None:
     for key in config.partitions.get(old, {}):
         before, after = (config.lookup(key, partition=name)[0] for name in (old, new))
         if before != after:
-            replacement = format_value(key, after) or "unset"
-            lost.append(f"{key}={format_value(key, before)} ({replacement} in {new})")
+            replacement = SETTINGS[key].format(after) or "unset"
+            lost.append(f"{key}={SETTINGS[key].format(before)} ({replacement} in {new})")
     if lost:
         console.note(f"settings of {old} that will no longer apply: {', '.join(lost)}")
 

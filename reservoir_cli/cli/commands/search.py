@@ -15,6 +15,7 @@ from reservoir_cli.cli import (
     open_store,
     options,
 )
+from reservoir_cli.cli.escape import escaped
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
@@ -261,7 +262,7 @@ def _styled_lines(hit: Hit, form: Form) -> "Iterator[Text]":
     for message in hit.linked:
         yield _heading(message, f"{_INDENT}↳ ", None, form, width)
         part, _ = choose_part(plain_text(message), (), None, max(8, width - 2 * len(_INDENT) - 1))
-        yield Text(2 * _INDENT).append(console.escaped(part))
+        yield Text(2 * _INDENT).append(escaped(part))
 
 
 def _heading(
@@ -277,7 +278,7 @@ def _heading(
     parts = [moment, f"#{message.id}", place, *([about] if about else [])]
     heading = Text(start, "bold")
     heading.append(message.role.value, console.ROLE_STYLES[message.role.value])
-    heading.append(console.escaped(f" · {' · '.join(parts)}"), "dim")
+    heading.append(escaped(f" · {' · '.join(parts)}"), "dim")
     heading.truncate(max(width, len(start) + len(message.role.value)), overflow="ellipsis")
     return heading
 
@@ -289,7 +290,7 @@ def _passage(hit: Hit, text: str, width: int) -> "Iterator[Text]":
     room = max(16, _LINES * width - 12)
     size = room
     part, words = choose_part(text, hit.words, hit.passage, size)
-    if (cells := cell_len(console.escaped(part))) > room:
+    if (cells := cell_len(escaped(part))) > room:
         size = max(8, room * len(part) // cells)
         part, words = choose_part(text, hit.words, hit.passage, size)
     lines = _wrap(_highlight(part, words, " "), max(8, width))
@@ -328,7 +329,7 @@ def _highlight(text: str, words: Sequence[tuple[int, int]], newline: str) -> "Te
     from rich.text import Text
 
     def escape(part: str) -> str:
-        return console.escaped(part.replace("\r\n", "\n")).replace("\n", newline)
+        return escaped(part.replace("\r\n", "\n")).replace("\n", newline)
 
     styled, position = Text(), 0
     for start, end in words:

@@ -62,7 +62,7 @@ def serve(
     from reservoir_cli.server import process, security
 
     def ready(state: ServerState) -> None:
-        running_servers.announce(state.base_url, state.page)
+        running_servers.announce(state.base_url)
         if as_json:
             ready = {"schema_version": 1, "base_url": state.base_url, "page": state.page}
             console.lines([ready])
@@ -88,9 +88,9 @@ def serve(
 def _stop_servers() -> None:
     """Stop every running server of this home, and remove the records of those that were killed."""
     servers = running_servers.read_servers()
-    answering = [server for server in servers if server.request_code()]
+    running = [server for server in servers if server.can_be_stopped()]
     for server in servers:
-        if server not in answering:
+        if server not in running:
             running_servers.forget(server.pid)
         elif server.stop():
             console.note(f"stopped the server at {server.page}")
@@ -99,7 +99,7 @@ def _stop_servers() -> None:
                 f"the server at {server.page} does not stop",
                 hint="it may be sending an answer; try again",
             )
-    if not answering:
+    if not running:
         console.note("no server is running")
 
 

@@ -18,6 +18,8 @@ from reservoir_cli.transfer.importers import read_text
 #: The smallest budget that holds a question and its reply.
 _LEAST = 500
 _FORMATS = ("openai", "anthropic", "auto")
+#: Keys of a request body: of OpenAI's Responses API the second.
+_KEYS = ("messages", "input")
 _WANTED = "give a list of messages, or a request body that has one"
 
 
@@ -27,7 +29,10 @@ def trim(
         int, typer.Option(metavar="K", min=1, help="Number of the request in the turn, from 1.")
     ],
     file: Annotated[
-        str, typer.Argument(metavar="[FILE|-]", help="A JSON list of messages; - reads stdin.")
+        str,
+        typer.Argument(
+            metavar="[FILE|-]", help="A JSON list of messages, or a request body; - reads stdin."
+        ),
     ] = "-",
     budget: Annotated[
         int | None,
@@ -59,8 +64,8 @@ def trim(
     Prints the list to send with the next request. Nothing is trimmed without a budget or in the
     first iteration; a budget below 500 counts as 500.
 
-    The first message and the current turn are never trimmed. If the input is a request body with
-    a list of messages, the output is one, too.
+    The first message, system messages and the current turn are never trimmed. If the input is a
+    request body with a list of messages, or with OpenAI's list input, the output is one, too.
     """
     if form not in _FORMATS:
         raise unknown_format(form, _FORMATS)
@@ -72,7 +77,7 @@ def trim(
         console.note(f"the budget of {tokens} was raised to {_LEAST}")
         tokens = _LEAST
     document = _read(file)
-    messages = _messages(document)
+    key, messages = _messages(document)
     start = find_turn_start(messages) if turn_start is None else turn_start
     if start > len(messages):
         raise UsageError(
@@ -86,9 +91,10 @@ def trim(
         budget=tokens,
         counter=storing_counter(settings.token_counter),
         multiplier=settings.token_multiplier,
+        attachment_tokens=settings.attachment_tokens,
     )
     kept = trim_before(turn_start=start)
-    console.write_json(kept if isinstance(document, list) else {**document, "messages": kept})
+    console.write_json({**document, key: kept} if key else kept)
     if turn_start is None and start <= 1 and trim_before(turn_start=len(messages)) is not messages:
         console.note(
             f"nothing was trimmed: the current turn begins at message {start}, as no later one is "
@@ -126,11 +132,18 @@ def _require_finite(document: Any, name: str) -> None:
         ) from None
 
 
-def _messages(document: Any) -> list[dict[str, Any]]:
-    messages = document.get("messages") if isinstance(document, dict) else document
+def _messages(document: Any) -> tuple[str | None, list[dict[str, Any]]]:
+    """Return the list of messages, and the key of a request body that holds it.
+
+    :raises ReservoirError: there is no list of objects.
+    """
+    key, messages = None, document
+    if isinstance(document, dict):
+        key = next((name for name in _KEYS if isinstance(document.get(name), list)), None)
+        messages = document[key] if key else None
     if not isinstance(messages, list):
         raise ReservoirError("there is no list of messages", hint=_WANTED)
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise ReservoirError(f"message {index} is not a JSON object", hint=_WANTED)
-    return messages
+    return key, messages

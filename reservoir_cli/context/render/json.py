@@ -1,6 +1,5 @@
 """Render the window with all data about it: format ``json``, and the API's messages. Pure."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -229,15 +228,6 @@ class WindowMessage:
     def to_row(self) -> dict[str, Any]:
         """Return the message as plain JSON values."""
         return dict(self.row)
-
-    def __getitem__(self, name: str) -> Any:
-        """Return a value of the row: deprecated, from before messages had attributes."""
-        warnings.warn(
-            f'message["{name}"] is deprecated: use message.{name}, or message.to_row()',
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.row[name]
 
 
 def messages_of(window: FinishedWindow) -> tuple[WindowMessage, ...]:

@@ -109,7 +109,7 @@ def _openai_message(turn: Turn) -> Body:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
+                "function": {"name": call.name, "arguments": _arguments_text(call)},
             }
             for call in turn.tool_calls
         ]
@@ -158,6 +158,16 @@ def _arguments(call: ToolCall) -> Body:
     except (ValueError, RecursionError):
         pass
     return {"_raw": call.arguments}
+
+
+def _arguments_text(call: ToolCall) -> str:
+    """Return arguments as the JSON of an object, as they were called if they are one.
+
+    Servers that parse them refuse any other text, in each later request.
+    """
+    arguments = _arguments(call)
+    unchanged = call.arguments and arguments != {"_raw": call.arguments}
+    return call.arguments if unchanged else _compact(arguments)
 
 
 def _depth(value: Any) -> int:

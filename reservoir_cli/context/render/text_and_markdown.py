@@ -1,12 +1,14 @@
 """Render the window as plain text or Markdown. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context.finished_window import SUMMARIES_TITLE
+from reservoir_cli.context.render.forged_lines import has_forged_line
 from reservoir_cli.context.render.frame import MARKDOWN_LABEL, QUESTION_HEADING, TEXT_LABEL, wrap
-from reservoir_cli.messages import call_text
+from reservoir_cli.context.render.quote_recalled import indent
+from reservoir_cli.messages import ToolCall, call_text
 
 _TURNS = (Section.HISTORY, Section.CURRENT)
 _HEADINGS = {
@@ -59,8 +61,18 @@ def _markdown_turn(turn: Turn) -> str:
 
 
 def _turn_text(turn: Turn) -> str:
-    calls = [call_text(call) for call in turn.tool_calls]
-    return "\n".join([turn.content, *calls] if turn.content else calls)
+    if turn.section is Section.CURRENT:
+        return turn.content
+    return turn_text(turn.content, turn.tool_calls)
+
+
+def turn_text(content: str, tool_calls: Iterable[ToolCall]) -> str:
+    """Return the text of a turn of history.
+
+    If a line could pass for a role, a title, a day or the frame, further lines are indented.
+    """
+    parts = [*([content] if content else []), *map(call_text, tool_calls)]
+    return "\n".join(indent(part) if has_forged_line(part) else part for part in parts)
 
 
 def _render_titled(turn: Turn) -> str:

@@ -140,7 +140,7 @@ class Enricher:
         entries = {
             question.at: entry
             for question in request.questions
-            if (entry := known.get((question.ordinal, question.id)))
+            if not question.kept and (entry := known.get((question.ordinal, question.id)))
         }
         turn = _Turn(request, partition, masked, version, deadline)
         counted = known if request.continues else entries  # the provider keeps all earlier blocks
@@ -158,8 +158,8 @@ class Enricher:
         suffix = f"; replayed={replayed}" if replayed else ""
         if newest is None or not newest.newest or newest.at in entries:
             return f"replayed={replayed}" if replayed else "skipped; reason=no question"
-        reason = self._why_full(turn.request, used)
-        if reason is None:
+        reason = newest.kept or self._why_full(turn.request, used)
+        if not reason:
             budget = min(BUDGET, CONVERSATION_BUDGET - used)
             recall = await self._recall(turn, newest, budget)
             if isinstance(recall, Recall):
@@ -256,14 +256,14 @@ class Enricher:
 
         written.add_done_callback(lambda _: loop.call_soon_threadsafe(drop))
 
-    def _why_full(self, request: ParsedRequest, used: int) -> str | None:
-        """Return why nothing more may be added to a conversation, or ``None``."""
+    def _why_full(self, request: ParsedRequest, used: int) -> str:
+        """Return why nothing more may be added to a conversation; empty if it may."""
         if CONVERSATION_BUDGET - used < _MIN_BUDGET:
             return "enough was added"
         window = self._window(request)
         if window and request.characters / _CHARACTERS_PER_TOKEN + used >= _FULL * window:
             return "the window is full"
-        return None
+        return ""
 
     def _window(self, request: ParsedRequest) -> int | None:
         """Return a request's context window, if known: its model's, or a smaller one it sets."""

@@ -29,6 +29,11 @@ class _Call:
     initial: str = ""
     arguments: list[str] = field(default_factory=list)
 
+    def parse(self) -> ToolCall:
+        """Return the call as it is stored."""
+        arguments = "".join(self.arguments) or self.initial
+        return ToolCall(clean_text(self.id), clean_text(self.name), clean_text(arguments))
+
 
 @dataclass
 class Answer:
@@ -54,7 +59,9 @@ class Answer:
         """Return the answer as a message; ``None`` if it is empty."""
         text = clean_text("\n\n".join(filter(None, self._paragraphs()))).strip()
         calls = [
-            ToolCall(call.id, call.name, "".join(call.arguments) or call.initial)
+            ToolCall(
+                *map(clean_text, (call.id, call.name, "".join(call.arguments) or call.initial))
+            )
             for call in self.calls.values()
             if call.name
         ]
@@ -75,20 +82,34 @@ class Answer:
     def add_text(self, key: Any, text: Any) -> None:
         """Append to one of the answer's texts."""
         if isinstance(text, str):
-            self.texts.setdefault(key, []).append(text)
+            self.texts.setdefault(_as_key(key), []).append(text)
+
+    def set_text(self, key: Any, text: Any) -> None:
+        """Replace one of the answer's texts."""
+        self.texts[_as_key(key)] = [text if isinstance(text, str) else ""]
 
     def add_call(self, key: Any, id: Any, name: Any, arguments: Any) -> None:
         """Add to one of the answer's tool calls."""
+        key = _as_key(key)
         call = self.calls.setdefault(key, _Call())
         if name and id and call.id and id != call.id:  # some providers number all calls 0
             self.calls[key, call.id] = self.calls.pop(key)
             call = self.calls[key] = _Call()
         call.id = call.id or (id if isinstance(id, str) else "")
         call.name = call.name or (name if isinstance(name, str) else "")
-        if isinstance(arguments, dict):
+        if isinstance(arguments, (dict, list)):
             call.initial = json.dumps(arguments, ensure_ascii=False)
         elif isinstance(arguments, str):
             call.arguments.append(arguments)
+
+
+def _as_key(number: Any) -> Any:
+    """Return the number of a text or a call; providers may send anything in its place."""
+    try:
+        hash(number)
+    except TypeError:
+        return repr(number)
+    return number
 
 
 def _is_adjacent(last: Any, key: Any) -> bool:
@@ -210,10 +231,9 @@ def _collect_output(answer: Answer, index: Any, item: Mapping[str, Any]) -> None
     """Collect a whole item, replacing what its deltas contained."""
     if item.get("type") == "message":
         for number, part in enumerate(_as_objects(item.get("content"))):
-            text = part.get("text") or part.get("refusal") or ""
-            answer.texts[index, number] = [str(text)]
+            answer.set_text((index, number), part.get("text") or part.get("refusal"))
     elif item.get("type") in ("function_call", "custom_tool_call"):
-        answer.calls.pop(index, None)
+        answer.calls.pop(_as_key(index), None)
         arguments = item.get("arguments", item.get("input"))
         answer.add_call(index, item.get("call_id"), item.get("name"), arguments)
 

@@ -13,9 +13,10 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from reservoir_cli.server.limits import ClientGone, RefusedBody, read_body
+from reservoir_cli.server.limits import MAX_BODY, ClientGone, RefusedBody, read_body
 from reservoir_cli.server.proxy import forward, identify_client
 from reservoir_cli.server.proxy.add_recalled_messages import Enricher
+from reservoir_cli.server.proxy.compression import Decoder, Undecodable
 from reservoir_cli.server.proxy.forward import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.parse_request import LISTS, ParsedRequest, parse
@@ -44,11 +45,13 @@ class _Outgoing:
 
     :param note: for the answer's header ``x-reservoir``; empty for none.
     :param parsed: ``None`` if its answer is not to be read.
+    :param decoded: whether the client sent the body compressed.
     """
 
     body: bytes
     note: str = ""
     parsed: ParsedRequest | None = None
+    decoded: bool = False
 
 
 class Proxy:
@@ -82,6 +85,11 @@ class Proxy:
             return
         headers = Headers(scope=scope)
         protocol = protocol_of(target.path, headers)
+        if "websocket" in headers.get("upgrade", "").lower():
+            answer = _failure(protocol, 426, "websockets are not supported; send a POST request")
+            answer.headers.update({"Upgrade": "HTTP/1.1", "Connection": "Upgrade"})
+            await answer(scope, receive, send)
+            return
         try:
             upstream = self._upstream(protocol, headers.get("x-reservoir-upstream"))
             body = await read_body(receive)
@@ -108,8 +116,17 @@ class Proxy:
             return _Outgoing(body)
         if headers.get("x-reservoir-bypass", "no").strip().lower() not in _NO:
             return _Outgoing(body, "bypassed")
-        if headers.get("content-encoding", "identity") != "identity":
+        encoding = ",".join(headers.getlist("content-encoding")).strip().lower()
+        if encoding in ("", "identity"):
+            return await self._enrich(target, headers, body)
+        try:
+            body = await anyio.to_thread.run_sync(_decode, body, encoding)
+        except Undecodable:
             return _Outgoing(body, "skipped; reason=encoding")
+        return replace(await self._enrich(target, headers, body), decoded=True)
+
+    async def _enrich(self, target: Target, headers: Headers, body: bytes) -> _Outgoing:
+        """Return a readable request enriched with recalled messages, or unchanged."""
         try:
             parsed = await _parse(target.path, body, headers)
         except OddJSON:
@@ -162,7 +179,8 @@ class Proxy:
             failure, began = await self._relay(scope, receive, send, url, outgoing, listener)
         finally:  # also if the server stops before the answer has ended
             if listener:
-                scope["reservoir_log"] += listener.finish()
+                with anyio.CancelScope(shield=True):
+                    scope["reservoir_log"] += await listener.finish()
         if failure and began:
             raise failure  # closes the connection, so that the client's answer is cut, too
         if failure:
@@ -190,7 +208,7 @@ class Proxy:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(watch_client)
-            headers = to_upstream(scope["headers"])
+            headers = to_upstream(scope["headers"], decoded=outgoing.decoded)
             try:
                 async with forward.open_answer(
                     self._client, scope["method"], url, headers, outgoing.body
@@ -207,6 +225,18 @@ class _UnknownUpstream(Exception):
     """A request names an unknown upstream."""
 
     status = 404
+
+
+def _decode(body: bytes, encoding: str) -> bytes:
+    """Return a body without its encoding.
+
+    :raises Undecodable: it is damaged, incomplete or too large, or the encoding is not read.
+    """
+    decoder = Decoder(encoding, MAX_BODY)
+    decoded = decoder.decode(body)
+    if not decoder.is_whole:
+        raise Undecodable("incomplete")
+    return decoded
 
 
 async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:

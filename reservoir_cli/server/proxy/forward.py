@@ -6,6 +6,7 @@ from typing import Protocol
 
 import anyio
 import httpx2
+from anyio.lowlevel import checkpoint
 from starlette.types import Receive, Send
 
 #: Seconds to connect to a model. Reading has no limit: a model may think for long.
@@ -39,7 +40,7 @@ class Watcher(Protocol):
     def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Read the status and headers of the answer."""
 
-    def feed(self, chunk: bytes) -> None:
+    async def feed(self, chunk: bytes) -> None:
         """Read a chunk of its body."""
 
 
@@ -103,7 +104,8 @@ async def relay(
         async for chunk in response.aiter_raw():
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if watcher:
-                watcher.feed(chunk)
+                await watcher.feed(chunk)
+            await checkpoint()  # many small chunks arrive at once: let other requests run
     except httpx2.HTTPError as error:
         raise UpstreamError(f"ended its answer early ({type(error).__name__})") from None
     await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -115,12 +117,16 @@ async def wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers of a request that are sent to a model."""
+def to_upstream(headers: Iterable[tuple[bytes, bytes]], *, decoded: bool = False) -> Headers:
+    """Return the headers of a request that are sent to a model.
+
+    :param decoded: whether the body was decompressed.
+    """
+    dropped = _OURS | {b"content-encoding"} if decoded else _OURS
     forwarded = [
         (name, value)
         for name, value in _end_to_end(headers)
-        if name.lower() not in _OURS and not name.lower().startswith(_PREFIX)
+        if name.lower() not in dropped and not name.lower().startswith(_PREFIX)
     ]
     return [*forwarded, (b"accept-encoding", b"identity")]
 

@@ -9,12 +9,15 @@ from typing import Any
 from reservoir_cli.messages import Message
 from reservoir_cli.server.proxy import request_messages
 from reservoir_cli.server.proxy.json_spans import Document, OddJSON, Span, string_end
+from reservoir_cli.server.proxy.side_requests import carries_summary
 from reservoir_cli.transfer.importers.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import identity_prefix, normalise
 
 #: An address in JSON with its query.
 _ADDRESS = re.compile(r'(https?://[^"?]*)\?[^"]*')
 
+#: Why a question is sent as it is.
+HAS_CONTEXT, SUMMARY = "it has a context", "it has a summary"
 #: A line that stands for a picture or another file, such as ``[image]``.
 _MARKER = re.compile(r"(?m)^\[[^\]\n]+\]$")
 
@@ -28,6 +31,7 @@ class Question:
     :param text: its words, by which messages are recalled.
     :param at: the position in the request at which text can be appended to it.
     :param newest: whether it is still unanswered.
+    :param kept: why it is sent as it is, without recalled messages; empty if it is not.
     """
 
     ordinal: int
@@ -35,6 +39,7 @@ class Question:
     text: str
     at: int
     newest: bool
+    kept: str = ""
 
 
 class IdentityChain:
@@ -68,7 +73,12 @@ class IdentityChain:
         turns = [n for n, span in enumerate(elements) if not request_messages.is_system(span.value)]
         last = max(turns, default=-1)
         replies: list[Message] = []
+        began = 0  # the first question of the turn
+        framed = False
         for number, span in enumerate(elements):
+            if not request_messages.is_of_user(span.value):
+                began, framed = len(self.questions), False
+            framed = framed or request_messages.has_frame(span.value)
             for message in request_messages.read_element(span.value):
                 if message.role == "user":
                     self._add_replies(replies)
@@ -77,6 +87,8 @@ class IdentityChain:
                     self._add_question(message, at, files, newest=number == last)
                 else:
                     replies.append(message)
+            if framed:
+                self._keep(began)
         self._add_replies(replies)
 
     def read_string(self, document: Document, key: str) -> None:
@@ -88,6 +100,13 @@ class IdentityChain:
         if content:
             files = _files_of({name: member.value for name, member in document.members.items()})
             self._add_question(Message("user", content), span.end - 1, files, newest=True)
+            if request_messages.has_frame({"role": "user", "content": span.value}):
+                self._keep(0)
+
+    def _keep(self, began: int) -> None:
+        """Keep the questions of a turn as they are: a hook or the user has added a context."""
+        for number in range(began, len(self.questions)):
+            self.questions[number] = replace(self.questions[number], kept=HAS_CONTEXT)
 
     def _add_question(self, message: Message, at: int | None, files: str, *, newest: bool) -> None:
         self.has_files |= bool(files)
@@ -97,7 +116,8 @@ class IdentityChain:
         self.messages.append(replace(message, source_id=identity))
         if at is not None:
             text = _MARKER.sub("", message.content).strip() if files else message.content
-            question = Question(self._ordinal, self._chain, text, at, newest)
+            kept = SUMMARY if carries_summary(message.content) else ""
+            question = Question(self._ordinal, self._chain, text, at, newest, kept)
             self.questions.append(question)
         self._ordinal += 1
 

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from reservoir_cli.context.render import frame
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import content_text
+from reservoir_cli.transfer.importers.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import normalise
 
 _SYSTEM = ("system", "developer")
@@ -135,6 +137,25 @@ def join_replies(messages: Iterable[Message]) -> Iterator[Message]:
 def is_system(element: Any) -> bool:
     """Return whether an element is an instruction; one may follow the newest question."""
     return isinstance(element, dict) and element.get("role") in _SYSTEM
+
+
+def is_of_user(element: Any) -> bool:
+    """Return whether an element belongs to the turn of a question: the user's, or instructions.
+
+    Hooks of clients add their text to a question in an element of either kind.
+    """
+    return is_system(element) or (isinstance(element, dict) and element.get("role") == "user")
+
+
+def has_frame(element: Any) -> bool:
+    """Return whether a context that Reservoir printed is in a text of a question's turn."""
+    if not is_of_user(element):
+        return False
+    content = element.get("content")
+    texts = (
+        [content] if isinstance(content, str) else [block.get("text") for block in objects(content)]
+    )
+    return any(isinstance(text, str) and frame.unwrap(text).contexts for text in texts)
 
 
 def text_of(content: Any) -> str:

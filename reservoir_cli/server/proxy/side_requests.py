@@ -16,16 +16,44 @@ _SIDE = re.compile(
 _TASK = re.compile(r"\s*### Task:\s(?=(?s:.*)<chat_history>)")
 #: The first message of opencode's title requests.
 _TITLE = re.compile(r"\s*Generate a title for this conversation:\s*")
+#: A client's request to summarise a conversation, before it goes on with the summary alone: what
+#: is to be written, and what for.
+_SUMMARY_REQUEST = re.compile(
+    r"(?is)(?:\b(?:creat|writ|provid|generat|produc|prepar|draft)\w*\b[^.\n]{0,80}"
+    r"\b(?:summary|handoff|hand-off|snapshot)\b|\b(?:summari[sz]|condens|compact)\w*\b)"
+    r"[^.\n]{0,120}\b(?:conversation|session|chat|thread|discussion|history|context|LLM|agent)\b"
+    r"|\bprompt (?:for|to) (?:continu|resum)\w*\b|\bcontinue\b[^.\n]{0,40}\bsession\b"
+)
+_SUMMARY_PURPOSE = re.compile(
+    r"(?i)\b(?:continu|resum)\w*|\bnext steps?\b|\bpending\b|\bhand-?off\b|\btake over\b"
+    r"|\bcontext (?:window|limit|length)|\bout of context\b|\blosing\b|\btoo (?:large|long)\b"
+)
+#: Such requests are long: they list what the summary must contain.
+_SHORTEST_REQUEST = 150
+#: How a message begins that carries such a summary.
+_CARRIES_SUMMARY = re.compile(
+    r"(?is)\bcontinu\w+ (?:from|of) (?:a|an|the|our|my) (?:previous|earlier|prior|last)\b"
+    r"|\b(?:conversation|history|context|messages|discussion|transcript)\b[^.\n]{0,60}\b(?:is|was|has|"
+    r"have|were) (?:been )?(?:summari[sz]ed|compacted|condensed)\b"
+    r"|\bsummary (?:of|for|from)\b[^.\n]{0,60}\b(?:conversation|session|history|context|messages|"
+    r"discussion|thinking|work|progress)\b"
+    r"|\A\W*(?:\w+ ){0,2}(?:conversation|session|context|history|chat|handoff|compact\w*) "
+    r"(?:summary|snapshot)\b"
+    r"|\A\s*<(?:state_snapshot|summary|\w+[_-](?:summary|snapshot)|compact\w*)\b"
+    r"|\bproduced a summary\b"
+)
+#: Characters in which that is said, and the fewest of a message that carries a summary.
+_SUMMARY_HEAD, _SHORTEST_SUMMARY = 300, 300
 #: The settings of the most tokens of an answer.
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-#: Characters of the system prompt that are searched.
-_SEARCHED = 1_000
+#: Characters of a prompt that are searched, and of a system prompt that say what it is for.
+_SEARCHED, _INTRODUCTION = 1_000, 600
 
 
 def is_side_request(
     values: Mapping[str, Any], first: str, newest: str, *, has_answers: bool
 ) -> bool:
-    """Return whether a request asks for a title or completes code, or checks a model.
+    """Return whether a request asks for a title or a summary, completes code, or checks a model.
 
     :param first: its first question.
     :param newest: its last question.
@@ -40,7 +68,26 @@ def is_side_request(
         return True
     if _TASK.match(newest) or _TITLE.fullmatch(first):
         return True
-    return not has_answers and bool(_SIDE.search(_system_prompt(values)[:_SEARCHED]))
+    system = _system_prompt(values)[:_SEARCHED]
+    if _asks_for_summary(system[:_INTRODUCTION]):
+        return True
+    if has_answers and _asks_for_summary(newest[:_SEARCHED]):
+        return True
+    return not has_answers and bool(_SIDE.search(system))
+
+
+def _asks_for_summary(text: str) -> bool:
+    return bool(
+        len(text) >= _SHORTEST_REQUEST
+        and _SUMMARY_REQUEST.search(text)
+        and _SUMMARY_PURPOSE.search(text)
+    )
+
+
+def carries_summary(text: str) -> bool:
+    """Return whether a user's message is the summary with which a client goes on."""
+    is_long = len(text) >= _SHORTEST_SUMMARY
+    return is_long and bool(_CARRIES_SUMMARY.search(text[:_SUMMARY_HEAD]))
 
 
 def _system_prompt(values: Mapping[str, Any]) -> str:

@@ -1,18 +1,21 @@
 """Split a stream into JSON values: server-sent events, JSON lines, or a single document."""
 
 import json
-import zlib
+import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from reservoir_cli.server.proxy.compression import Decoder
 
 #: The largest answer in bytes that is read; a larger one is still relayed, but not stored.
 MAX_BYTES = 32 << 20
 #: Bytes of a stream without a type that are searched for an event.
 _SNIFFED = 1_000
-
-
-class Unreadable(Exception):
-    """An answer that cannot be parsed."""
+#: Lines that are read at a time: other requests wait meanwhile.
+STEP = 256
+#: A line ends in CR, LF or both.
+_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
 
 
 class Reader:
@@ -20,11 +23,12 @@ class Reader:
 
     :param on_value: called with each JSON value.
     :ivar is_done: whether the mark ``[DONE]`` was read, which ends a whole answer.
+    :raises Undecodable: the answer has an encoding that is not read.
     """
 
     def __init__(self, content_type: str, encoding: str, on_value: Callable[[Any], None]) -> None:
-        self._on_value, self._buffer, self._size = on_value, bytearray(), 0
-        self._decode = _decoder(encoding)
+        self._on_value, self._buffer = on_value, bytearray()
+        self._decoder = Decoder(encoding, MAX_BYTES)
         kind = content_type.partition(";")[0].strip().lower()
         self._events = kind == "text/event-stream"
         self._lines = self._events or "ndjson" in kind or "jsonl" in kind
@@ -34,55 +38,52 @@ class Reader:
     def feed(self, chunk: bytes) -> None:
         """Parse the next chunk.
 
-        :raises Unreadable: the answer is too large or damaged.
+        :raises Undecodable: the answer is too large or damaged.
         """
-        try:
-            chunk = self._decode(chunk)
-        except zlib.error:
-            raise Unreadable from None
-        self._size += len(chunk)
-        if self._size > MAX_BYTES:
-            raise Unreadable
-        searched = max(len(self._buffer) - 1, 0)  # the last byte may be a CR that an LF follows
-        self._buffer += chunk
-        if self._lines:
-            for line in self._take_lines(searched):
-                self._read_line(line)
+        _run(self.steps(chunk))
 
     def end(self) -> None:
         """Parse the rest of the buffer."""
+        _run(self.last_steps())
+
+    def steps(self, chunk: bytes) -> Iterator[None]:
+        """Parse the next chunk as :meth:`feed` does, in steps of a bounded number of lines."""
+        chunk = self._decoder.decode(chunk)
+        searched = max(len(self._buffer) - 1, 0)  # the last byte may be a CR that an LF follows
+        self._buffer += chunk
+        if self._lines:
+            yield from self._read_lines(self._take_lines(searched))
+
+    def last_steps(self) -> Iterator[None]:
+        """Parse the rest of the buffer as :meth:`end` does, in such steps."""
         rest, self._buffer = bytes(self._buffer), bytearray()
         if not self._lines:
-            if not self._read_value(rest):
-                self._read_untyped(rest)
-            return
-        if rest:
-            self._read_line(rest)
-        if self._events:
-            self._read_line(b"")
+            if self._read_value(rest):
+                return
+            self._events = b"data:" in rest[:_SNIFFED]  # a stream whose type is not named
+        yield from self._read_lines(rest + b"\n\n")
 
-    def _read_untyped(self, stream: bytes) -> None:
-        """Parse a stream whose type the provider does not name."""
-        self._events = b"data:" in stream[:_SNIFFED]
-        for line in (*stream.splitlines(), b""):
-            self._read_line(line)
-
-    def _take_lines(self, start: int) -> Iterator[bytes]:
-        """Remove the complete lines from the buffer; a line ends in CR, LF or both.
+    def _take_lines(self, start: int) -> bytes:
+        """Remove the complete lines from the buffer.
 
         :param start: no line ends before this position in the buffer.
         """
         end = max(self._buffer.rfind(b"\n", start), self._buffer.rfind(b"\r", start, -1))
-        if end < 0:
-            return
         lines = bytes(self._buffer[: end + 1])
         del self._buffer[: end + 1]
-        yield from lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")[:-1]
+        return lines
+
+    def _read_lines(self, lines: bytes) -> Iterator[None]:
+        """Read whole lines, and yield after each step."""
+        for number, line in enumerate(_LINE.finditer(lines), 1):
+            self._read_line(line[1])
+            if number % STEP == 0:
+                yield
 
     def _read_line(self, line: bytes) -> None:
         if not self._events:
             self._read_value(line)
-        elif not line:
+        elif not line and self._data:
             self._read_value(b"\n".join(self._data))
             self._data.clear()
         elif line.startswith(b"data:"):
@@ -90,6 +91,8 @@ class Reader:
 
     def _read_value(self, data: bytes) -> bool:
         """Parse a JSON value; return whether it is one."""
+        if not data or data.isspace():
+            return False
         if data.strip() == b"[DONE]":
             self.is_done = True
             return False
@@ -101,24 +104,5 @@ class Reader:
         return True
 
 
-def _decoder(encoding: str) -> Callable[[bytes], bytes]:
-    """Return a decoder for an encoding, in case a model ignores that we asked for none."""
-    encoding = encoding.strip().lower()
-    if encoding in ("", "identity"):
-        return bytes
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise Unreadable
-    member = zlib.decompressobj(zlib.MAX_WBITS | 32)
-
-    def inflate(chunk: bytes) -> bytes:
-        """Return the text of the next chunk, which may end a member of gzip and begin another."""
-        nonlocal member
-        text = bytearray()
-        while chunk and len(text) <= MAX_BYTES:
-            if member.eof:
-                member = zlib.decompressobj(zlib.MAX_WBITS | 32)
-            text += member.decompress(chunk, MAX_BYTES)
-            chunk = member.unused_data
-        return bytes(text)
-
-    return inflate
+def _run(steps: Iterator[None]) -> None:
+    deque(steps, maxlen=0)

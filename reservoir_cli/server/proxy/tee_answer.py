@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from anyio.lowlevel import checkpoint
+
 from reservoir_cli.context.run_statistics import answer_record
 from reservoir_cli.messages import Scope
 from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
+from reservoir_cli.server.proxy.compression import Undecodable
 from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
-from reservoir_cli.server.proxy.split_stream import Reader, Unreadable
+from reservoir_cli.server.proxy.split_stream import Reader
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.transfer.exchange import Exchange
@@ -51,24 +54,26 @@ class Listener:
             self._reader = Reader(
                 headers.get("content-type", ""), headers.get("content-encoding", ""), collect
             )
-        except Unreadable:
+        except Undecodable:
             return
 
-    def feed(self, chunk: bytes) -> None:
-        """Read a chunk of the answer; never raise."""
+    async def feed(self, chunk: bytes) -> None:
+        """Read a chunk of the answer, and let other requests run meanwhile; never raise."""
         if self._reader is None:
             return
         try:
-            self._reader.feed(chunk)
+            for _ in self._reader.steps(chunk):
+                await checkpoint()
         except Exception:  # whatever is wrong with the answer, it must still be relayed
             self._reader = None
 
-    def finish(self) -> list[str]:
+    async def finish(self) -> list[str]:
         """Queue the exchange to be stored; return notes for the log."""
         if self._reader is None:
             return []
         try:
-            self._reader.end()
+            for _ in self._reader.last_steps():
+                await checkpoint()
             self._answer.complete |= self._reader.is_done  # some providers give no other reason
             exchange = self._exchange()
         except Exception:
@@ -93,14 +98,14 @@ class Listener:
 
     def _exchange(self) -> Exchange | None:
         message = self._answer.message()
-        if message is None:
+        if message is None and not self._answer.calls:
             return None
         return Exchange(
             self._scope,
             self._request.conversation,
             self._request.model,
             self._request.messages,
-            replace(message, source_id=self._request.reply_id),
+            message and replace(message, source_id=self._request.reply_id),
             partial=not self._answer.complete or self._answer.failed,
             named=self._request.named,
             is_whole=self._request.continues is None,

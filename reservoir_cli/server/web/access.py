@@ -1,6 +1,6 @@
 """Restrict the page to sessions, and set the security headers of every response.
 
-Sessions, and the one-time codes that they are exchanged for, are kept in memory only, so all end
+Sessions, and the one-time codes that were exchanged for them, are kept in memory only, so all end
 with the process.
 """
 
@@ -8,23 +8,22 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.server.handshake import ServerIdentity
 from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, read_body
 from reservoir_cli.server.web.read_conversations import MissingError
 from reservoir_cli.server.web.rendering import render
 
 #: Seconds for which a code is valid, and after which an idle session ends.
 CODE_LIFETIME, SESSION_LIFETIME = 60.0, 12 * 3600.0
-#: The most codes, and the most sessions, that are valid at a time; the oldest is dropped.
+#: The most sessions that are valid at a time; the oldest is dropped.
 _LIMIT = 32
 _BYTES = 32
-Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
@@ -43,28 +42,33 @@ class Session:
 
 @dataclass(slots=True)
 class Sessions:
-    """The valid codes and sessions of a server.
+    """The used codes and the valid sessions of a server.
 
+    :param server: checks codes.
     :param clock: a monotonic clock in seconds.
     """
 
+    server: ServerIdentity
     clock: Callable[[], float] = time.monotonic
-    _codes: dict[str, float] = field(default_factory=dict)
+    _used: dict[str, int] = field(default_factory=dict)
     _sessions: dict[str, Session] = field(default_factory=dict)
 
-    def new_code(self) -> str:
-        """Return a new one-time code."""
-        code = secrets.token_urlsafe(_BYTES)
-        _add(self._codes, code, self.clock())
-        return code
+    def prove(self, nonce: str) -> str | None:
+        """Return a proof that this server knows the token; ``None`` if the nonce is invalid."""
+        return self.server.prove(nonce, int(self.clock()))
 
     def redeem(self, code: str, host: str) -> str | None:
         """Start a session; return its id, or ``None`` if the code is used, expired or wrong."""
-        now, created = self.clock(), self._codes.pop(code, None)
-        if created is None or now - created > CODE_LIFETIME:
+        now, parts = self.clock(), self.server.check_code(code)
+        earliest = now - CODE_LIFETIME
+        self._used = {nonce: made for nonce, made in self._used.items() if made >= earliest}
+        if parts is None or parts[0] in self._used or not earliest <= parts[1] <= now:
             return None
+        self._used[parts[0]] = parts[1]
         name = secrets.token_urlsafe(_BYTES)
-        _add(self._sessions, name, Session(host, secrets.token_urlsafe(_BYTES), now))
+        self._sessions[name] = Session(host, secrets.token_urlsafe(_BYTES), now)
+        while len(self._sessions) > _LIMIT:
+            del self._sessions[next(iter(self._sessions))]
         return name
 
     def find(self, name: str, host: str) -> Session | None:
@@ -78,13 +82,6 @@ class Sessions:
     def end(self, name: str) -> None:
         """End a session."""
         self._sessions.pop(name, None)
-
-
-def _add(values: dict[str, Value], name: str, value: Value) -> None:
-    """Add a value; drop the oldest if there are too many."""
-    values[name] = value
-    while len(values) > _LIMIT:
-        del values[next(iter(values))]
 
 
 COOKIE = "reservoir_session"
@@ -119,7 +116,7 @@ class PageState:
     :param violations: the number of policy violations that browsers reported.
     """
 
-    sessions: Sessions = field(default_factory=Sessions)
+    sessions: Sessions
     violations: int = 0
 
 
@@ -127,7 +124,7 @@ def page_of(request: Request) -> PageState:
     """Return the state of this server's page."""
     state = request.app.state
     if not hasattr(state, "page"):
-        state.page = PageState()
+        state.page = PageState(Sessions(state.server.identity))
     page: PageState = state.page
     return page
 
@@ -170,6 +167,15 @@ def for_sessions(view: View) -> View:
     return open_to_all(answer)
 
 
+async def missing(request: Request, _error: Exception) -> Response:
+    """Answer an address or a method that the page does not have, like a view."""
+
+    async def answer(request: Request) -> Response:
+        return problem(request, 404, "There is no such page.", "Choose a view above.")
+
+    return await for_sessions(answer)(request)
+
+
 async def read_form(request: Request) -> Form:
     """Return the fields of a form; none if the body is not a form."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
@@ -191,9 +197,10 @@ def _session_of(request: Request) -> Session | None:
     return page_of(request).sessions.find(name, request.headers.get("host", ""))
 
 
-async def make_code(request: Request) -> Response:
-    """Return a one-time code to a program that knows the token."""
-    return Response(page_of(request).sessions.new_code(), media_type="text/plain")
+async def prove(request: Request) -> Response:
+    """Prove to a program that this server knows the token."""
+    proof = page_of(request).sessions.prove(request.query_params.get("nonce", ""))
+    return PlainTextResponse(proof or "400: not a nonce\n", 200 if proof else 400)
 
 
 async def enter(request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Role, Scope, parse_role
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.check_parameters import Query, name_of, number_of, text_of
@@ -57,6 +58,15 @@ class ConversationFilter:
             since=parse_time(self.since, now()) if self.since else None,
             until=parse_time(self.until, now()) if self.until else None,
         )
+
+    @property
+    def problem(self) -> UsageError | None:
+        """Why a typed time is invalid."""
+        try:
+            _ = self.where
+        except UsageError as error:
+            return error
+        return None
 
     def parameters(self, **changed: object) -> dict[str, object]:
         """Return the query parameters of this list, with some changed."""

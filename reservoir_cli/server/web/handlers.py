@@ -41,15 +41,23 @@ async def index(request: Request) -> Response:
     """List conversations, or the best matches for a text."""
     query = ConversationFilter.of(request.query_params)
 
-    def look(reservoir: Reservoir) -> tuple[read_conversations.Listing, list[tuple[str, str, int]]]:
-        return read_conversations.list_or_search(reservoir, query), reservoir.lookup.places()
+    part = "part" in request.query_params
+    # The whole page keeps its form, with what was typed.
+    problem = None if part else query.problem
+
+    def look(
+        reservoir: Reservoir,
+    ) -> tuple[read_conversations.Listing | None, list[tuple[str, str, int]]]:
+        listing = None if problem else read_conversations.list_or_search(reservoir, query)
+        return listing, reservoir.lookup.places()
 
     listing, places = await read(request, look)
     instances = {name for where, name, _ in places if where == query.partition}
-    part = "part" in request.query_params
     return render(
         request,
         "conversation_list.html" if part else "conversations.html",
+        status_code=400 if problem else 200,
+        problem=problem,
         part=part,
         query=query,
         listing=listing,
@@ -204,6 +212,13 @@ async def use(request: Request) -> Response:
     return render(request, "usage.html", use=await read(request, usage.summarize))
 
 
+async def _redirect_to_icon(_request: Request) -> Response:
+    return RedirectResponse("/ui/static/icon.svg")
+
+
+icon = access.open_to_all(_redirect_to_icon)
+
+
 def routes() -> Sequence[BaseRoute]:
     """Return the routes below ``/ui``."""
     return [
@@ -216,6 +231,8 @@ def routes() -> Sequence[BaseRoute]:
         _view("/use", use),
         _view("/leave", access.leave, "POST"),
         Route("/enter", access.open_to_all(access.enter), methods=["GET", "POST"]),
+        Route("/favicon.ico", icon),
+        Route("/proof", access.open_to_all(access.prove)),
         Route("/csp", access.open_to_all(access.count_violation), methods=["POST"]),
         Mount("/static", app=StaticFiles(directory=_STATIC)),
     ]
@@ -223,8 +240,3 @@ def routes() -> Sequence[BaseRoute]:
 
 def _view(path: str, view: access.View, *methods: str) -> Route:
     return Route(path, access.for_sessions(view), methods=list(methods or ("GET",)))
-
-
-def token_routes() -> Sequence[BaseRoute]:
-    """Return the routes below ``/k/TOKEN/ui``."""
-    return [Route("/codes", access.open_to_all(access.make_code), methods=["POST"])]

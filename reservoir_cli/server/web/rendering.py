@@ -13,17 +13,16 @@ from starlette.responses import HTMLResponse
 from reservoir_cli.messages import StoredMessage, cut
 from reservoir_cli.server.web import stacked_bar
 from reservoir_cli.util.clock import to_local
+from reservoir_cli.util.unicode_text import CONTROLS
 
-#: Invisible characters and those that affect others: control characters except for tabs and line
-#: feeds, line separators, and bidirectional controls.
-_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(f"[{CONTROLS}]")
 #: Unicode's control pictures, in the order of the control characters.
 _PICTURES = 0x2400
 
 
 def visible(text: str) -> str:
-    """Replace invisible characters by visible symbols."""
-    return _INVISIBLE.sub(_picture, text.replace("\r\n", "\n"))
+    """Replace control characters by visible symbols."""
+    return _CONTROL.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def _picture(match: re.Match[str]) -> str:

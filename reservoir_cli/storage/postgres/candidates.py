@@ -50,7 +50,7 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Uncompared
         cosine=np.full(len(ids), np.nan, np.float32),
         by_id=np.argsort(ids, kind="stable"),
         postings=(),
-        absent=0,
+        absent=(),
         passages=np.ones(len(ids), np.int32),
     )
     candidates = add_postings(

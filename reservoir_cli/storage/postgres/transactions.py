@@ -110,17 +110,17 @@ class Transactions(transactions.Transactions, ABC):
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
         """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
-        patience = max(1, round(1000 * (self._patience if wait is None else wait)))
-        begin = f"BEGIN; SET LOCAL lock_timeout = {patience}"
-        if not durable:
-            begin += "; SET LOCAL synchronous_commit = off"
-        with self._lock:
-            outermost = not self._depth
-            if outermost:
-                self._require_writable()
+        with self._reserve(self._patience if wait is None else wait) as left:
+            if self._depth:
+                self._require_write_transaction()
+                yield
+                return
+            self._require_writable()
+            begin = f"BEGIN; SET LOCAL lock_timeout = {max(1, round(1000 * left))}"
+            if not durable:
+                begin += "; SET LOCAL synchronous_commit = off"
             with self._transaction(begin, writes=True):
-                if outermost:
-                    self._refuse_unfinished()
+                self._refuse_unfinished()
                 yield
 
     def _require_writable(self) -> None:
@@ -175,7 +175,7 @@ class Transactions(transactions.Transactions, ABC):
                 yield
                 return
             self._begin(begin)
-            self._depth = 1
+            self._depth, self._writing = 1, writes
             try:
                 yield
                 self._commit(writes=writes)
@@ -185,7 +185,7 @@ class Transactions(transactions.Transactions, ABC):
                         self._connection.execute("ROLLBACK")
                 raise
             finally:
-                self._depth = 0
+                self._depth, self._writing = 0, False
 
     def _begin(self, begin: str) -> None:
         """Begin a transaction, on a new connection if the last one was lost."""

@@ -51,7 +51,7 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
         cosine=np.full(len(ids), np.nan, np.float32),
         by_id=timeline.by_id,
         postings=(),
-        absent=0,
+        absent=(),
         passages=timeline.passages,
         known=timeline.known,
     )

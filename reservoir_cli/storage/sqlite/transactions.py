@@ -86,16 +86,17 @@ class Transactions(transactions.Transactions, ABC):
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
         """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
-        with self._lock, errors(self.location):
+        patience = self._patience if wait is None else wait
+        with self._reserve(patience) as left, errors(self.location):
             if self._connection.in_transaction:
+                self._require_write_transaction()
                 yield
                 return
             self._require_writable()
-            patience = self._patience if wait is None else wait
             with self._pragma("synchronous", "FULL" if durable else "NORMAL", "FULL"):
-                with self._pragma("busy_timeout", int(patience * 1000), int(self._patience * 1000)):
+                with self._pragma("busy_timeout", int(left * 1000), int(self._patience * 1000)):
                     self._connection.execute("BEGIN IMMEDIATE")
-                with self._transaction():
+                with self._transaction(writes=True):
                     self._require_same_file()
                     known_version(self._connection)
                     self._refuse_new_code()
@@ -126,13 +127,14 @@ class Transactions(transactions.Transactions, ABC):
                 yield
                 return
             self._connection.execute("BEGIN")
-            with self._transaction():
+            with self._transaction(writes=False):
                 known_version(self._connection)
                 yield
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, writes: bool) -> Iterator[None]:
         """Commit the transaction that was begun, or roll it back after an error."""
+        self._writing = writes
         try:
             yield
             self._connection.execute("COMMIT")
@@ -140,6 +142,8 @@ class Transactions(transactions.Transactions, ABC):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+        finally:
+            self._writing = False
 
     def _refuse_missing(self) -> None:
         """Refuse to commit to an empty store in memory: the write would be lost."""

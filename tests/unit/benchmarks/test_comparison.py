@@ -5,7 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 import sets
-from asking import Asker, open_reservoir, store
+from asking import Asker
 from hypothesis import given
 from hypothesis import strategies as st
 from rankings import (
@@ -18,7 +18,8 @@ from rankings import (
     context_bm25,
     mean_within,
 )
-from sets import Question
+from sets import Collection, Question
+from stores import Stores
 from vectors import CachedEmbedder
 
 values = st.lists(st.floats(0, 1), min_size=1, max_size=25)
@@ -79,10 +80,9 @@ def question_rows(embedder, tmp_path_factory):
     cached = CachedEmbedder(embedder, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", "UTC")
-        with open_reservoir(folder / "store.db", cached, {}) as reservoir:
-            store(reservoir, "here", messages)
-        asker = Asker(folder / "store.db", cached, {})
-        yield [asker.rows(Question("here", "here", text, frozenset("1"))) for text in questions]
+        with Stores([Collection("here", tuple(messages), ())], cached, folder, {}) as stores:
+            asker = Asker(stores, cached)
+            yield [asker.rows(Question("here", "here", text, frozenset("1"))) for text in questions]
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -50,7 +50,7 @@ def test_the_generic_format_is_read(tmp_path):
     scope = {
         "name": "s",
         "messages": [{**message, "conv": "c", "trace": "t", "sid": "1"}],
-        "questions": [{"q": "Why?", "ev": ["1"], "kind": "k", "hist": [["user", "So"]]}],
+        "questions": [{"q": "Why?", "ev": ["1"], "kind": "k", "hist": [["user", "So"]], "upto": 1}],
     }
     file = tmp_path / "set.json"
     file.write_text(json.dumps([scope]), encoding="utf-8")
@@ -58,6 +58,7 @@ def test_the_generic_format_is_read(tmp_path):
     assert (read.messages[0].source_id, read.messages[0].conversation_id) == ("1", "c")
     (question,) = read.questions
     assert (question.evidence, question.kind, question.talk) == ({"1"}, "k", (("user", "So"),))
+    assert question.stored == 1
 
 
 def test_long_answers_are_long_many_and_alternate():
@@ -87,3 +88,12 @@ def test_an_invented_quotation_is_refused():
 def test_a_missing_data_set_needs_the_option_data():
     with pytest.raises(SystemExit, match="--data"):
         sets.read("beam", None)
+
+
+def test_each_question_of_the_diary_names_the_day_of_one_entry():
+    (diary,) = sets.read("diary", None)
+    assert len({row.content for row in diary.messages}) == len(diary.messages) == 60
+    assert len(diary.questions) == 39
+    assert {row.kind for row in diary.questions} == {"iso", "english", "dotted", "german"}
+    ids = {row.source_id for row in diary.messages}
+    assert all(len(row.evidence) == 1 and row.evidence <= ids for row in diary.questions)

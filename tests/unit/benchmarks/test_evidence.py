@@ -2,32 +2,37 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import SimpleNamespace
 
+import asking
 import numpy as np
 import pytest
 import run
-from asking import Asker, open_reservoir, store
+from asking import Asker
 from evidence import (
     Recall,
     answering_passage,
     best_first,
     figures,
     fill_budget,
+    gate_curve,
     interval,
     is_covered,
     lost_at_larger,
-    refusals,
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from run import thin_out
+from protocols import grow
+from run import choose_questions
 from sets import Collection, Question
+from stores import Stores
 from vectors import CachedEmbedder
 
 from reservoir_cli import Message
 
+TIME = datetime(2024, 1, 1, tzinfo=UTC)
 _AT = "2024-01-01T00:0{}:00+00:00"
 SCOPE = {
     "name": "s",
@@ -131,11 +136,11 @@ def test_questions_that_find_less_at_a_larger_budget_are_counted():
     assert lost_at_larger(np.array([[0, 0.5, 1], [1, 0.5, 1], [1, 1, 1]])) == pytest.approx(1 / 3)
 
 
-def test_counts_of_refused_and_lost_questions_by_floor():
-    unrelated, related = np.arange(10) / 10, np.array([0.05, 0.95])
-    rows = refusals(unrelated, related, np.array([0.5, 1.0]))
-    assert rows[4]["refused"] == pytest.approx(0.5)
-    assert [row["lost"] for row in rows] == [0.25] * 9
+def test_the_gate_curve_counts_questions_below_each_floor():
+    curve = gate_curve(np.array([0.1, 0.9]), np.array([0.25, 0.3, 0.35, 0.6]))
+    assert [(row["true"], row["foreign"]) for row in curve if 0.31 < row["floor"] < 0.33] == [
+        (0.5, 0.5)
+    ]
 
 
 class Excerpts:
@@ -147,8 +152,7 @@ class Excerpts:
             {"id": None, "source_id": None, "content": "the question"},
         ]
         self.messages = [SimpleNamespace(to_row=partial(dict, row)) for row in rows]
-        self.used, self.relevance = 10, 0.5
-        self.budget = SimpleNamespace(available=20)
+        self.used, self.nothing_found = 10, False
 
 
 @pytest.mark.parametrize(("spans", "strict"), [([[4, 7]], 1), ([[0, 3]], 0), (None, 1)])
@@ -156,43 +160,77 @@ def test_an_excerpt_counts_strictly_only_with_its_quotation(
     fake_embedder, tmp_path, monkeypatch, spans, strict
 ):
     cached = CachedEmbedder(fake_embedder, tmp_path)
-    with open_reservoir(tmp_path / "store.db", cached, {}) as reservoir:
-        messages = [Message("user", "one two three", source="test", source_id="1")]
-        store(reservoir, "here", messages)
-    asker = Asker(tmp_path / "store.db", cached, {})
-    monkeypatch.setattr(asker, "windows", lambda question, budgets: [Excerpts(spans)])
+    message = Message("user", "one two three", created_at=TIME, source="test", source_id="1")
     question = Question("here", "here", "?", frozenset("1"), quotations=("two",), answer="two")
-    result = asker.printed(question, [250])
+    with Stores([Collection("here", (message,), (question,))], cached, tmp_path, {}) as stores:
+        monkeypatch.setattr(asking, "_ask", lambda *_: Excerpts(spans))
+        result = Asker(stores, cached).printed(question, [20])
     assert result == {
         "printed": [1],
         "strict": [strict],
         "rare words": [1],
         "tokens": [0.5],
-        "relevance": [0.5],
+        "refused": [0],
     }
 
 
-def test_messages_before_a_question_are_stored_for_that_question_only(fake_embedder, tmp_path):
+def texts(stores, question):
+    with stores.at(question) as (reservoir, now):
+        window = reservoir.context("and?", partition="here", instance="here", budget=4_000, now=now)
+    return [message.content for message in window.messages if message.content != "and?"]
+
+
+def test_a_store_is_as_it_is_when_a_question_is_asked(fake_embedder, tmp_path):
     cached = CachedEmbedder(fake_embedder, tmp_path)
-    messages = [Message("user", "one two three", source="test", source_id="1")]
-    with open_reservoir(tmp_path / "store.db", cached, {}) as reservoir:
-        store(reservoir, "here", messages)
-    asker = Asker(tmp_path / "store.db", cached, {})
+    messages = tuple(
+        Message("user", text, created_at=TIME + timedelta(days=number), conversation_id=text)
+        for number, text in enumerate(["one", "two", "three"])
+    )
     turns = (("user", "hello"), ("assistant", "hi"))
-    original = Question("here", "here", "and?", frozenset("1"), talk=turns)
-    for question, expected in (
-        (original, ["one two three", "hello", "hi"]),
-        (replace(original, talk=()), ["one two three"]),
-    ):
-        (window,) = asker.windows(question, [4_000])
-        assert [message.content for message in window.messages] == [*expected, "and?"]
+    plain = Question("here", "here", "and?", frozenset("1"))
+    collection, cases = (
+        Collection("here", messages, (plain,)),
+        (
+            (plain, ["one", "two", "three"]),
+            (replace(plain, stored=1), ["one"]),
+            (replace(plain, stored=2), ["one", "two"]),
+            (replace(plain, talk=turns), ["one", "two", "three", "hello", "hi"]),
+        ),
+    )
+    with Stores([collection], cached, tmp_path, {}) as stores:
+        for question, expected in cases:
+            assert texts(stores, question) == expected
+    with Stores([collection], cached, tmp_path, {}, asked_before=2) as stores:
+        asked = texts(stores, plain)
+    assert len(asked) == 6
+    assert any("don't have any information" in text for text in asked)
 
 
-def test_fewer_questions_are_spread_over_all_scopes():
+def test_a_store_grows_by_whole_conversations_of_the_year_before():
+    def talk(name, count):
+        return tuple(
+            Message("user", f"{name} {number}", created_at=TIME, conversation_id=name)
+            for number in range(count)
+        )
+
+    here = Collection("here", talk("mine", 3), ())
+    others = [Collection(name, talk(name, 4), ()) for name in ("a", "b")]
+    messages, wanted = grow(here, others, 3)
+    assert wanted == 6
+    assert [message.content for message in messages][::4] == ["a 0", "b 0"]
+    assert all(TIME - timedelta(days=365) <= message.created_at <= TIME for message in messages)
+
+
+def test_questions_are_halved_and_spread_over_all_scopes():
     questions = tuple(Question("p", "p", str(number), frozenset("1")) for number in range(10))
     collections = [Collection(name, (), questions) for name in "ab"]
-    thinned = thin_out(collections, 4)
-    assert [[row.text for row in scope.questions] for scope in thinned] == [["0", "6"], ["2", "9"]]
+    for half, limit, expected in (
+        (None, 4, [["0", "6"], ["2", "9"]]),
+        ("choosing", None, [["0", "2", "4", "6", "8"]] * 2),
+        ("reporting", 2, [["1"], ["9"]]),
+    ):
+        chosen = choose_questions(collections, half, limit)
+        assert [[row.text for row in scope.questions] for scope in chosen] == expected
 
 
 def test_a_run_on_one_set_writes_scores_and_compares_them(tmp_path, monkeypatch, capsys, embedder):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from bodies import BUDGETS, FORMS, SETTINGS, START, calls_of, recalled_text, texts_in, texts_of
+from builders import context
 from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
@@ -159,7 +160,8 @@ class LongConversation:
         if (*case, form, budget) not in self._windows:
             order, query = case
             with self.open() as reservoir:
-                self._windows[*case, form, budget] = reservoir.context(
+                self._windows[*case, form, budget] = context(
+                    reservoir,
                     query,
                     partition="p",
                     instance="i",

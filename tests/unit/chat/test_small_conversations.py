@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from bodies import FORMS, PROVIDERS, SETTINGS, START, recalled_text
+from builders import context
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from validators import problems
@@ -306,7 +307,8 @@ def test_a_small_conversation_in_a_real_store_keeps_its_budget(pool, request_, b
                 message for message, candidate in pairs if candidate.message.instance == instance
             ]
             reservoir.ingest(own_messages, partition="p", instance=instance, embed=False)
-        window = reservoir.context(
+        window = context(
+            reservoir,
             request_.query,
             partition="p",
             budget=budget,

@@ -1,16 +1,14 @@
-"""Trimming, rule by rule, for lists in OpenAI's and Anthropic's formats."""
+"""Trimming, rule by rule, for lists in the formats of OpenAI, Anthropic and Ollama."""
 
 import copy
-import json
 from collections import UserList
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from reservoir_cli import trim_history
-from reservoir_cli.chat.trim import find_turn_start, message_cost
+from reservoir_cli import UsageError, trim_history
+from reservoir_cli.chat.message_cost import message_cost
+from reservoir_cli.chat.trim import find_turn_start
 from reservoir_cli.tokens import ApproximateCounter, RatioCounter
 
 ChatMessage = dict[str, Any]
@@ -108,24 +106,26 @@ def test_a_list_without_old_messages_is_returned_unchanged(messages):
 
 def test_all_messages_of_a_list_may_be_old():
     assert trim(LIST[:5], 5, FIT) is not None
-    assert trim(LIST[:5], 5, FIT - 1) == [SYSTEM, *OLD[1:]]
+    assert trim(LIST[:5], 5, FIT - 1) == [SYSTEM, *OLD[2:]]
+    assert trim(LIST[:5], 5, cost(OLD[2])) == [SYSTEM, OLD[2]]  # the steps go before their question
     assert trim(LIST[:5], 5, 1) == [SYSTEM]
 
 
-# §7.3: the oldest goes first
+# §7.3: the oldest exchange goes first
 
 
-def test_one_token_over_drops_exactly_the_oldest():
-    assert trim(LIST, 5, FIT - 1) == [SYSTEM, *OLD[1:], *TURN]
+def test_one_token_over_drops_exactly_the_oldest_exchange():
+    assert trim(LIST, 5, FIT - 1) == [SYSTEM, *OLD[2:], *TURN]
 
 
-@pytest.mark.parametrize("kept", range(len(OLD) + 1))
+@pytest.mark.parametrize("kept", [0, 2, 4])
 def test_the_oldest_are_dropped_one_by_one_until_the_rest_fits(kept):
     newest = OLD[len(OLD) - kept :]
     exact = sum(map(cost, newest))
     assert trim(LIST, 5, max(1, exact)) == [SYSTEM, *newest, *TURN]
     if 0 < kept < len(OLD):
-        assert trim(LIST, 5, exact + cost(OLD[-kept - 1]) - 1) == [SYSTEM, *newest, *TURN]
+        two = OLD[-kept - 2 : len(OLD) - kept]
+        assert trim(LIST, 5, exact + sum(map(cost, two)) - 1) == [SYSTEM, *newest, *TURN]
 
 
 def test_a_huge_newest_old_message_drops_all_other_old_ones():
@@ -133,9 +133,9 @@ def test_a_huge_newest_old_message_drops_all_other_old_ones():
     assert trim([SYSTEM, *old, *TURN], 6, 5_000) == [SYSTEM, *TURN]
 
 
-def test_a_small_message_after_a_huge_one_stays():
+def test_a_small_reply_goes_with_its_huge_question():
     old = [user("x" * 10_000), says("ok")]
-    assert trim([SYSTEM, *old, *TURN], 3, 20) == [SYSTEM, says("ok"), *TURN]
+    assert trim([SYSTEM, *old, *TURN], 3, 20) == [SYSTEM, *TURN]
 
 
 # §7.2: head and turn
@@ -150,53 +150,56 @@ def test_head_and_turn_are_not_counted():
     huge = "x" * 100_000
     messages = [user(huge), *OLD, user(huge), openai_call("c"), openai_result("c")]
     assert trim(messages, 5, FIT) is messages
-    assert trim(messages, 5, FIT - 1) == [messages[0], *OLD[1:], *messages[5:]]
+    assert trim(messages, 5, FIT - 1) == [messages[0], *OLD[2:], *messages[5:]]
 
 
 @pytest.mark.parametrize(("call", "result"), SHAPES)
-def test_the_turn_is_never_cut_even_with_orphans_in_it(call, result):
+def test_the_turn_is_never_cut_and_keeps_its_question_and_its_calls(call, result):
     turn = [result("from the old part"), user("go on"), result("nobody"), call("open")]
     messages = [SYSTEM, *OLD, call("from the old part"), *turn]
-    assert trim(messages, 6, 1) == [SYSTEM, *turn]
+    assert trim(messages, 6, 1) == [SYSTEM, OLD[2], *messages[5:]]
 
 
-# §7.4: the legal start
+# §7.4: calls and results
 
 
 @pytest.mark.parametrize(("call", "result"), SHAPES)
-def test_a_cut_between_call_and_result_leaves_no_orphan(call, result):
-    old = [call("a"), result("a"), says("done with a")]
+def test_within_the_first_and_the_current_exchange_steps_are_dropped(call, result):
+    steps = [call("a"), result("a"), call("b", "c"), result("c"), result("b"), says("done")]
+    for messages, start in (
+        ([user("begin"), *steps, *TURN], 7),
+        ([SYSTEM, user("begin"), *steps, call("d"), result("d")], 8),
+    ):
+        head, rest = messages[: start - 6], messages[start:]
+        for first, end in ((2, 6), (5, 6), (6, 6)):
+            old = steps[first:end]
+            budget = sum(map(cost, [*old, *head[1:]]))
+            assert trim(messages, start, max(1, budget)) == [*head, *old, *rest]
+            smaller = trim(messages, start, max(1, budget - 1))
+            assert len(smaller) <= len(head) + len(old) + len(rest)
+
+
+@pytest.mark.parametrize(("call", "result"), SHAPES)
+def test_a_result_in_another_exchange_goes_with_its_call(call, result):
+    old = [user("look"), call("a"), user("wait"), result("a"), says("done"), *OLD]
+    assert trim([SYSTEM, *old, *TURN], 10, sum(map(cost, old)) - 1) == [SYSTEM, *OLD, *TURN]
+
+
+@pytest.mark.parametrize(("call", "result"), SHAPES)
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param(lambda call, result: [result("a")], id="a result without its call"),
+        pytest.param(lambda call, result: [call("a")], id="a call without its result"),
+        pytest.param(lambda call, result: [result("a"), call("a")], id="the wrong order"),
+        pytest.param(lambda call, result: [call("b"), result("a"), result("b")], id="one of two"),
+    ],
+)
+def test_a_list_that_is_cut_begins_behind_what_providers_refuse(call, result, odd):
+    old = [user("x" * 200), *OLD[:2], user("and?"), *odd(call, result), *OLD[2:]]
     messages = [SYSTEM, *old, *TURN]
-    assert trim(messages, 4, sum(map(cost, old[1:]))) == [SYSTEM, says("done with a"), *TURN]
-
-
-@pytest.mark.parametrize(("call", "result"), SHAPES)
-def test_all_results_of_a_parallel_call_are_dropped_with_it(call, result):
-    old = [call("a", "b", "c"), result("a"), result("b"), result("c"), says("done")]
-    messages = [SYSTEM, *old, *TURN]
-    for first in (1, 2, 3):
-        assert trim(messages, 6, sum(map(cost, old[first:]))) == [SYSTEM, says("done"), *TURN]
-
-
-@pytest.mark.parametrize(("call", "result"), SHAPES)
-def test_a_call_that_stays_keeps_its_results(call, result):
-    old = [user("x" * 200), call("a", "b"), result("b"), result("a"), says("done")]
-    assert trim([SYSTEM, *old, *TURN], 6, sum(map(cost, old[1:]))) == [SYSTEM, *old[1:], *TURN]
-
-
-@pytest.mark.parametrize(("call", "result"), SHAPES)
-def test_an_orphan_forgets_the_calls_before_it(call, result):
-    # b is declared, then the orphan a moves the start after it, so b's result becomes an orphan.
-    old = [user("x" * 200), call("b"), result("a"), result("b"), says("done")]
-    kept = trim([SYSTEM, *old, *TURN], 6, sum(map(cost, old[1:])))
-    assert kept == [SYSTEM, says("done"), *TURN]
-
-
-@pytest.mark.parametrize(("call", "result"), SHAPES)
-def test_a_result_before_its_call_is_an_orphan(call, result):
-    old = [user("x" * 200), result("a"), call("a"), says("done")]
-    kept = trim([SYSTEM, *old, *TURN], 5, sum(map(cost, old[1:])))
-    assert kept == [SYSTEM, call("a"), says("done"), *TURN]
+    kept = trim(messages, len(old) + 1, sum(map(cost, old)) - 1)
+    assert kept == [SYSTEM, *OLD[2:], *TURN]
 
 
 @pytest.mark.parametrize(("call", "result"), SHAPES)
@@ -206,36 +209,62 @@ def test_without_a_cut_orphans_stay(call, result):
 
 
 @pytest.mark.parametrize(("call", "result"), SHAPES)
-def test_the_head_declares_no_calls_for_the_old_part(call, result):
-    # Calls of an assistant message in the remaining old part count.
-    messages = [call("h"), user("x" * 200), result("h"), says("done"), *TURN]
-    assert trim(messages, 4, 100) == [call("h"), says("done"), *TURN]
+def test_a_call_at_the_head_keeps_its_result(call, result):
+    messages = [call("h"), result("h"), says("x" * 200), *TURN]
+    assert trim(messages, 3, 100) == [call("h"), result("h"), *TURN]
 
 
 @pytest.mark.parametrize("call_id", [None, ""])
-def test_a_tool_message_without_an_id_stays(call_id):
-    result = {"role": "tool", "content": "done"}
+def test_a_tool_message_without_an_id_answers_the_call_before_it(call_id):
+    result = {"role": "tool", "content": "done", "tool_name": "f"}
     if call_id is not None:
         result["tool_call_id"] = call_id
-    messages = [SYSTEM, user("x" * 200), result, says("done"), *TURN]
-    assert trim(messages, 4, 100) == [SYSTEM, result, says("done"), *TURN]
+    old = [user("x" * 200), says("y"), user("look"), openai_call("a"), result, says("done")]
+    kept = trim([SYSTEM, *old, *TURN], 7, sum(map(cost, old)) - 1)
+    assert kept == [SYSTEM, *old[2:], *TURN]
 
 
-def test_a_user_message_that_declares_calls_declares_nothing():
-    user_call = {**openai_call("a"), "role": "user"}
-    old = [user("x" * 200), user_call, openai_result("a"), says("done")]
-    kept = trim([SYSTEM, *old, *TURN], 5, sum(map(cost, old[1:])))
-    assert kept == [SYSTEM, says("done"), *TURN]
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_instructions_stay_wherever_they_stand(role):
+    rule = {"role": role, "content": "Never name the client."}
+    messages = [{**SYSTEM, "role": role}, rule, *OLD[:3], rule, OLD[3], *TURN]
+    assert trim(messages, 7, 1) == [messages[0], rule, rule, *TURN]
 
 
-def test_a_message_with_an_undeclared_result_is_dropped():
-    results = {
-        "role": "user",
-        "content": [*anthropic_result("a")["content"], *anthropic_result("b")["content"]],
-    }
-    old = [user("x" * 200), anthropic_call("a"), results, says("done")]
-    kept = trim([SYSTEM, *old, *TURN], 5, sum(map(cost, old[1:])))
-    assert kept == [SYSTEM, says("done"), *TURN]
+def test_the_first_message_after_the_system_is_the_users():
+    messages = [SYSTEM, says("Hello!"), *OLD, *TURN]
+    assert trim(messages, 6, FIT + cost(messages[1]) - 1) == [SYSTEM, *OLD, *TURN]
+
+
+# Responses
+
+
+def item(kind: str, **more: Any) -> ChatMessage:
+    return {"type": kind, **more}
+
+
+@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call", "computer_call"])
+def test_items_of_responses_are_trimmed_by_pairs(kind):
+    def call(call_id: str) -> ChatMessage:
+        return item(kind, call_id=call_id, arguments="x" * 100)
+
+    def output(call_id: str) -> ChatMessage:
+        return item(f"{kind}_output", call_id=call_id, output="done")
+
+    reasoning = item("reasoning", id="rs", summary=[], encrypted_content="x")
+    first = [reasoning, call("a"), call("b"), output("b"), output("a")]
+    second = [reasoning, says("I look again"), call("c"), output("c")]
+    last = [item("message", role="assistant", content=[{"type": "output_text", "text": "done"}])]
+    question = item("message", role="user", content=[{"type": "input_text", "text": "look"}])
+    messages = [question, *first, *second, *last, user("and?")]
+    start = len(messages) - 1
+    assert find_turn_start(messages) == start
+    steps = [*first, *second, *last]
+    for kept in (steps, steps[5:], last, []):
+        budget = sum(map(cost, kept)) if kept else 1
+        assert trim(messages, start, budget) == [question, *kept, messages[-1]]
+        if len(kept) > 1:
+            assert trim(messages, start, budget - 1) != [question, *kept, messages[-1]]
 
 
 @pytest.mark.parametrize(
@@ -251,15 +280,17 @@ def test_a_message_with_an_undeclared_result_is_dropped():
         pytest.param({"role": "tool", "tool_call_id": 7, "content": "x"}, id="id: number"),
         pytest.param({"role": ["user"], "content": {"a": 1}}, id="role: list"),
         pytest.param({"content": [None, 3, {"type": "text", "text": 4}]}, id="parts: odd"),
-        pytest.param({"role": "user", "content": "\ud800"}, id="half a character"),
+        pytest.param({"type": "function_call", "call_id": {}}, id="call id: object"),
+        pytest.param({"type": ["x_call"], "role": None}, id="type: list"),
+        pytest.param({"role": "assistant", "content": "\ud800"}, id="half a character"),
         pytest.param({}, id="empty"),
     ],
 )
 def test_odd_messages_are_counted_and_not_changed(odd):
-    messages = [SYSTEM, user("x y " * 2_000), odd, *TURN]
+    messages = [SYSTEM, user("x y " * 2_000), says("z"), user("and?"), odd, *TURN]
     for counter in (Characters(), ApproximateCounter()):
-        kept = trim_history(messages, turn_start=3, iteration=2, budget=400, counter=counter)
-        assert kept == [SYSTEM, odd, *TURN]
+        kept = trim_history(messages, turn_start=5, iteration=2, budget=400, counter=counter)
+        assert kept == [SYSTEM, user("and?"), odd, *TURN]
 
 
 # §7.5: what a message costs
@@ -293,10 +324,6 @@ def test_odd_messages_are_counted_and_not_changed(odd):
             "a\nb",
         ),
         (
-            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:é"}}]},
-            '{"type":"image_url","image_url":{"url":"data:é"}}',
-        ),
-        (
             {
                 "role": "user",
                 "content": [{"type": "tool_result", "tool_use_id": "a", "content": "b"}],
@@ -305,6 +332,11 @@ def test_odd_messages_are_counted_and_not_changed(odd):
         ),
         ({"role": "tool", "content": "c", "name": "n", "tool_call_id": "i"}, "c\nn\ni"),
         ({"role": "assistant", "content": "c", "tool_calls": []}, "c"),
+        ({"role": "assistant", "content": None, "refusal": "no"}, "no"),
+        (
+            {"type": "function_call_output", "call_id": "a", "output": "b"},
+            '{"type":"function_call_output","call_id":"a","output":"b"}',
+        ),
     ],
 )
 @pytest.mark.parametrize("counter", [Characters(), ApproximateCounter(), RatioCounter()])
@@ -312,12 +344,105 @@ def test_the_cost_of_a_message_is_its_parts_joined_by_newlines_plus_4(message, t
     assert message_cost(message, counter) == (counter.count(text) if text else 0) + 4
 
 
+PICTURE = "data:image/png;base64," + "iVBORw0KGgo" * 1_000
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        pytest.param(
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "look"},
+                    {"type": "image_url", "image_url": {"url": PICTURE}},
+                ],
+            },
+            "look",
+            id="openai",
+        ),
+        pytest.param(
+            {"role": "user", "content": [{"type": "input_image", "image_url": PICTURE}]},
+            "",
+            id="responses",
+        ),
+        pytest.param(
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "a",
+                        "content": [
+                            {"type": "text", "text": "b"},
+                            {"type": "image", "source": {"type": "base64", "data": PICTURE}},
+                        ],
+                    }
+                ],
+            },
+            '{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"b"}]}',
+            id="anthropic, in a result",
+        ),
+        pytest.param({"role": "user", "content": "a", "images": [PICTURE]}, "a", id="ollama"),
+        pytest.param(
+            {
+                "role": "user",
+                "content": [{"type": "input_audio", "input_audio": {"data": PICTURE}}],
+            },
+            "",
+            id="sound",
+        ),
+        pytest.param(
+            {"role": "user", "content": [{"type": "file", "file": {"file_data": PICTURE}}]},
+            "",
+            id="file",
+        ),
+        pytest.param(
+            {
+                "type": "computer_call_output",
+                "call_id": "a",
+                "output": {"type": "computer_screenshot", "image_url": PICTURE},
+            },
+            '{"type":"computer_call_output","call_id":"a"}',
+            id="screenshot",
+        ),
+    ],
+)
+def test_an_attachment_has_a_flat_price(message, text):
+    counter = Characters()
+    assert message_cost(message, counter) == counter.count(text) + 1_600 + 4
+    assert message_cost(message, counter, 7) == counter.count(text) + 7 + 4
+    messages = [SYSTEM, message, *TURN]
+    kept = trim_history(
+        messages, turn_start=2, iteration=2, budget=100, counter=counter, attachment_tokens=0
+    )
+    assert kept is messages
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "document", "source": {"type": "text", "data": "a long letter"}},
+        {"type": "tool_use", "id": "a", "input": {"type": "file", "path": "a long letter"}},
+    ],
+)
+def test_written_text_counts_as_text(part):
+    assert 40 < cost({"role": "user", "content": [part]}) < 200
+
+
+def test_parts_that_are_nested_deeply_are_counted():
+    content: Any = PICTURE
+    for _ in range(250):
+        content = [{"content": content}]
+    assert cost({"role": "user", "content": content}) > len(PICTURE)
+
+
 def test_an_empty_message_costs_4():
     assert message_cost({"role": "assistant", "content": ""}, ApproximateCounter()) == 4
     empty = says("")
-    messages = [SYSTEM, *(empty for _ in range(10)), *TURN]
+    messages = [user(""), *(empty for _ in range(10)), *TURN]
     assert trim(messages, 11, 40) is messages
-    assert trim(messages, 11, 39) == [SYSTEM, *(empty for _ in range(9)), *TURN]
+    assert trim(messages, 11, 39) == [user(""), *(empty for _ in range(9)), *TURN]
 
 
 def test_there_is_no_safety_factor():
@@ -325,7 +450,7 @@ def test_there_is_no_safety_factor():
     exact = sum(message_cost(message, counter) for message in OLD)
     assert trim_history(LIST, turn_start=5, iteration=2, budget=exact) is LIST
     kept = trim_history(LIST, turn_start=5, iteration=2, budget=exact - 1)
-    assert kept == [SYSTEM, *OLD[1:], *TURN]
+    assert kept == [SYSTEM, *OLD[2:], *TURN]
 
 
 def test_the_function_takes_a_small_budget_as_given():
@@ -392,85 +517,24 @@ def test_ten_thousand_messages_are_trimmed():
                     ],
                 },
             ],
-            2,
+            0,
         ),
+        ([user("a"), {"type": "function_call_output", "call_id": "c", "output": "b"}], 0),
+        ([user("a"), {"type": "message", "role": "user", "content": "b"}], 1),
     ],
 )
 def test_a_turn_starts_with_the_last_question(messages, start):
     assert find_turn_start(messages) == start
 
 
-# Invariants
-
-numbers = st.sampled_from("abcd")
-words = st.text("xy ", max_size=30)
-chat_messages = st.one_of(
-    st.builds(user, words),
-    st.builds(says, words),
-    st.builds(openai_result, numbers),
-    st.builds(anthropic_result, numbers),
-    st.lists(numbers, max_size=3).map(lambda ids: openai_call(*ids)),
-    st.lists(numbers, max_size=3).map(lambda ids: anthropic_call(*ids)),
-    st.just({"role": "tool", "content": "nameless"}),
-)
-cases = given(
-    st.lists(chat_messages, max_size=20),
-    st.integers(-1, 22),
-    st.integers(0, 3),
-    st.integers(-5, 900),
-)
+def test_the_turn_begins_at_the_last_question_unless_told_otherwise():
+    assert trim_history(LIST, iteration=2, budget=1) == [SYSTEM, *TURN]
 
 
-@cases
-def test_the_head_the_newest_old_messages_and_the_turn_are_kept(
-    messages, turn_start, iteration, budget
-):
-    turn_start = min(turn_start, len(messages))
-    before = copy.deepcopy(messages)
-    kept = trim(messages, turn_start, budget, iteration)
-    assert messages == before
-    if kept is messages:
-        return
-    assert budget > 0 < iteration - 1
-    assert turn_start > 1
-    old, turn = messages[1:turn_start], messages[turn_start:]
-    rest = kept[1 : len(kept) - len(turn)]
-    assert kept == [messages[0], *rest, *turn]
-    assert rest == old[len(old) - len(rest) :]
-    assert len(rest) < len(old)
-    assert sum(map(cost, rest)) <= budget < sum(map(cost, old))
-
-
-@cases
-def test_every_kept_old_result_follows_its_call(messages, turn_start, iteration, budget):
-    turn_start = min(turn_start, len(messages))
-    kept = trim(messages, turn_start, budget, iteration)
-    if kept is messages:
-        return
-    declared: set[str] = set()
-    for message in kept[1 : len(kept) - (len(messages) - turn_start)]:
-        text = json.dumps(message)
-        if message["role"] == "assistant":
-            declared |= {call_id for call_id in "abcd" if f'"id": "{call_id}"' in text}
-        elif "tool_call_id" in text or "tool_result" in text:
-            ids = [call_id for call_id in "abcd" if f'_id": "{call_id}"' in text]
-            assert len(ids) == 1
-            assert ids[0] in declared
-
-
-@cases
-def test_only_messages_that_had_to_be_dropped_are_dropped(messages, turn_start, iteration, budget):
-    """A dropped message did not fit, or preceded a result without its call."""
-    turn_start = min(turn_start, len(messages))
-    kept = trim(messages, turn_start, budget, iteration)
-    if kept is messages:
-        return
-    old = messages[1:turn_start]
-    rest = len(kept) - 1 - (len(messages) - turn_start)
-    longer = old[len(old) - rest - 1 :]
-    last_dropped = longer[0]
-    is_result = last_dropped["role"] == "tool" or "tool_result" in json.dumps(last_dropped)
-    assert sum(map(cost, longer)) > budget or is_result
+@pytest.mark.parametrize("turn_start", [2.5, "2", 2.0, float("nan")])
+def test_a_turn_start_must_be_an_integer(turn_start):
+    with pytest.raises(UsageError, match="turn_start must be an integer"):
+        trim_history(LIST, turn_start=turn_start, iteration=2, budget=1)
 
 
 def test_any_sequence_and_any_number_is_accepted():

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from zlib import crc32
 
 import numpy as np
+from builders import context
 
 from reservoir_cli import Message
 from reservoir_cli.context import excerpts
@@ -65,7 +66,7 @@ def add_messages(reservoir, *messages, partition="p"):
 
 
 def ask(reservoir, query="delta1 delta2", **options):
-    return reservoir.context(query, partition="p", instance="p", **{"budget": 400, **options})
+    return context(reservoir, query, partition="p", instance="p", **{"budget": 400, **options})
 
 
 def stored_rows(window):

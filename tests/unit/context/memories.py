@@ -5,7 +5,7 @@ from datetime import timedelta
 import fingerprint
 import numpy as np
 from behind import behind
-from builders import NOW, Compass
+from builders import NOW, Compass, context
 
 from reservoir_cli import Reservoir
 from reservoir_cli.context.render import request_bodies
@@ -63,12 +63,14 @@ class Memory:
         return [message.id for message in stored]
 
     def ask(self, query="zeta", *, settings=None, partition="p", **options):
+        """Ask a minute after the last message, while its session is running."""
+        options.setdefault("now", NOW + timedelta(minutes=self.minute + 1))
         short = {"recent": "recent_context_size", "similar": "semantic_context_size"}
         options = {short.get(name, name): value for name, value in options.items()}
         if threshold := options.pop("threshold", None):
             options["similar_cosine"] = 2 * threshold - 1
         with_settings = Reservoir(self.store, config.load(None, settings or {}))
-        return with_settings.context(query, partition=partition, **options)
+        return context(with_settings, query, partition=partition, **options)
 
     def fill(self, count, *, words=6, **more):
         return self.say_all([text(number, words) for number in range(count)], **more)

@@ -186,19 +186,19 @@ def test_sections_and_history_exceed_the_budget_only_with_a_warning(
 @pytest.mark.parametrize(
     ("flags", "text", "model", "reserve"),
     [
-        pytest.param({"token_reserve": 7}, True, "gpt-4", 7, id="§2 --output-reserve"),
+        pytest.param({"token_reserve": 7}, True, "gpt-4", 7, id="§2 --reserve"),
         pytest.param({}, True, "gpt-4", 11, id="§2 models.X.reserve_tokens"),
         pytest.param({}, True, "gpt-4o", 13, id="§2 token_reserve"),
         pytest.param({}, True, None, 13, id="§2 token_reserve without a model"),
         pytest.param({}, False, "gpt-4", 2_048, id="§2 the table"),
         pytest.param({}, False, None, 4_096, id="§2 4,096"),
-        pytest.param({"output_reserve": 0}, True, "gpt-4", 0, id="§2 a reserve of 0"),
+        pytest.param({"reserve_tokens": 0}, True, "gpt-4", 0, id="§2 a reserve of 0"),
     ],
 )
 def test_the_reserve_comes_from_the_first_source_that_sets_it(home, flags, text, model, reserve):
     file = home / "set.toml"
     file.parent.mkdir(parents=True)
-    file.write_text('output_reserve = 13\n[models."gpt-4"]\nreserve_tokens = 11\n' * text)
+    file.write_text('token_reserve = 13\n[models."gpt-4"]\nreserve_tokens = 11\n' * text)
     loaded = config.load(file, flags)
     assert loaded.reserve(model, loaded.settings(model=model)) == reserve
 

@@ -131,14 +131,6 @@ def test_an_empty_named_instance_is_not_replaced(memory):
     assert "(of " not in window.summary()
 
 
-def test_an_instance_with_messages_is_not_replaced(memory):
-    own_id = memory.say("own")
-    memory.say("newer", instance="b")
-    window = memory.ask()
-    assert [candidate.message.id for candidate in window.selection.history] == [own_id]
-    assert "(of " not in window.summary()
-
-
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "pending"])
 @pytest.mark.parametrize("source", ["markdown", "text"])
 def test_documents_are_recalled_and_never_history(memory, embedded, source):
@@ -164,7 +156,7 @@ def test_history_never_comes_from_an_instance_of_documents(memory):
 def test_imported_thinking_is_not_counted_among_recent_and_similar(memory):
     message_ids = memory.say_all([f"zeta said {number}" for number in range(4)], cosine=0.5)
     memory.say_all([f"zeta thought {number}" for number in range(300)], "system", cosine=0.9)
-    settings = {"recent_context_size": 2, "semantic_context_size": 4, "similarity_threshold": 0.5}
+    settings = {"recent_context_size": 2, "semantic_context_size": 4, "similar_cosine": 0.0}
     window = memory.ask(settings=settings, fill=False)
     assert kept_ids(window) == message_ids
     assert set(tier_by_id(window).values()) == {"recent", "similar"}

@@ -123,6 +123,43 @@ def test_offsets_are_mapped_past_replaced_text():
     assert rank_passages.map_spans(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
 
 
+class Offset(int):
+    """An offset that counts how often any is compared."""
+
+    comparisons = 0
+
+    def _counted(name):
+        def compare(self, other):
+            Offset.comparisons += 1
+            return getattr(int, name)(self, other)
+
+        return compare
+
+    __lt__, __le__, __gt__, __ge__ = map(_counted, ("__lt__", "__le__", "__gt__", "__ge__"))
+
+
+def test_mapping_offsets_takes_few_steps_for_each_however_many_are_replaced():
+    count = 2_000
+    spans = [(Offset(10 * n), Offset(10 * n + 10)) for n in range(count)]
+    mapped = rank_passages.map_spans(spans, [(10 * n + 3, 10 * n + 5, 4) for n in range(count)])
+    assert mapped == [(12 * n, 12 * n + 12) for n in range(count)]
+    assert Offset.comparisons < 2 * count * 14
+
+
+def test_closing_fences_takes_few_steps_for_each_part_however_many_there_are(monkeypatch):
+    read = []
+    monkeypatch.setattr(excerpts, "_START", lambda fence: read.append(fence) or fence.start)
+    count = 1_000
+    text = "para text here. \n```\ncode\n```\n\n" * count
+    size = len(text) // count
+    spans = [(size * number, size * number + 23) for number in range(count)]
+    written = excerpts.write_excerpt(text, spans, count)
+    assert written.count("```") == 2 * count
+    outline = excerpts.Outline(text)
+    assert outline.widen(spans[500], whole_fences=True)[1] == spans[500][0] + size - 2
+    assert len(read) < 2 * count * 12
+
+
 def strings(value):
     """Yield every text of a request body that a model reads."""
     if isinstance(value, dict):

@@ -151,8 +151,13 @@ def test_a_cut_code_block_is_closed_and_reopened(open_reservoir, budget):
         assert_printed_from(text, row)
 
 
-@pytest.mark.parametrize("budget", range(160, 600, 40))
-@pytest.mark.parametrize("language", ["hexadecimal", "Chinese"])
+@pytest.mark.parametrize(
+    ("language", "budget"),
+    [
+        *(("hexadecimal", budget) for budget in range(160, 600, 40)),
+        *(("Chinese", budget) for budget in range(240, 600, 40)),
+    ],
+)
 def test_the_beginning_of_a_dense_passage_is_printed_with_any_room(
     open_reservoir, language, budget
 ):

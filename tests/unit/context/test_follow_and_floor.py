@@ -4,9 +4,12 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from builders import NOW, Compass
+from builders import NOW, Compass, context
+from memories import count_printed_tokens
+from windows import recalled_of
 
 from reservoir_cli import Message, Reservoir, UsageError
+from reservoir_cli.context.builder import NOTHING_FITS
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import config
 from reservoir_cli.storage.passage import Passage
@@ -64,7 +67,7 @@ class Memory:
         reservoir = Reservoir(self.store, config.load(None, settings), embedder=Wide())
         now = NOW + timedelta(minutes=minutes)
         options = {"budget": 4_000, **options}
-        return reservoir.context(question, partition="p", now=now, **options)
+        return context(reservoir, question, partition="p", now=now, **options)
 
     def similarity(self, **options):
         rows = self.ask(**options).messages
@@ -140,43 +143,46 @@ def test_a_stored_question_is_not_part_of_its_own_session(memory, message_ids):
 def test_a_session_of_another_instance_is_ignored(memory, message_ids):
     memory.say("elsewhere", GARDEN, instance="q", conversation="q")
     own_instance, other_instance = (
-        memory.similarity(),
+        memory.similarity(instance="p", recall_scope="partition"),
         memory.similarity(instance="q", recall_scope="partition"),
     )
     assert own_instance[message_ids[0]] > own_instance[message_ids[1]]
     assert other_instance[message_ids[1]] > other_instance[message_ids[0]]
 
 
-def test_an_unrelated_question_recalls_nothing(memory, message_ids):
-    window = memory.ask("capital of Mongolia", recall_floor=0.36, follow=False)
+UNRELATED = {"recall_floor": 0.36, "follow": False}
+
+
+@pytest.mark.parametrize("minutes", [1, 2_000], ids=["in a session", "days later"])
+def test_a_context_for_an_unrelated_question_holds_the_nearest_and_says_so(
+    memory, message_ids, minutes
+):
+    window = memory.ask("capital of Mongolia", minutes=minutes, **UNRELATED)
     assert window.nothing_found
     assert window.relevance < 0.36
-    assert not window.selection.recalled
-    assert [row.message.id for row in window.selection.history][-2:] == list(message_ids[-2:])
+    assert {row.id for row in window.messages if row.id} == set(message_ids)
+    title, note, *_ = recalled_of(window).splitlines()
+    assert title == "[Recalled Messages]"
+    assert note == "Nothing stored fits this question well; these are the nearest."
     assert window.turns[-1].content == "capital of Mongolia"
     document = window.to("json")
     assert document["nothing_found"]
     assert document["relevance"] == window.relevance
 
 
-@pytest.mark.parametrize("budget", [60, 90, 250, 800])
-def test_an_unrelated_question_recalls_no_part_of_recent_exchanges(memory, budget):
-    stored = set()
-    for trace, repeated in zip("abcd", (40, 80, 40, 80), strict=True):
-        stored.add(memory.say("and this bed", GARDEN, trace=trace))
-        text = "mulch and compost. " * repeated
-        stored.add(memory.say(text, GARDEN, "assistant", trace=trace))
-    window = memory.ask("capital", recall_floor=0.36, follow=False, budget=budget)
+def test_only_below_the_floor_is_there_a_note(memory, message_ids):
+    assert NOTHING_FITS not in memory.ask("pruned roses", **UNRELATED).to("text")
+    assert NOTHING_FITS in memory.ask("capital of Mongolia", **UNRELATED).to("text")
+
+
+@pytest.mark.parametrize("budget", [90, 250, 800])
+def test_the_note_is_counted(memory, budget):
+    for number in range(30):
+        memory.say(f"mulch and compost {number} " * 3, GARDEN)
+    window = memory.ask("capital of Mongolia", budget=budget, **UNRELATED)
     assert window.nothing_found
-    assert not window.selection.recalled
-    left_out = {drop.candidate.message.id for drop in window.selection.dropped}
-    assert left_out | {row.id for row in window.messages if row.id} == stored
-
-
-def test_a_reply_without_a_question_is_kept_for_an_unrelated_question(memory):
-    memory.say("mulch", GARDEN, "assistant")
-    window = memory.ask("capital of Mongolia", recall_floor=0.36, follow=False)
-    assert [row.message.content for row in window.selection.recalled] == ["mulch"]
+    assert window.used <= budget
+    assert count_printed_tokens(window) <= budget
 
 
 def test_a_matching_word_or_embedding_passes_the_floor(memory, message_ids):
@@ -189,15 +195,6 @@ def test_floor_0_always_recalls_the_nearest(memory, message_ids):
     window = memory.ask("capital of Mongolia", recall_floor=0.0, follow=False)
     assert not window.nothing_found
     assert {row.id for row in window.messages} >= set(message_ids)
-
-
-def test_an_unrelated_question_has_no_best_match_that_does_not_fit(memory):
-    memory.say("roses and weeds " * 40, 0.2 * QUESTION + 0.98 * BOILER)
-    memory.say("mulch and compost " * 40, GARDEN)
-    options = {"budget": 40, "follow": False}
-    assert memory.ask("capital of Mongolia", recall_floor=0.0, **options).hints
-    window = memory.ask("capital of Mongolia", recall_floor=0.36, **options)
-    assert (window.nothing_found, window.hints) == (True, ())
 
 
 def test_a_follow_up_passes_the_floor_by_its_session(memory, message_ids):

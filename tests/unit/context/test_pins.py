@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from builders import NOW
+from builders import NOW, context
 
 from reservoir_cli.context.candidate import Tier
 from reservoir_cli.context.recall import Recall
@@ -29,7 +29,7 @@ def add_notes(reservoir, count=120, instance=None):
 
 
 def build_window(reservoir, **options):
-    return reservoir.context(QUESTION, partition="p", now=NOW, **{"budget": 1_000, **options})
+    return context(reservoir, QUESTION, partition="p", now=NOW, **{"budget": 1_000, **options})
 
 
 def pinned_texts(window):
@@ -94,13 +94,13 @@ def test_a_pin_of_another_partition_or_outside_of_the_filter_is_not_recalled(res
     assert pinned_texts(build_window(reservoir, where=recent_only)) == []
 
 
-def test_pins_are_left_out_if_nothing_was_found(reservoir):
+def test_pins_stand_in_every_context_even_if_nothing_fits(reservoir):
     target = add_notes(reservoir)[3]
     reservoir.pin(target.key)
     reservoir.config = reservoir.config.with_flags({"recall_floor": 2.0})
     context = build_window(reservoir)
     assert context.nothing_found
-    assert pinned_texts(context) == []
+    assert pinned_texts(context) == [target.content]
 
 
 def test_recall_ignores_pins(reservoir):

@@ -2,14 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from memories import GIVEN, piece, rows_of
+from windows import window
 
 from reservoir_cli.chat.turn import Section
-from reservoir_cli.context.request import FORMATS
+from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.costs import cap_sections
+from reservoir_cli.context.request import FORMATS, Piece
 from reservoir_cli.messages import Role
 from reservoir_cli.settings import config
+from reservoir_cli.tokens import ApproximateCounter
 
 
 def test_the_sections_are_printed_in_order_and_in_their_form(memory):
@@ -104,8 +109,8 @@ def test_recalled_messages_are_printed_below_their_days_oldest_first(memory):
 
 def test_a_message_is_printed_exactly_as_stored(memory):
     exotic = "  a\tb \u00a0 ünïcode 🙂\n\n```\n{x}\n```\ntrailing  "
-    memory.say(exotic)
     memory.say(exotic + "!", instance="other")
+    memory.say(exotic)
     printed = memory.ask(budget=900).to("text")
     assert f"user: {exotic}\n" in printed
     quoted = exotic.replace("\n```\n{x}\n```\ntr", "\n    ```\n    {x}\n    ```\n    tr")
@@ -157,6 +162,28 @@ def test_episodes_beyond_their_limit_drop_the_first_items_first(memory, cap, rem
     assert [int(snippet.text[0]) for snippet in window.request.episodes] == remaining
     assert window.truncated is (len(remaining) < 3)
     assert bool(window.notes) is (len(remaining) < 3)
+
+
+class Reader(ApproximateCounter):
+    """A counter that knows how much it has read."""
+
+    read = 0
+
+    def count(self, text: str) -> int:
+        self.read += len(text)
+        return super().count(text)
+
+
+@pytest.mark.parametrize("form", ["text", "openai"])
+def test_capping_many_pieces_reads_each_a_few_times(form):
+    pieces = tuple(Piece(f"piece {number} says little", "a.md") for number in range(2_000))
+    request = replace(window(format=form).request, knowledge=pieces, episodes=pieces)
+    counter = Reader()
+    capped = cap_sections(request, config.load().settings(), Meter(counter, 1.1))
+    assert capped.knowledge == pieces[: len(capped.knowledge)]
+    assert capped.episodes == pieces[-len(capped.episodes) :]
+    assert 100 < len(capped.episodes) < len(capped.knowledge) < 1_000
+    assert counter.read < 15 * sum(len(piece.text) + len(piece.name) + 15 for piece in pieces)
 
 
 def test_the_limits_are_3_000_and_1_000_tokens(memory):

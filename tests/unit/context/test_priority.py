@@ -59,10 +59,10 @@ def test_the_default_order_keeps_the_best_scores_and_tiers_keep_the_recent(memor
         pytest.param(None, True, id="§4 no vector"),
     ],
 )
-def test_min_similarity_excludes_dissimilar_messages(memory, cosine, stays):
+def test_min_cosine_excludes_dissimilar_messages(memory, cosine, stays):
     message_id = memory.say("zeta", cosine=cosine, instance="q")
     memory.say("now", cosine=0.9)
-    window = memory.ask("zeta!", budget=900, settings={"min_similarity": 0.599999})
+    window = memory.ask("zeta!", budget=900, settings={"min_cosine": 0.199998})
     assert (message_id in kept_ids(window)) is stays
 
 
@@ -185,7 +185,7 @@ def test_a_read_only_store_gives_the_same_context(memory, tmp_path, as_reader):
     with as_reader(memory.store.location) as store:
         assert store.read_only
         reader = Memory.__new__(Memory)
-        reader.store = store
+        reader.store, reader.minute = store, memory.minute
         context = reader.ask(**options)
         assert context.to("text") == memory.ask(**options).to("text")
 

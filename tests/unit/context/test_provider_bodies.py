@@ -127,6 +127,7 @@ def test_max_tokens_is_the_reserve_and_never_zero(reserve, expected):
     ("arguments", "expected"),
     [
         ('{"q": "fox"}', {"q": "fox"}),
+        ('{ "q":"\\u00e4", "q2": 1.0 }', {"q": "ä", "q2": 1.0}),
         ("", {}),
         ("{}", {}),
         ("not json", {"_raw": "not json"}),
@@ -138,13 +139,16 @@ def test_max_tokens_is_the_reserve_and_never_zero(reserve, expected):
     ],
     ids=lambda value: str(value)[:12],
 )
-def test_arguments_are_an_object_or_a_text_as_the_provider_requires(arguments, expected):
+def test_arguments_are_an_object_or_its_json_as_the_provider_requires(arguments, expected):
     call = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
     bodies = {form: window([USER, call, RESULT]).to(form) for form in PROVIDERS}
     assert bodies["ollama"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == expected
     assert bodies["anthropic"]["messages"][1]["content"][0]["input"] == expected
-    plain = bodies["openai"]["messages"][1]["tool_calls"][0]["function"]["arguments"]
-    assert plain == arguments
+    for form in ("openai", "azure"):
+        text = bodies[form]["messages"][1]["tool_calls"][0]["function"]["arguments"]
+        assert json.loads(text) == expected
+        if arguments and "_raw" not in expected:
+            assert text == arguments
 
 
 @pytest.mark.parametrize("form", PROVIDERS)

@@ -248,6 +248,7 @@ def test_an_invalid_budget_or_time_is_refused(memory):
 NOTHING_ASKED = """
 ok|OK!|y|2|2.|👍|...|???|ok?|k thx|lgtm 🚀|continue|go on|yes, do it|do that|yes please
 perfect, thank you so much!|/compact|/review the Redis change|/mcp__server:prompt a b
+/our-own:command|/heliotrope|go|next|do it when you can|that was it|ja, mach das
 ja bitte|danke, weiter!|mach das so|merci beaucoup|vas-y|d'accord|sí, gracias|adelante
 Danke, passt so!|Alles klar, danke|danke dir|Danke, funktioniert!|vielen Dank, sieht gut aus
 sehr gut, danke|très bien, merci|merci bien, ça marche|ça me va
@@ -259,6 +260,10 @@ redis|CI|OS|why?|and why?|what did we do?|2026-02-13|404|fix it|/etc/hosts is wr
 continue with the queue|yes, but what about Redis?|go routines|warum Redis?|继续优化数据库
 dir|danke, und wie läuft Redis?|Redis läuft
 не работает|ok computer|thanks to whom was it fixed
+/var fills up again, what was it last time?|/v2 answers 404 since Monday|/healthz is red
+Go?|go?|Next?|how did we do this?|what was it about|and why was it so|so when was that
+wie war das noch|und wann war das|was war mit dem|comment on était|où était-ce|quand était-ce
+qué es esto|cómo era|quando era|hoe was het|wat was dat|como foi
 """.strip()
 
 

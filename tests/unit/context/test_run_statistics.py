@@ -8,6 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from builders import context
 
 from reservoir_cli import Reservoir
 from reservoir_cli.context import run_statistics
@@ -36,7 +37,7 @@ def ask(reservoir, **options):
         "knowledge": [(f"{SECRET} source", f"{SECRET} text")],
         **options,
     }
-    window = reservoir.context(f"where is the {SECRET}?", **request)
+    window = context(reservoir, f"where is the {SECRET}?", **request)
     reservoir.runs.record(window)
     return window
 

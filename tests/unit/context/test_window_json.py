@@ -21,7 +21,7 @@ from windows import (
     window,
 )
 
-from reservoir_cli import Message, Reservoir, ToolCall, UsageError
+from reservoir_cli import ContextOptions, Message, Reservoir, ToolCall, UsageError
 from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import FORMATS
 
@@ -45,7 +45,7 @@ def document(tmp_path) -> dict[str, Any]:
             partition="p",
             budget=600,
             format="json",
-            recent_context_size=9,
+            options=ContextOptions(recent_context_size=9),
             system="Be brief.",
             procedure={"a": "b"},
             knowledge={"c": "d"},

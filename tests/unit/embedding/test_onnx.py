@@ -1,5 +1,6 @@
 """Compare the compiled engine with the reference engine, on the real model."""
 
+import os
 import random
 import string
 import warnings
@@ -73,9 +74,12 @@ def reference() -> ReferenceEmbedder:
     """Load the same model on torch."""
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
-        patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.delenv("HF_HUB_OFFLINE", raising=False)
+        patch.setattr("socket.socket.connect", lambda *_: pytest.fail("used the network"))
         source = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
-        return ReferenceEmbedder(DEFAULT_MODEL, source, "asked for")
+        embedder = ReferenceEmbedder(DEFAULT_MODEL, source, "asked for")
+        assert "HF_HUB_OFFLINE" not in os.environ  # other users of the library may download
+        return embedder
 
 
 def cosines(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from builders import context
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.errors import ReservoirError
@@ -68,12 +69,12 @@ def test_the_floor_separates_stored_from_unknown_topics(reservoir):
 def test_the_floor_is_used_for_the_model_it_was_measured_for(reservoir):
     talk(reservoir, 120)
     options = {"partition": "p", "budget": 2_000, "follow": False}
-    assert not reservoir.context("what is the capital of Mongolia?", **options).nothing_found
+    assert not context(reservoir, "what is the capital of Mongolia?", **options).nothing_found
     reservoir.database.calibrate()
-    assert reservoir.context("what is the capital of Mongolia?", **options).nothing_found
-    assert not reservoir.context("how does subjectc start?", **options).nothing_found
-    without_floor = reservoir.context(
-        "what is the capital of Mongolia?", recall_floor=0.0, **options
+    assert context(reservoir, "what is the capital of Mongolia?", **options).nothing_found
+    assert not context(reservoir, "how does subjectc start?", **options).nothing_found
+    without_floor = context(
+        reservoir, "what is the capital of Mongolia?", recall_floor=0.0, **options
     )
     assert not without_floor.nothing_found
     assert reservoir.store.get_property(floor_property("another")) is None

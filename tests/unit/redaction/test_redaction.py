@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Role, StoredMessage, ToolCall
 from reservoir_cli.redaction import Mode, Redactor, describe_secrets, find, without_secrets
-from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.redaction.secret_patterns import GUESSES, Rule
+from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN
 
 #: Secrets that detect-secrets finds by pattern and we do not, with reasons.
 OTHERWISE = {
@@ -37,8 +38,6 @@ DETECTED = [
     if issubclass(plugin, RegexBasedDetector) and plugin.__name__ not in OTHERWISE
     for number, pattern in enumerate(plugin().denylist)
 ]
-RULES = (*TOKENS, *BLOCKS, *GUESSES)
-RULE_IDS = [f"{rule.kind}-{number}" for number, rule in enumerate(RULES)]
 AKIA = r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}"
 
 
@@ -58,18 +57,6 @@ def test_secrets_that_detect_secrets_finds_by_pattern_are_found(
     masked, kinds = without_secrets(text)
     assert kinds
     assert secret not in masked
-
-
-@pytest.mark.parametrize("rule", RULES, ids=RULE_IDS)
-@settings(max_examples=10, deadline=None)
-@given(data=st.data())
-def test_every_match_of_a_rule_contains_one_of_its_words(rule: Rule, data: st.DataObject) -> None:
-    # The generator does not know possessive quantifiers, which match no more than plain ones.
-    matched = data.draw(ascii_of(rule.pattern.replace("}+", "}")))
-    assert any(word in matched.lower() for word in rule.words)
-    if rule in TOKENS:
-        assert len(matched) >= SHORTEST_TOKEN
-        assert not re.search(r"\s", matched)
 
 
 @pytest.mark.parametrize("rule", GUESSES, ids=[rule.kind for rule in GUESSES])
@@ -103,7 +90,7 @@ FOUND = {
     "pw: Zebra99hunter": ("secret-value", "Zebra99hunter"),
     "- **Password:** `Zebra99hunter`": ("secret-value", "Zebra99hunter"),
     "**API Key**: q9W8e7R6t5Y4": ("secret-value", "q9W8e7R6t5Y4"),
-    "**Token:** `q8Zk2mX0vLs4`": ("secret-value", "q8Zk2mX0vLs4"),
+    "**Token:** `q8Zk2mX0vLs4`": ("password-in-words", "q8Zk2mX0vLs4"),
     "the password is **Zebra99hunter**": ("password-in-words", "Zebra99hunter**"),
     "curl -u admin:S3cr3tPw99 http://host/": ("password-option", "S3cr3tPw99"),
     "mysql -uroot -pS3cr3tPw99": ("password-option", "S3cr3tPw99"),

@@ -291,3 +291,40 @@ def test_the_real_model_finds_paraphrases(store: Store, add: Adding, embedder: E
     candidates = store.candidates(HERE, "i", "", question)
     assert candidates.cosine[0] > candidates.cosine[1] + 0.2
     assert np.linalg.norm(question) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_message_of_many_passages_is_left_to_embed(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    words = "the harbour was quiet, and {}{} asked nobody about the {}{} ship\n"
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    log = "".join(words.format(a, b, b, c) for a in letters for b in letters for c in letters[:3])
+    add(*(Message("user", text, NOW + n * MS) for n, text in enumerate((log, "one", log, "two"))))
+    for arguments in ({"newest": 4}, {"newest": 2}, {"most": 4}, {}):
+        notes: list[str] = []
+        indexer(store, fake_embedder, notify=notes.append).embed_if_possible(
+            EVERYWHERE, **arguments
+        )
+        assert store.count_unembedded(EVERYWHERE) == 2
+        assert notes == ["2 messages not embedded yet: reservoir embed"] * ("most" not in arguments)
+    assert embed(store, fake_embedder) == 2
+    assert store.count_unembedded(EVERYWHERE) == 0
+
+
+def test_text_without_words_is_no_longer_pending_and_has_no_passages(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    encoded: list[str] = []
+
+    class Watched(type(fake_embedder)):  # type: ignore[misc]
+        def encode_documents(self, texts: Any) -> Any:
+            encoded.extend(texts)
+            return super().encode_documents(texts)
+
+        def passages(self, text: str) -> list[tuple[int, int]]:
+            raise AssertionError("divided into passages")
+
+    add(Message("user", "QUJDREVGR0g=" * 90_000), Message("user", "f3a9c1" * 90_000))
+    indexer(store, Watched()).embed_if_possible(EVERYWHERE, newest=2)
+    assert store.count_unembedded(EVERYWHERE) == 0
+    assert encoded == []

@@ -22,9 +22,9 @@ COUNT = 12
 #: In "loose" every message is linked to three or four earlier ones, in the others to none.
 SETTINGS = """
 embedding_model = "nobody/absent-model"
-synapse_threshold = 1
+link_cosine = 1
 [partitions.loose]
-synapse_threshold = 0
+link_cosine = -1
 """
 
 

@@ -68,7 +68,7 @@ def draw_candidates(random: np.random.Generator, count: int) -> Candidates:
         cosine=cosine,
         by_id=np.arange(count),
         postings=tuple(postings),
-        absent=0,
+        absent=(),
         passages=random.integers(1, 9, count).astype(np.int32),
     )
 
@@ -202,7 +202,7 @@ def one_conversation(cosine: list[float], *, words: int, asks: tuple[int, ...] =
         cosine=np.array(cosine, np.float32),
         by_id=positions,
         postings=(),
-        absent=0,
+        absent=(),
         passages=np.ones(len(cosine), np.int32),
     )
 

@@ -8,23 +8,32 @@ import pytest
 from reservoir_cli.retrieval.recall_floor import (
     FLOORS,
     WORDS_FLOOR,
+    count_absent,
+    fit,
     highest_floor,
     recall_floor,
-    relevance,
 )
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, Posting, TalkScores
 
 NOWHERE = np.zeros(4, bool)
-#: The bonus on the relevance of a question of two words, and of one of four.
-TWO_WORDS, FOUR_WORDS = 0.3 * (1 / 2 - 0.3), 0.3 * (1 / 4 - 0.3)
+#: The weight of a word that one of four messages contains.
+RAREST = np.log1p((4 - 1 + 0.5) / 1.5)
+
+
+def bonus(words, rarest=RAREST):
+    """Return what a question's number of words and the store's size add to a relevance."""
+    return 0.4 * (1 / words - 0.3) - 0.1 * np.log(max(1, rarest))
+
+
+TWO_WORDS, FOUR_WORDS = bonus(2), bonus(4)
 
 
 def posting_at(*positions):
     return Posting(np.array(positions), np.ones(len(positions), np.int32))
 
 
-def candidates(cosine, *postings, absent=0, talk=None):
+def candidates(cosine, *postings, absent=(), talk=None):
     count = len(cosine)
     return Candidates(
         ids=np.arange(count),
@@ -47,22 +56,24 @@ def candidates(cosine, *postings, absent=0, talk=None):
 def relevance_of(pool, *, dates=0.0, running=None):
     count = len(pool.ids)
     running = np.zeros(count, bool) if running is None else running
-    return relevance(pool, np.full(count, dates), running)
+    return fit(pool, np.full(count, dates), running).max(initial=0)
 
 
-def test_relevance_is_the_maximum_of_cosine_plus_four_tenths_of_the_words():
+def test_relevance_is_the_maximum_of_cosine_plus_seven_tenths_of_the_words():
     pool = candidates([0.3, 0.1, 0, 0], posting_at(1), posting_at(1))
-    assert relevance_of(pool) == pytest.approx(0.1 + 0.4 + TWO_WORDS)
+    assert relevance_of(pool) == pytest.approx(0.1 + 0.7 + TWO_WORDS)
 
 
 def test_an_unknown_stem_weighs_as_much_as_the_rarest():
-    pool = candidates([0, 0, 0, 0], posting_at(2), absent=3)
-    assert relevance_of(pool) == pytest.approx(0.4 / 4 + FOUR_WORDS)
+    pool = candidates([0, 0, 0, 0], posting_at(2), absent=("one", "two", "three"))
+    assert relevance_of(pool) == pytest.approx(0.7 / 4 + FOUR_WORDS)
 
 
 def test_a_common_word_weighs_less_than_a_rare_one():
     common, rare = posting_at(0, 1, 2), posting_at(3)
-    shares = [relevance_of(candidates([0] * 4, posting, absent=1)) for posting in (common, rare)]
+    shares = [
+        relevance_of(candidates([0] * 4, posting, absent=("one",))) for posting in (common, rare)
+    ]
     assert shares[0] < shares[1]
 
 
@@ -72,18 +83,50 @@ def test_without_a_vector_the_words_alone_decide():
 
 
 def test_a_question_of_many_words_needs_more():
-    few, many = (candidates([0.4, 0, 0, 0], *[posting_at(3)] * words) for words in (2, 10))
-    assert relevance_of(few) == pytest.approx(0.4 + 0.3 * (1 / 2 - 0.3))
-    assert relevance_of(many) == pytest.approx(0.4 + 0.3 * (1 / 10 - 0.3))
+    few, many = (candidates([0.8, 0, 0, 0], *[posting_at(3)] * words) for words in (2, 10))
+    assert relevance_of(few) == pytest.approx(0.8 + bonus(2))
+    assert relevance_of(many) == pytest.approx(0.8 + bonus(10))
+
+
+def test_a_large_store_needs_more():
+    sizes = (4, 400, 40_000)
+    relevances = [relevance_of(candidates([0.5, *[0] * (size - 1)])) for size in sizes]
+    assert relevances[0] > relevances[1] > relevances[2]
+    assert relevances[2] == pytest.approx(0.5 + bonus(2, np.log1p((40_000 - 0.5) / 1.5)))
+
+
+COUNTED = {
+    "where did we put the canoe": (("cano", "put"), 2),
+    "where did Emily and Akib put the canoe": (("cano", "emili", "akib"), 1),
+    "what was said on 17.01.2024 in room 404": (("17", "01", "2024", "404", "room"), 1),
+    "Emily went away. Where is she?": (("emili",), 1),
+    "Was hat der Vermieter zur Heizung gesagt": (("vermiet", "heizung", "gesagt"), 2),
+    "où habite Élodie": (("elodi", "habit"), 1),
+    "WHERE IS EMILY": (("emili",), 1),
+}
+
+
+@pytest.mark.parametrize(("question", "case"), COUNTED.items(), ids=list(COUNTED))
+def test_unknown_names_and_numbers_do_not_count(question, case):
+    absent, words = case
+    assert count_absent(question, absent) == words
+
+
+def test_words_that_do_not_count_do_not_lower_the_relevance():
+    pool = candidates([0.2] * 4, posting_at(1), absent=("emili", "2024"))
+    undated, running = np.zeros(4), NOWHERE
+    known = replace(pool, absent=())
+    assert fit(pool, undated, running, 0).max() == fit(known, undated, running).max()
+    assert fit(pool, undated, running).max() < fit(pool, undated, running, 0).max()
 
 
 def test_without_embeddings_the_number_of_words_does_not_matter():
-    pool = candidates([np.nan] * 4, posting_at(0), posting_at(1), absent=2)
+    pool = candidates([np.nan] * 4, posting_at(0), posting_at(1), absent=("one", "two"))
     assert relevance_of(pool) == pytest.approx(1 / 4)
 
 
 def test_relevance_is_never_below_zero():
-    assert relevance_of(candidates([0.01] * 4, absent=20)) == 0
+    assert relevance_of(candidates([0.01] * 4, absent=tuple("abcdefghijklmnop"))) == 0
 
 
 def test_a_message_of_a_requested_day_is_relevant():
@@ -98,7 +141,7 @@ def test_a_follow_up_matches_by_either_query_but_not_by_its_own_session():
     talk = TalkScores(np.array([0.9, 0.5, 0, 0], np.float32), ((0.5, (posting_at(1),)),))
     pool = candidates([0.1] * 4, talk=talk)
     running = np.array([True, False, False, False])
-    assert relevance_of(pool, running=running) == pytest.approx(0.5 + 0.4 + TWO_WORDS)
+    assert relevance_of(pool, running=running) == pytest.approx(0.5 + 0.7 + TWO_WORDS)
     assert relevance_of(pool, running=~NOWHERE) == pytest.approx(0.1 + TWO_WORDS)
     assert relevance_of(replace(pool, talk=None), running=running) == pytest.approx(0.1 + TWO_WORDS)
 
@@ -121,13 +164,13 @@ def test_the_measured_floor_is_that_of_the_default_model(embedder):
 @pytest.mark.parametrize(
     ("stored", "floor"),
     [
-        ("0.25", 0.25),
+        ("0.31", 0.31),
         ("0.0", 0),
-        (None, 0.36),
-        ("", 0.36),
-        ("odd", 0.36),
-        ("nan", 0.36),
-        ("7", 0.36),
+        (None, 0.25),
+        ("", 0.25),
+        ("odd", 0.25),
+        ("nan", 0.25),
+        ("7", 0.25),
     ],
 )
 def test_a_calibrated_floor_overrides_the_measured_one_but_not_the_setting(stored, floor):

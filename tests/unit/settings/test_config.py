@@ -133,7 +133,6 @@ def test_an_explicitly_named_file_must_exist(file: Path) -> None:
     [
         ("recent_contxt_size", "recent_context_size"),
         ("similarity_wieght", "similarity_weight"),
-        ("ouput_reserve", "output_reserve"),
         ("models.gpt-4.reserve_token", "reserve_tokens"),
         ("partitions.p.fil", "fill"),
     ],
@@ -159,8 +158,8 @@ def test_an_unknown_flag_is_a_usage_error(flags: dict[str, Any]) -> None:
 
 
 def test_a_flag_and_a_variable_may_use_the_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert config.load(flags={"output_reserve": 9}).settings().reserve_tokens == 9
-    monkeypatch.setenv("RESERVOIR_OUTPUT_RESERVE", "8")
+    assert config.load(flags={"token_reserve": 9}).settings().reserve_tokens == 9
+    monkeypatch.setenv("RESERVOIR_TOKEN_RESERVE", "8")
     assert config.load().lookup("reserve_tokens") == (8, "environment")
 
 
@@ -172,5 +171,5 @@ def test_an_invalid_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_hint_names_a_setting_once(file: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        edit_settings_file.edit(file, {"budget": "1"})
+        edit_settings_file.edit(file, {"trim": "1"})
     assert str(caught.value.hint) == "did you mean trim_budget_tokens?"

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import clean_name
 from reservoir_cli.settings import config, edit_settings_file
-from reservoir_cli.settings.schema import MODEL_ONLY, SETTINGS, Value
+from reservoir_cli.settings.schema import SETTINGS, TABLES
+from reservoir_cli.settings.setting import Setting, Value
 from reservoir_cli.settings.setting_keys import dotted_key, split_key
-from reservoir_cli.settings.setting_values import check_value, format_value, parse_value
 
 
 def test_comments_and_order_are_kept(file: Path) -> None:
@@ -57,13 +57,15 @@ reserve_tokens = 6
 @pytest.mark.parametrize(
     "header", ["[models.gpt-3.5-turbo]", "[ models . gpt-3.5-turbo ]", "  [models.gpt-3 . 5-turbo]"]
 )
-def test_an_unquoted_header_is_renamed_not_duplicated(file: Path, header: str) -> None:
-    write_settings(file, UNQUOTED.replace("[models.gpt-3.5-turbo]", header))
+def test_an_unquoted_header_is_kept_and_not_duplicated(file: Path, header: str) -> None:
+    text = UNQUOTED.replace("[models.gpt-3.5-turbo]", header)
+    write_settings(file, text)
     edit_settings_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
-    text = file.read_text()
-    assert text.count("5-turbo") == 1
-    assert '[models."gpt-3.5-turbo"] # mine\nreserve_tokens = 5 # five\n' in text
-    assert "[models.gpt-4.1]\nreserve_tokens = 6" in text
+    new = "reserve_tokens = 5 # five\n"
+    indent = header[: len(header) - len(header.lstrip())]
+    assert file.read_text() in {
+        text.replace(new, f"{new}{before}context_window = 7\n") for before in ("", indent)
+    }
     loaded = config.load(file)
     assert loaded.models["gpt-3.5-turbo"] == {"reserve_tokens": 5, "context_window": 7}
     assert loaded.models["gpt-4.1"] == {"reserve_tokens": 6}
@@ -82,6 +84,7 @@ def test_another_name_of_a_model_changes_its_table(file: Path) -> None:
     assert file.read_text() == EVERY_TABLE.replace("512", "9")
 
 
+CONTEXT_WINDOW = TABLES["models"]["context_window"]
 SHAPES = {
     "no file": "",
     "comments only": "# nothing yet\n",
@@ -125,7 +128,7 @@ def test_a_change_works_in_any_notation_and_changes_nothing_else(
     setting = split_key(key)[2]
     assert _values_by_key(config.load(file)) == {
         **before,
-        key: parse_value(setting, CHANGES[key], key),
+        key: SETTINGS.get(setting, CONTEXT_WINDOW).parse(CHANGES[key], key),
     }
 
 
@@ -202,14 +205,6 @@ def test_removing_a_missing_setting_changes_nothing(file: Path) -> None:
     assert config.load(file).values == config.load(write_settings(file, EVERY_TABLE)).values
 
 
-def test_the_other_name_of_a_setting_is_changed_in_place(file: Path) -> None:
-    write_settings(file, "output_reserve = 5\n")
-    edit_settings_file.edit(file, {"output_reserve": "6"})
-    assert config.load(file).values == {"reserve_tokens": 6}
-    edit_settings_file.edit(file, {"token_reserve": None})
-    assert config.load(file).values == {}
-
-
 ONE_WRONG = [
     {"fill": "on", "recent_context_size": "-1"},
     {"fill": "on", "nonsense": "1"},
@@ -258,26 +253,22 @@ def test_a_folder_that_cannot_be_written_is_a_usage_error(file: Path) -> None:
     assert file.read_text() == "# mine\n"
 
 
-def _values(key: str) -> st.SearchStrategy[Any]:
+def _values(setting: Setting) -> st.SearchStrategy[Any]:
     """Draw any valid value of a setting."""
-    if key in MODEL_ONLY:
-        return st.integers(*MODEL_ONLY[key])
-    metadata = SETTINGS[key].metadata
-    kind = type(check_value.__globals__["_kind"](key)())
-    if metadata["choices"]:
-        return st.sampled_from(metadata["choices"])
-    if kind is bool:
+    if setting.choices:
+        return st.sampled_from(setting.choices)
+    if setting.kind is bool:
         return st.booleans()
-    if kind is int:
-        return st.integers(metadata["low"], metadata["high"])
-    if metadata["duration"]:
+    if setting.kind is int:
+        return st.integers(int(setting.low), int(setting.high))
+    if setting.duration:
         return st.integers(1, 10**10).map(float) | st.integers(1, 10**7).map(
             lambda tenths: tenths / 10
         )
-    if kind is float:
-        minimum = metadata["low"] if metadata["above"] is None else metadata["above"]
-        return st.floats(minimum, metadata["high"], exclude_min=metadata["above"] is not None)
-    return NAMES if key == "partition" else st.text(min_size=1).filter(str.strip)
+    if setting.kind is float:
+        minimum = setting.low if setting.above is None else setting.above
+        return st.floats(minimum, setting.high, exclude_min=setting.above is not None)
+    return NAMES if setting.name == "partition" else st.text(min_size=1).filter(str.strip)
 
 
 NAMES = (
@@ -287,21 +278,17 @@ NAMES = (
 )
 
 
-def _keys() -> st.SearchStrategy[tuple[str, str]]:
+def _keys() -> st.SearchStrategy[tuple[str, Setting]]:
     """Draw a dotted key with its setting."""
-    top_level = st.sampled_from([(key, key) for key in SETTINGS])
-    in_partitions = [key for key, setting in SETTINGS.items() if setting.metadata["partition"]]
-    in_models = [key for key, setting in SETTINGS.items() if setting.metadata["model"]] + [
-        *MODEL_ONLY
-    ]
+    top_level = st.sampled_from([*SETTINGS.items()])
 
-    def dotted(table: str, keys: list[str]) -> st.SearchStrategy[tuple[str, str]]:
+    def dotted(table: str) -> st.SearchStrategy[tuple[str, Setting]]:
         names = st.lists(NAMES, min_size=1, max_size=3).map(".".join)
-        return st.tuples(names, st.sampled_from(keys)).map(
-            lambda pair: (dotted_key(table, *pair), pair[1])
+        return st.tuples(names, st.sampled_from([*TABLES[table].values()])).map(
+            lambda pair: (dotted_key(table, pair[0], pair[1].name), pair[1])
         )
 
-    return top_level | dotted("partitions", in_partitions) | dotted("models", in_models)
+    return top_level | dotted("partitions") | dotted("models")
 
 
 CHANGE = _keys().flatmap(
@@ -310,13 +297,13 @@ CHANGE = _keys().flatmap(
 
 
 @given(CHANGE, st.sampled_from(["", "# mine\n", EVERY_TABLE]))
-def test_a_value_that_was_set_is_read_back(change: tuple[str, str, Value], text: str) -> None:
+def test_a_value_that_was_set_is_read_back(change: tuple[str, Setting, Value], text: str) -> None:
     key, setting, value = change
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "reservoir.toml"
         if text:
             write_settings(file, text)
-        edit_settings_file.edit(file, {key: format_value(setting, value)})
+        edit_settings_file.edit(file, {key: setting.format(value)})
         read = _values_by_key(config.load(file))[key]
         assert read == value
         assert type(read) is type(value)
@@ -324,9 +311,9 @@ def test_a_value_that_was_set_is_read_back(change: tuple[str, str, Value], text:
 
 
 @given(CHANGE)
-def test_a_printed_value_is_parsed_back(change: tuple[str, str, Value]) -> None:
+def test_a_printed_value_is_parsed_back(change: tuple[str, Setting, Value]) -> None:
     _, setting, value = change
-    assert parse_value(setting, format_value(setting, value), setting) == value
+    assert setting.parse(setting.format(value), setting.name) == value
 
 
 @pytest.mark.parametrize("key", ['partitions."a\\nb".redact', 'models."a\\u001bb".reserve_tokens'])

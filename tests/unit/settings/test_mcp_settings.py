@@ -32,12 +32,12 @@ def test_the_partitions_that_agents_may_use(file) -> None:
     ("text", "problem"),
     [
         ("mcp = 3", "mcp must be a table"),
-        ("[mcp]\npartitions = 3", "must be a list of partitions"),
-        ("[mcp]\npartitions = [3]", "must be a list of partitions"),
+        ("[mcp]\npartitions = 3", "must be a list of strings"),
+        ("[mcp]\npartitions = [3]", "must be a list of strings"),
         ('[mcp]\npartitions = [""]', "cannot be empty"),
         ('[mcp]\npartitions = ["a\\u001b"]', "control characters"),
         ('[mcp]\npartition = "work"', "unknown setting 'partition' in [mcp]"),
-        ("[mcp.partitions]\nwork = 1", "must be a list of partitions"),
+        ("[mcp.partitions]\nwork = 1", "must be a list of strings"),
     ],
 )
 def test_anything_but_a_list_of_partitions_is_refused(file, text, problem) -> None:

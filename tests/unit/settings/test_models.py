@@ -2,7 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.settings.models import ALIASES, MODELS, Model, find_model, match_name, near_names
+from reservoir_cli.settings.models import (
+    Model,
+    built_in_models,
+    find_model,
+    match_name,
+    near_names,
+    other_names,
+)
+
+MODELS, OTHER_NAMES = built_in_models(), other_names()
 
 NAMES = [model.name for model in MODELS]
 
@@ -184,7 +193,7 @@ def test_only_the_given_models_are_searched() -> None:
 def test_names_are_unique_and_lower_case() -> None:
     assert len(set(NAMES)) == len(NAMES)
     assert [
-        name for name in [*NAMES, *ALIASES] if name != name.lower() or name != name.strip()
+        name for name in [*NAMES, *OTHER_NAMES] if name != name.lower() or name != name.strip()
     ] == []
 
 
@@ -196,12 +205,12 @@ def test_every_model_finds_itself_and_has_sane_figures(model: Model) -> None:
         assert model.recommended <= model.context_window - model.reserve
 
 
-@pytest.mark.parametrize("alias", ALIASES)
+@pytest.mark.parametrize("alias", OTHER_NAMES)
 def test_every_alias_resolves_and_is_not_a_model_itself(alias: str) -> None:
     assert alias not in NAMES
     model = find_model(alias)
     assert model is not None
-    assert model.name == ALIASES[alias]
+    assert model.name == OTHER_NAMES[alias]
 
 
 def test_bigger_window_never_has_a_smaller_reserve_by_the_rule() -> None:

@@ -108,7 +108,6 @@ RESERVES = [
     ("", "nobody-knows-it", 4_096),
     ("token_reserve = 7", None, 7),
     ("token_reserve = 7", "gpt-4o", 7),
-    ("output_reserve = 7", "gpt-4o", 7),
     ("token_reserve = 7\n[models.gpt-4o]\nreserve_tokens = 9", "gpt-4o", 9),
     ("token_reserve = 7\n[models.gpt-4o]\nreserve_tokens = 0", "gpt-4o", 0),
     ("token_reserve = 7\n[models.gpt-4o]\nreserve_tokens = 9", "gpt-4", 7),

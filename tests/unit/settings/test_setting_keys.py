@@ -11,7 +11,7 @@ from reservoir_cli.settings.setting_keys import split_assignment, split_key
 
 KEYS = [
     ("fill", (None, None, "fill")),
-    ("output_reserve", (None, None, "reserve_tokens")),
+    ("token_reserve", (None, None, "reserve_tokens")),
     ("partitions.coding.token_multiplier", ("partitions", "coding", "token_multiplier")),
     ("models.gpt-3.5-turbo.reserve_tokens", ("models", "gpt-3.5-turbo", "reserve_tokens")),
     ("models.llama3.1:8b.context_window", ("models", "llama3.1:8b", "context_window")),
@@ -25,7 +25,7 @@ KEYS = [
     ('partitions."Anna\'s".fill', ("partitions", "Anna's", "fill")),
     ("partitions.'a \"b\" = c'.fill", ("partitions", 'a "b" = c', "fill")),
     ('"partitions" . "a\\u00fc" . "fill"', ("partitions", "aü", "fill")),
-    ('"output_reserve"', (None, None, "reserve_tokens")),
+    ('"token_reserve"', (None, None, "reserve_tokens")),
 ]
 
 

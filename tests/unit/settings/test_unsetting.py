@@ -7,6 +7,7 @@ import pytest
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import edit_settings_file
+from reservoir_cli.util import edit_toml
 
 TABLES = """\
 # top
@@ -116,4 +117,4 @@ def test_a_key_that_is_not_in_the_file_changes_nothing(file: Path, text: str) ->
 
 def test_lines_are_split_as_toml_splits_them() -> None:
     text = "# a\u2028b\nx = 'c\x85d' # e\x0bf\n[t]\ny = 1\n".replace("\x0b", "\u2029")
-    assert edit_settings_file.remove_lines(text, ["t"]) == text.partition("[t]")[0]
+    assert edit_toml.remove(text, ["t"]) == text.partition("[t]")[0]

@@ -3,8 +3,13 @@
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings.schema import DEFAULTS, PROFILES, SETTINGS, Value
-from reservoir_cli.settings.setting_values import check_value, format_value, parse_value
+from reservoir_cli.settings.schema import DEFAULTS, PROFILES, SETTINGS, TABLES
+from reservoir_cli.settings.setting import Setting, Value
+
+#: Every setting of any table, by its name.
+ALL: dict[str, Setting] = {
+    name: setting for table in TABLES.values() for name, setting in table.items()
+} | SETTINGS
 
 WORDS = [
     # setting, text, value
@@ -39,7 +44,7 @@ WORDS = [
 
 @pytest.mark.parametrize(("key", "word", "value"), WORDS)
 def test_a_value_is_parsed(key: str, word: str, value: Value) -> None:
-    parsed = parse_value(key, word, key)
+    parsed = ALL[key].parse(word, key)
     assert parsed == value
     assert type(parsed) is type(value)
 
@@ -87,7 +92,7 @@ WRONG = [
 @pytest.mark.parametrize("key", ["path", "url", "embedding_model"])
 def test_text_of_another_type_is_to_be_written_in_quotes(key: str) -> None:
     with pytest.raises(UsageError) as caught:
-        check_value(key, 5, "the entry")
+        ALL[key].check(5, "the entry")
     assert (caught.value.message, caught.value.hint) == (
         "the entry must be a string, not 5",
         f'write {key} = "…"',
@@ -99,7 +104,7 @@ def test_an_invalid_value_is_refused_by_the_name_that_the_user_typed(
     key: str, word: str, reason: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_value(key, word, "--the-option")
+        ALL[key].parse(word, "--the-option")
     assert caught.value.message.startswith("--the-option")
     assert reason in f"{caught.value.message} {caught.value.hint}"
     assert "s3cret" not in caught.value.message
@@ -121,22 +126,22 @@ def test_an_invalid_value_is_refused_by_the_name_that_the_user_typed(
 )
 def test_a_value_of_another_type_is_refused(key: str, value: object) -> None:
     with pytest.raises(UsageError, match=rf"^{key} must be "):
-        check_value(key, value, key)
+        ALL[key].check(value, key)
 
 
 @pytest.mark.parametrize("key", [key for key, value in DEFAULTS.items() if value is not None])
 def test_every_default_is_within_its_own_range(key: str) -> None:
-    assert check_value(key, DEFAULTS[key], key) == DEFAULTS[key]
-    assert parse_value(key, format_value(key, DEFAULTS[key]), key) == DEFAULTS[key]
+    assert ALL[key].check(DEFAULTS[key], key) == DEFAULTS[key]
+    assert ALL[key].parse(ALL[key].format(DEFAULTS[key]), key) == DEFAULTS[key]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_profile_sets_settings_within_their_ranges(profile: str) -> None:
     for key, value in PROFILES[profile].items():
-        assert check_value(key, value, key) == value
+        assert ALL[key].check(value, key) == value
 
 
 def test_every_setting_has_a_description() -> None:
     for key, setting in SETTINGS.items():
-        assert setting.metadata["about"], key
+        assert setting.about, key
         assert key == key.lower()

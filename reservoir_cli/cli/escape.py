@@ -1,0 +1,26 @@
+"""Escape the characters of a text that could control or mislead a terminal."""
+
+import re
+
+from reservoir_cli.util.unicode_text import CONTROLS
+
+_CONTROL = re.compile(f"[{CONTROLS}]")
+_ASTRAL = 0x10000
+
+
+def escaped(text: str) -> str:
+    """Escape the characters of a text that could control a terminal, or reorder or hide text.
+
+    JSON stays valid: characters that it allows unescaped become JSON escapes.
+    """
+    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return f"\\x{code:02x}"
+    if code < _ASTRAL:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - _ASTRAL, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

@@ -1,0 +1,122 @@
+"""Break up control tokens of chat templates, and tags of agents around their own text. Pure.
+
+A stored text that holds one could end its message, or speak as the system, a tool or the agent.
+The names below are from the published templates and vocabularies of models (Llama, Mistral, Qwen,
+DeepSeek, GLM, Gemma, Kimi, MiniMax, Granite, Nemotron, StarCoder, T5 and others), and from what
+agents send (Claude Code, Codex, Cline, Cursor, Copilot, Gemini CLI, Windsurf).
+"""
+
+import re
+from functools import lru_cache
+from unicodedata import normalize
+
+from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
+
+#: Characters that no one sees and a model reads as letters.
+_TAGS = re.compile("[\U000e0000-\U000e007f]+")
+#: Invisible characters within a control token, which some tools drop. The zero-width space, which
+#: breaks one up, is not among them.
+_I = f"[{INVISIBLE}]*"
+#: The same, and other characters that are not ASCII, which is compiled far faster.
+_N = rf"[^\x00-\x7f{ZERO_WIDTH_SPACE}]*"
+
+
+def _spaced(token: str) -> str:
+    """Return the pattern of a token with invisible characters anywhere in it."""
+    return "".join(_N + re.escape(letter) for letter in token)
+
+
+#: The beginnings of control tokens that are known by their signs.
+_SIGNS = re.compile(
+    rf"<{_I}[|\uff5c](?={_I}(?:[^\s|\uff5c<>{ZERO_WIDTH_SPACE}{INVISIBLE}]{_I}){{1,64}}[|\uff5c]{_I}>)"
+    # Gemma's <|turn> and <turn|>
+    rf"|<{_N}\|(?={_N}(?:[a-z_]{_N}){{1,64}}>)|<(?={_N}(?:[a-z_]{_N}){{1,64}}\|{_N}>)"
+    rf"|<(?={_N}<(?:{_N}/)?{_spaced('SYS>>')})"  # Llama 2's <<SYS>> and <</SYS>>
+    rf"|\[(?={_N}\|(?:{_N}[A-Za-z]){{2,32}}{_N}\|{_N}\])"  # EXAONE's [|user|]
+    rf"|\](?={_N}~(?:{_N}!)?{_N}b{_N}[\[\]])|\[(?={_N}e{_N}~{_N}\[)"  # MiniMax's ]~b] and [e~[
+    r"|\u25c1(?=/?[a-z_]{1,32}\u25b7)"  # Kimi's ◁think▷
+)
+#: A bracket, and what may be a name behind it.
+_NAMED = re.compile(
+    rf"(?P<open>[<\uff1c\[\uff3b])(?P<rest>(?:{_N}[/:A-Za-z]){_N}[^\s<>\uff1c\uff1e\[\]\uff3b\uff3d=\"']*)"
+)
+#: Names in square brackets.
+_BRACKETED = re.compile(
+    r"/?(?:INST|SYSTEM_PROMPT|MODEL_SETTINGS|AVAILABLE_TOOLS|TOOL_(?:CALLS?|RESULTS?|CONTENT)|ARGS"
+    r"|CALL_ID|THINK|IMG(?:_BREAK|_END)?|(?:BEGIN_)?AUDIO|TRANSCRIBE|PREFIX|MIDDLE|SUFFIX"
+    r"|[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS|(?:control|SPECIAL|UNUSED_TOKEN)_\d{1,6})"
+)
+#: Words of compound tags such as ``<user-prompt-submit-hook>``: a name made of these alone.
+_WORDS = (
+    "additional|agents?|always|answer|applied|args|assistant|attached|bash|blocks?|call|calls"
+    "|caveat|command|commands|content|context|conversation|data|details|developer|diagnostics"
+    "|end|error|environment|ephemeral|explicit|feedback|final|function|functions|guidance|history|hook"
+    "|hooks|human|ide|important|info|information|instruction|instructions|layout|local|loaded|mcp"
+    "|memories|memory|message|messages|meta|metadata|mode|model|most|new|notification|notice"
+    "|of|opened|permissions|persisted|plan|policy|post|pre|project|prompt|prompts|proposed|query"
+    "|queries|reasoning|recently|reminder|reminders|replies|reply|request|requests|respond"
+    "|response|responses|result|results|role|rules|selection|session|shell|skill|skills|snapshot"
+    "|start|state|stderr|stdin|stdout|steering|stop|subagent|submit|summary|supervisor|switch"
+    "|system|task|team|teammate|text|think|thinking|thought|tool|tools|turn|untrusted|use|used"
+    "|user|users|viewed|visible|workspace|environmental"
+)
+#: Names in angle brackets, in small letters, without a slash and a prefix such as ``seed:``.
+_ANGLED = re.compile(
+    rf"(?:{_WORDS})(?:[_-](?:{_WORDS}))+"
+    # model vocabularies
+    r"|s|bos|eos|pad|unk|sep|cls|eot|eom|eod|eop|sop|eoh|eoa|[be]os_token"
+    r"|(?:extra_id|special|reserved|unused|control|audio|image|mask)_?\d{1,6}"
+    r"|(?:start|end|begin)_of_[a-z]+|(?:start|end)_(?:of_)?function_[a-z]+|(?:image|audio)_soft_token"
+    r"|fim_(?:prefix|middle|suffix|pad)|file_sep|repo_?name|gh_stars|issue_(?:start|comment|closed)"
+    r"|jupyter_[a-z]+|empty_output|commit_(?:before|msg|after)"
+    # thinking and tools
+    r"|think|thinking|thought|thoughts|reflection|reasoning|scratch_?pad|answer"
+    r"|tools|functions|tool_?calls?|tool_?responses?|toolcall_[a-z]+|available_tools|invoke"
+    r"|arg_(?:key|value)|[a-z]+_(?:tool_calls?|tool_responses?|think)"
+    # agents
+    r"|assistant|system|human|instructions|env|subagent|supervisor|reminderinstructions"
+    r"|userrequest|usermemory|editorcontext|environmentcontext|useraction|userinstructions"
+    r"|command-(?:name|message|args|contents)|bash-input|(?:local-command|bash)-(?:stdout|stderr)"
+    r"|ide_opened_file|open_and_recently_viewed_files|attached_files|current_file"
+    r"|(?:file|folder|url)_content|new_task|attempt_completion|ask_followup_question|use_mcp_tool"
+    r"|execute_command|write_to_file|replace_in_file|read_file|apply_diff|persisted-output|turn_aborted"
+    r"|git_status|info-msg|implicit-rules"
+)
+#: Names that begin a tag only with more behind them: ``<function=name>``.
+_WITH_EQUALS = frozenset(("function", "parameter", "tool"))
+_LONGEST = 64
+#: Without one of these a text holds no control token.
+_OPENINGS = "<[]\uff1c\uff3b\u25c1"
+
+
+@lru_cache(128)  # while a window is filled, the same turns are printed repeatedly
+def defuse(text: str) -> str:
+    """Break up control tokens with a zero-width space, and remove tag characters."""
+    if not text.isascii():
+        text = _TAGS.sub("", text)
+    if not any(sign in text for sign in _OPENINGS):  # far faster than the patterns
+        return text
+    return _NAMED.sub(_break_name, _SIGNS.sub(f"\\g<0>{ZERO_WIDTH_SPACE}", text))
+
+
+def _break_name(match: re.Match[str]) -> str:
+    """Return a bracket and a name, broken up if they are a control token."""
+    opening, rest = match["open"], match["rest"]
+    if not rest.isascii():
+        if ZERO_WIDTH_SPACE in rest:  # it is broken
+            return match[0]
+        rest = normalize("NFKC", rest).encode("ascii", "ignore").decode()
+    following = match.string[match.end() : match.end() + 1]
+    if len(rest) <= _LONGEST and _is_control(opening, rest, following):
+        return f"{opening}{ZERO_WIDTH_SPACE}{match['rest']}"
+    return match[0]
+
+
+@lru_cache(4096)
+def _is_control(opening: str, rest: str, following: str) -> bool:
+    if opening in "[\uff3b":
+        return following in ("]", "\uff3d") and _BRACKETED.fullmatch(rest) is not None
+    name = rest.strip("/").rpartition(":")[2]
+    if name in _WITH_EQUALS:
+        return following == "=" or (rest[0] == "/" and name != "tool")
+    return name != "S" and _ANGLED.fullmatch(name.lower()) is not None

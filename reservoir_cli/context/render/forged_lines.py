@@ -1,0 +1,62 @@
+"""Find lines of a stored text that could pass for lines of a printed context. Pure."""
+
+import re
+from functools import lru_cache
+from unicodedata import normalize
+
+from reservoir_cli.util.unicode_text import CONTROLS, INVISIBLE, ZERO_WIDTH_SPACE
+
+_TITLES = (
+    r"(?:retrieved\ knowledge|past\ conversation\ context|recalled\ messages|current\ message"
+    r"|reservoir\ context)"
+)
+_SHORT_TITLES = rf"(?:system|conversation|summaries|procedure:[^\n]*|{_TITLES})"
+#: A line of a text whose blanks are single, after a line break: of all lines, only their beginnings
+#: are compared.
+_LINE = re.compile(
+    rf"""
+    \n\ {{0,3}}(?:
+        (?:\#{{1,6}}\ ?)? [*_`]{{0,3}} (?:
+            (?:\[\#\d+\]\ ?)? (?:user|assistant|system|tool|context|developer)
+                \ ?(?:\#\d+)?\ ?[*_`]{{0,3}}\ ?:                    # a role
+            | \[?\ ?{_TITLES}\ ?\]?[*_`:\#]*\ ?$                    # a title
+            | \[\ ?{_SHORT_TITLES}\ ?\]                             # a short one in brackets,
+            | \d{{4}}-\d\d-\d\d[*_`]{{0,3}}\ ?$                     # a day
+            | \[?conversation\ ?:.                                  # the title of a conversation
+            | \[\ ?(?:call\ |answer\ left\ out|\.\.\.\ ?[\d,]+\ tokens)
+            | quoted\ from\ earlier\ conversations
+        )
+        | (?:\#{{1,6}}\ ?[*_`]{{0,3}}|[*_]{{1,3}}){_SHORT_TITLES}[*_`:\#]*\ ?\#*\ ?$  # a heading,
+        | {_SHORT_TITLES}\ ?\n\ ?(?:=+|-+)\ ?$                      # or underlined
+    )
+    """,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE | re.ASCII,
+)
+_FRAME = re.compile(r"\[ ?(?:/ ?reservoir|reservoir context)", re.IGNORECASE | re.ASCII)
+#: Blanks within a line or at its end.
+_BLANKS = re.compile(r"(?<=[^\s])[^\S\n]+", re.ASCII)
+#: Characters that no one sees, or that are drawn on the letter before.
+_HIDDEN = re.compile(
+    f"[{CONTROLS}{INVISIBLE}{ZERO_WIDTH_SPACE}\u0300-\u036f\u0483-\u0489\u20d0-\u20f0]"
+)
+#: Signs that look like those of a line of a context, and have no compatible form.
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\u3010\u3014\u3016\u3018\u301a\u27e6\u2045\u2772\u300c", "["),
+        **dict.fromkeys("\u3011\u3015\u3017\u3019\u301b\u27e7\u2046\u2773\u300d", "]"),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043", "-"),
+        **dict.fromkeys("\u02d0\u02f8\u0589\u05c3\u2236\ua789\u16ec", ":"),
+        **dict.fromkeys("\u2044\u2215\u29f8\u2571", "/"),
+        **dict.fromkeys("\u1680\u2800\u00a0", " "),
+    }
+)
+
+
+@lru_cache(128)  # while a window is filled, the same turns are printed repeatedly
+def has_forged_line(text: str) -> bool:
+    """Return whether a line could be read as a role, title, day or frame of a context."""
+    text = "\n".join(["", *text.splitlines()])
+    if not text.isascii():
+        text = normalize("NFKD", text).translate(_ALIKE)
+    text = _BLANKS.sub(" ", _HIDDEN.sub("", text))
+    return bool(_LINE.search(text) or _FRAME.search(text))

@@ -1,0 +1,130 @@
+"""Read the value that follows a name such as ``password:``, to its end."""
+
+import re
+from typing import NamedTuple
+
+#: Where unquoted values end. A password may contain most punctuation.
+_UNQUOTED = re.compile(r"[^\s\"'`\\,;<>(){}\[\]|，。；、！？）】」』”]+")
+#: What may stand between the sign after the name and the value: blanks, the type of a string.
+_BEFORE = re.compile(
+    r"[ \t]{0,40}(?:\((?=\s?[\"']))?(?:!!str[ \t]{1,3}|[bfrub@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?",
+    re.I,
+)
+_QUOTE = re.compile(r"\"\"\"|'''|\\{1,8}[\"'`]|&quot;|%22|%27|[\"'`“„«‘「『]")
+_CLOSING = {"“": "”", "„": "“", "«": "»", "‘": "’", "「": "」", "『": "』"}
+#: A literal block of YAML, or a value on the next line.
+_BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\n(?=([ \t]+)\S)")
+#: Between two parts of one value: a sign that joins texts, or the end of a line.
+_JOINT = re.compile(r"[ \t]{0,9}(?:(?:\+|\.{1,2}|&|\\)[ \t]{0,9}\n?|\n)[ \t]{0,40}(?=[\"'`])")
+_CONTINUED = re.compile(r"\\\n[ \t]{0,9}")
+#: A further line of a long value in base64.
+_WRAPPED = re.compile(r"\r?\n[ \t]{0,40}([A-Za-z0-9+/]{16,}={0,2})(?=\s|$)")
+_LINE_LENGTHS = (60, 64, 72, 76)
+_MOST_PARTS = 200
+#: The line of a file of settings, in which the value ends with the line.
+_SETTING = re.compile(r"(?:^|\n)[ \t+-]{0,9}(?:export[ \t]{1,3}|set[ \t]{1,3})?[A-Z][A-Z0-9_]*=$")
+_REST = re.compile(r"[^\s\"'`=:()]*")
+#: The longest part of a line before a value that is looked at.
+_REACH = 120
+
+
+class Value(NamedTuple):
+    """A value: the spans of its parts, whether it is quoted, and what follows it."""
+
+    spans: list[tuple[int, int]]
+    quoted: bool
+    end: int
+
+    def text(self, source: str) -> str:
+        """Return the value without what separates its parts."""
+        return "".join(source[start:end] for start, end in self.spans)
+
+
+def read_value(text: str, start: int) -> Value | None:
+    """Return the value at a position of a text, up to its end; None if there is none."""
+    before = _BEFORE.match(text, start)
+    position = before.end() if before else start
+    if block := _BLOCK.match(text, position):
+        return _read_block(text, block.end(), block[1])
+    if quote := _QUOTE.match(text, position):
+        if value := _read_quoted(text, quote.end(), quote[0]):
+            return value
+        position = quote.end()
+    return _read_unquoted(text, position)
+
+
+def _read_quoted(text: str, start: int, quote: str) -> Value | None:
+    """Return a value between quotes, and those that are joined to it."""
+    spans: list[tuple[int, int]] = []
+    closing = _CLOSING.get(quote, quote)
+    while len(spans) < _MOST_PARTS:
+        end = _find_closing(text, start, closing)
+        if end <= start:
+            break
+        spans.append((start, end))
+        joint = _JOINT.match(text, end + len(closing))
+        if not joint or not text.startswith(quote, joint.end()):
+            break
+        start = joint.end() + len(quote)
+        after = _find_closing(text, start, closing) + len(closing)
+        if after < start or text[after : after + 3].lstrip().startswith((":", "=")):
+            break  # the next name
+    return Value(spans, True, spans[-1][1] + len(closing)) if spans else None
+
+
+def _find_closing(text: str, start: int, closing: str) -> int:
+    """Return the position of the closing quote in the same line, or -1."""
+    line_end = text.find("\n", start)
+    end = text.find(closing, start, line_end if line_end >= 0 else len(text))
+    while len(closing) == 1 and end > start and text[end - 1] == "\\":
+        backslashes = end - start - len(text[start:end].rstrip("\\"))
+        if backslashes % 2 == 0:
+            break
+        end = text.find(closing, end + 1, line_end if line_end >= 0 else len(text))
+    return end
+
+
+def _read_unquoted(text: str, start: int) -> Value | None:
+    match = _UNQUOTED.match(text, start)
+    if not match:
+        return None
+    spans = [(start, _rest_of_setting(text, start, match.end()))]
+    end = spans[0][1]
+    joint = _CONTINUED.match(text, end)
+    while joint and len(spans) < _MOST_PARTS and (match := _UNQUOTED.match(text, joint.end())):
+        spans.append(match.span())
+        joint = _CONTINUED.match(text, match.end())
+    length = spans[-1][1] - spans[-1][0]
+    while length in _LINE_LENGTHS and len(spans) < _MOST_PARTS:
+        wrapped = _WRAPPED.match(text, spans[-1][1])
+        if not wrapped:
+            break
+        spans.append(wrapped.span(1))
+        length = wrapped.end(1) - wrapped.start(1)
+    return Value(spans, False, spans[-1][1])
+
+
+def _rest_of_setting(text: str, start: int, end: int) -> int:
+    """Return where an unquoted value ends: in a file of settings only with its line."""
+    if end >= len(text) or text[end].isspace() or text[end] in "\"'`([{":
+        return end
+    if not _SETTING.search(text[max(0, start - _REACH) : start]):
+        return end
+    rest = _REST.match(text, end)
+    further = rest.end() if rest else end
+    if further < len(text) and not text[further].isspace():
+        return end
+    return max(end, start + len(text[start:further].rstrip(",;)}]>|\\")))
+
+
+def _read_block(text: str, start: int, indent: str) -> Value:
+    """Return the lines of a literal block, as far as they are indented."""
+    spans: list[tuple[int, int]] = []
+    while len(spans) < _MOST_PARTS and text.startswith(indent, start):
+        end = text.find("\n", start)
+        end = end if end >= 0 else len(text)
+        line = text[start:end]
+        if line.strip():
+            spans.append((start + len(line) - len(line.lstrip()), start + len(line.rstrip())))
+        start = end + 1
+    return Value(spans, True, spans[-1][1])

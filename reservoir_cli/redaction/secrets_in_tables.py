@@ -1,0 +1,133 @@
+"""Find secrets in columns below a header, and in the data of Secrets of Kubernetes."""
+
+import re
+from collections.abc import Generator, Iterable, Iterator
+
+_HEADERS = re.compile(
+    r"(?:user |admin |db |root |wifi |initial |temp(?:orary)? )?"
+    r"(?:password|passwort|passphrase|passwd|pwd|pass|passcode|kennwort|contraseña|mot de passe|mdp"
+    r"|senha|密码|pin|secret|client[ _]secret|secret[ _]?key|api[ _-]?key|access[ _-]?(?:key|token)"
+    r"|api[ _-]?token|auth[ _-]?token|token)"
+)
+#: A text with a table has one of these, in lower case.
+TABLE_WORDS = (
+    "pass",
+    "pw",
+    "secret",
+    "key",
+    "token",
+    "kennwort",
+    "contrase",
+    "mdp",
+    "senha",
+    "密码",
+)
+#: The end of a header, with a delimiter after it, which tells tables from other texts.
+_HEADER_END = re.compile(r"[a-z -]{0,12}[ \t\"*`]{0,40}(?:[|\t,;\n]|  |$)")
+#: What separates the cells of a table.
+DELIMITERS = ("|", "\t", ",", ";", "  ")
+_RULER = re.compile(r"[\s|:+=─-]+")
+_CELL = re.compile(r"[\s\"'*`]*([^\s\"'*`](?:.*[^\s\"'*`])?)")
+_MOST_ROWS = 10_000
+_LONGEST_LINE = 5_000
+
+_SECRET_KIND = re.compile(r"\bkind[\"']?[ \t]*:[ \t]*[\"']?secret\b")
+_DATA = re.compile(r"^([ \t]*)(?:data|stringdata):[ \t]*\n", re.MULTILINE)
+_ENTRY = re.compile(r"([ \t]+)[\"']?[\w.-]+[\"']?:[ \t]*[\"']?([A-Za-z0-9+/=]{4,})[\"']?[ \t]*$")
+_JSON_DATA = re.compile(r"\"data\"[ \t]*:[ \t]*\{([^{}]*)\}")
+_JSON_ENTRY = re.compile(r":\s*\"([A-Za-z0-9+/=]{4,})\"")
+
+
+def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the cells of each column whose header names a secret.
+
+    :param words: those of ``TABLE_WORDS`` that the text contains.
+    """
+    done = 0
+    for position in sorted(_header_positions(lowered, words)):
+        if position < done:
+            continue
+        line, after = _line_at(lowered, lowered.rfind("\n", 0, position) + 1)
+        done = after
+        if len(line) > _LONGEST_LINE or not (delimiter := _delimiter_of(line)):
+            continue
+        columns = {
+            number
+            for number, (start, end) in enumerate(_cells(line, delimiter))
+            if (cell := _CELL.match(line[start:end])) and _HEADERS.fullmatch(cell[1])
+        }
+        if columns:
+            done = yield from _cells_of(text, after, delimiter, columns)
+
+
+def _header_positions(lowered: str, words: Iterable[str]) -> Iterator[int]:
+    """Yield the positions of words that may be in a header."""
+    for word in words:
+        position = lowered.find(word)
+        while position >= 0:
+            if _HEADER_END.match(lowered, position + len(word)):
+                yield position
+            position = lowered.find(word, position + len(word))
+
+
+def _cells_of(
+    text: str, start: int, delimiter: str, columns: set[int]
+) -> Generator[tuple[int, int], None, int]:
+    """Yield the cells of some columns in the rows of a table, and return where it ends."""
+    for _ in range(_MOST_ROWS):
+        line, after = _line_at(text, start)
+        if _delimiter_of(line) != delimiter or len(line) > _LONGEST_LINE:
+            break
+        if not _RULER.fullmatch(line):
+            cells = _cells(line, delimiter)
+            for number in columns & set(range(len(cells))):
+                low, high = cells[number]
+                if cell := _CELL.match(line[low:high]):
+                    yield start + low + cell.start(1), start + low + cell.end(1)
+        start = after
+    return start
+
+
+def _line_at(text: str, start: int) -> tuple[str, int]:
+    end = text.find("\n", start)
+    return (text[start:end], end + 1) if end >= 0 else (text[start:], len(text))
+
+
+def _delimiter_of(line: str) -> str:
+    """Return what separates the cells of a line: two blanks if nothing else does."""
+    return next((delimiter for delimiter in DELIMITERS if delimiter in line.strip(" ")), "")
+
+
+def _cells(line: str, delimiter: str) -> list[tuple[int, int]]:
+    pattern = r" {2,}" if delimiter == "  " else re.escape(delimiter)
+    ends = [match.span() for match in re.finditer(pattern, line)]
+    starts = [0, *(end for _, end in ends)]
+    return list(zip(starts, [*(start for start, _ in ends), len(line)], strict=True))
+
+
+def values_of_kubernetes(text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the data of Secrets of Kubernetes, in YAML and JSON."""
+    if not _SECRET_KIND.search(lowered):
+        return
+    start = 0
+    for document in re.split(r"(?<=\n---)", text):
+        if _SECRET_KIND.search(document.lower()):
+            for low, high in _data_of(document):
+                yield start + low, start + high
+        start += len(document)
+
+
+def _data_of(document: str) -> Iterator[tuple[int, int]]:
+    for data in _DATA.finditer(document.replace("stringData", "stringdata")):
+        position = data.end()
+        while position < len(document):
+            line, after = _line_at(document, position)
+            entry = _ENTRY.match(line)
+            if not line.startswith((data[1] + " ", data[1] + "\t")):
+                break
+            if entry:
+                yield position + entry.start(2), position + entry.end(2)
+            position = after
+    for data in _JSON_DATA.finditer(document):
+        for entry in _JSON_ENTRY.finditer(data[1]):
+            yield data.start(1) + entry.start(1), data.start(1) + entry.end(1)

@@ -1,0 +1,215 @@
+"""Edit TOML texts in place: comments, order and notation of everything else stay.
+
+Every result is read back, and compared with the old contents and the change.
+"""
+
+import io
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+#: The names that lead to an entry or a table.
+Path = Sequence[str]
+
+
+def set_value(text: str, path: Path, value: Any) -> str:
+    """Return the text with a value at a path; missing tables are added.
+
+    :param text: with LF line endings.
+    :raises ValueError: the text is not TOML, or the value cannot be set without changing more.
+    """
+    wanted = tomllib.loads(text)
+    table = wanted
+    for name in path[:-1]:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            raise ValueError(f"a table is expected at {name}")
+    table[path[-1]] = value
+    text = text if not text or text.endswith("\n") else f"{text}\n"
+    return _first_equal(wanted, (_set_in_place, _append_table), text, path, value)
+
+
+def remove(text: str, path: Path) -> str | None:
+    """Return the text without an entry or a table; ``None`` if it has none at this path.
+
+    The comments inside a removed table are removed with it. Those between its last entry and the
+    next table stay, except for lines right below the entry that a blank line separates from others.
+
+    :param text: with LF line endings.
+    :raises ValueError: the text is not TOML, or the entry cannot be removed without changing more.
+    """
+    wanted = tomllib.loads(text)
+    parents = [wanted]
+    for name in path[:-1]:
+        table = parents[-1].get(name)
+        if not isinstance(table, dict):
+            return None
+        parents.append(table)
+    if path[-1] not in parents[-1]:
+        return None
+    del parents[-1][path[-1]]
+    return _first_equal(wanted, (_remove_lines, _remove_inline), text, path)
+
+
+def is_bare(text: str, path: Path) -> bool:
+    """Return whether a table has neither entries nor comments.
+
+    :raises ValueError: the text is not TOML.
+    """
+    table: Any = tomllib.loads(text)
+    for name in path:
+        table = table.get(name, {})
+    inside = False
+    for lines, names in _statements(text):
+        if names:
+            inside = names == tuple(path) and lines.lstrip().startswith("[")
+        elif inside and lines.strip():
+            return False
+    return not table
+
+
+def rename_table(text: str, old: Path, new: Path) -> str:
+    """Return the text with the header of a table renamed; tables inside of it keep their names.
+
+    :param old: the names in the header; those after the first may be split at any dots.
+    :raises ValueError: the text is not TOML.
+    """
+    import tomli_w
+
+    table: dict[str, Any] = {}
+    for name in reversed(new):
+        table = {name: table or {"x": 0}}
+    header = tomli_w.dumps(table).partition("\n")[0]
+    lines = []
+    for statement, names in _statements(text):
+        is_header = statement.lstrip().startswith("[") and names[:1] == tuple(old[:1])
+        if is_header and ".".join(names) == ".".join(old):
+            indent, _, rest = statement.partition("[")
+            ends = (match.end() for match in re.finditer("]", rest))  # a name may have one
+            end = next(at for at in ends if _is_toml(f"[{rest[:at]}"))
+            statement = f"{indent}{header}{rest[end:]}"
+        lines.append(statement)
+    return "".join(lines)
+
+
+def _first_equal(wanted: Any, ways: Sequence[Callable[..., str]], *arguments: Any) -> str:
+    """Return the first result with the wanted contents, not counting empty tables.
+
+    :raises ValueError: there is none.
+    """
+    from tomlkit.exceptions import TOMLKitError
+
+    for way in ways:
+        try:
+            after = way(*arguments)
+            if _without_empty(tomllib.loads(after)) == _without_empty(wanted):
+                return after
+        except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError):
+            continue
+    raise ValueError("the text cannot be changed in place")
+
+
+def _without_empty(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    rest = {key: _without_empty(value) for key, value in data.items()}
+    return {key: value for key, value in rest.items() if value != {}}
+
+
+def _set_in_place(text: str, path: Path, value: Any) -> str:
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    table: Any = document
+    for depth, name in enumerate(path[:-1]):
+        if name not in table:
+            inline = isinstance(table, tomlkit.items.InlineTable)
+            is_last = depth == len(path) - 2
+            table[name] = tomlkit.inline_table() if inline else tomlkit.table(not is_last)
+        table = table[name]
+    table[path[-1]] = value
+    return tomlkit.dumps(document)
+
+
+def _append_table(text: str, path: Path, value: Any) -> str:
+    """Append the value as a new table, for texts that use dotted keys."""
+    import tomli_w
+
+    if len(path) < 2:
+        raise ValueError("an entry of the top level cannot be appended")
+    for name in reversed(path):
+        value = {name: value}
+    return f"{text.rstrip()}\n\n{tomli_w.dumps(value)}"
+
+
+def _remove_lines(text: str, path: Path) -> str:
+    """Remove the lines of an entry or a table."""
+    kept: list[str] = []
+    after_entry: list[str] = []
+    header: tuple[str, ...] = ()
+    in_removed = False
+    for lines, names in _statements(text):
+        if not names:
+            (after_entry if in_removed else kept).append(lines)
+            continue
+        is_header = lines.lstrip().startswith("[")
+        header = names if is_header else header
+        full_path = names if is_header else header + names
+        is_removed = full_path[: len(path)] == tuple(path)
+        if not is_removed:
+            kept += [*_without_own_comments(after_entry, kept), lines]
+        after_entry = []
+        if is_header:
+            in_removed = is_removed
+    return "".join([*kept, *_without_own_comments(after_entry, kept)])
+
+
+def _remove_inline(text: str, path: Path) -> str:
+    """Remove an entry that shares its line with others, ``models = { a = { … }, b = { … } }``."""
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    table: Any = document
+    for name in path[:-1]:
+        table = table[name]
+    del table[path[-1]]
+    return tomlkit.dumps(document)
+
+
+def _statements(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the lines of each statement with the names of its key or header; a comment has none."""
+    lines = ""
+    for line in io.StringIO(text):
+        lines += line
+        try:
+            document = tomllib.loads(lines)
+        except tomllib.TOMLDecodeError:  # the value continues on the next line
+            continue
+        yield lines, _names(document)
+        lines = ""
+
+
+def _names(document: Any) -> tuple[str, ...]:
+    names: tuple[str, ...] = ()
+    while isinstance(document, dict) and len(document) == 1:
+        [(name, document)] = document.items()
+        names = (*names, name)
+    return names
+
+
+def _without_own_comments(lines: list[str], before: list[str]) -> list[str]:
+    """Return the lines after a removed table without the comments that belong to its last entry."""
+    blank = next((number for number, line in enumerate(lines) if not line.strip()), None)
+    if blank is None:
+        return lines
+    needs_gap = bool(before) and bool(before[-1].strip())
+    return lines[blank if needs_gap else blank + 1 :]
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True

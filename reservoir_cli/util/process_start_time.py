@@ -1,0 +1,81 @@
+"""Read when a process started, so that a reused PID is not taken for the process it belonged to."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+#: Linux has it for each process; the file of this process says whether it is there.
+_STATUS = Path("/proc/self/stat")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+#: The position of ``starttime`` in ``/proc/PID/stat``, counted from the state (proc(5)).
+_START_FIELD = 19
+#: The states of a process that has ended, but whose parent has not asked for its exit code.
+_ENDED = ("Z", "X")
+#: Seconds that ``ps`` may take.
+_PATIENCE = 10.0
+#: The access right to ask Windows about a process, and the code of one that has not ended.
+_QUERY_LIMITED_INFORMATION, _STILL_ACTIVE = 0x1000, 259
+
+
+def process_start_time(pid: int) -> str | None:
+    """Return a text that identifies when a process started; ``None`` if there is no such process.
+
+    Only compare it: its form depends on the platform.
+    """
+    if sys.platform == "win32":
+        return _ask_windows(pid)
+    return _read_proc(pid) if _STATUS.is_file() else _ask_ps(pid)
+
+
+def _read_proc(pid: int) -> str | None:
+    """Return the boot and the clock ticks since it."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+        # The program's name may contain blanks and parentheses.
+        fields = text.rpartition(b")")[2].decode("ascii").split()
+        boot = _BOOT_ID.read_text("ascii").strip() if _BOOT_ID.exists() else ""
+        return None if fields[0] in _ENDED else f"{boot} {fields[_START_FIELD]}".strip()
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _ask_ps(pid: int) -> str | None:
+    """Return the start as ``ps`` prints it, in a fixed language and time zone."""
+    command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        process = subprocess.run(
+            command, capture_output=True, env=environment, timeout=_PATIENCE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    state, *start = process.stdout.decode("ascii", "replace").split() or [_ENDED[0]]
+    return None if state.startswith(_ENDED) else " ".join(start)
+
+
+def _ask_windows(pid: int) -> str | None:
+    """Return the time of creation in units of 100 ns."""
+    if sys.platform == "win32":  # for mypy, which knows these names only there
+        import ctypes
+        from ctypes import wintypes
+
+        kernel, number = ctypes.WinDLL("kernel32"), wintypes.DWORD
+        kernel.OpenProcess.restype = wintypes.HANDLE
+        kernel.OpenProcess.argtypes = [number, wintypes.BOOL, number]
+        times = [wintypes.FILETIME() for _ in range(4)]
+        kernel.GetProcessTimes.argtypes = [wintypes.HANDLE, *[ctypes.c_void_p] * len(times)]
+        kernel.GetExitCodeProcess.argtypes = [wintypes.HANDLE, ctypes.c_void_p]
+        kernel.CloseHandle.argtypes = [wintypes.HANDLE]
+        handle = kernel.OpenProcess(_QUERY_LIMITED_INFORMATION, False, pid)
+        if not handle:
+            return None
+        try:
+            code, created = number(), times[0]
+            runs = kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+            known = kernel.GetProcessTimes(handle, *map(ctypes.byref, times))
+            if runs and known and code.value == _STILL_ACTIVE:
+                return str((created.dwHighDateTime << 32) + created.dwLowDateTime)
+        finally:
+            kernel.CloseHandle(handle)
+    return None

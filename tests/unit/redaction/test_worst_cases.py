@@ -1,0 +1,67 @@
+"""Texts that are made to slow a rule down: the steps of matching grow with the text, not faster."""
+
+import re
+
+import pytest
+
+from reservoir_cli.redaction import find
+from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
+from reservoir_cli.redaction.token_kinds import token_kinds
+from tests.support.patterns import count_steps
+
+SIZE = 600
+#: Twice the text may take this many times the steps; a quadratic rule takes four times as many.
+MOST_GROWTH = 2.7
+PER_RULE = 1_500
+
+
+def grows_with_its_square(pattern: str, unit: str, begins: str | None) -> bool:
+    """Return whether twice the text takes far more than twice the steps."""
+    steps = []
+    for size in (SIZE, 2 * SIZE):
+        text = unit * (size // len(unit) + 1)
+        starts = (
+            [match.start() for match in re.finditer(re.escape(begins), text)] if begins else None
+        )
+        steps.append(count_steps(pattern, text, starts and iter(starts)))
+    return steps[1] > MOST_GROWTH * steps[0] + PER_RULE
+
+
+def test_the_count_of_steps_tells_a_quadratic_rule() -> None:
+    assert grows_with_its_square(r"eyJ[\w=-]{8,4000}\.", "eyJ-", None)
+    assert not grows_with_its_square(r"eyJ[a-z]{8}\.", "eyJ-", None)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_kind_of_token_is_quadratic_on_runs_of_its_own_beginning(part: int) -> None:
+    for kind in token_kinds()[part::4]:
+        literal = kind.literals[0] if not kind.regular else ":"
+        for unit in (literal, f"{literal}-"):
+            begins = literal if kind.begins else None
+            assert not grows_with_its_square(kind.pattern, unit, begins), (kind.kind, unit)
+
+
+@pytest.mark.parametrize("rule", [*BLOCKS, *GUESSES], ids=lambda rule: rule.kind)
+def test_no_rule_is_quadratic_on_runs_of_its_own_words(rule: Rule) -> None:
+    for word in rule.words[:2]:
+        for unit in (word, f"{word}=", f'{word}: "', f"{word} is "):
+            begins = word if rule.from_word else None
+            assert not grows_with_its_square(rule.pattern, unit, begins), unit
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "eyJ-",
+        "sk-",
+        "password=",
+        "password: '\"",
+        "key=(",
+        "token|",
+        "://a:",
+        "-----BEGIN PRIVATE KEY-----",
+    ],
+)
+def test_a_long_text_of_beginnings_is_scanned_to_its_end(unit: str) -> None:
+    text = f"{unit * (200_000 // len(unit))} ghp_{'a1B2' * 9}"
+    assert [secret.kind for secret in find(text)][-1:] == ["github-token"]
