@@ -482,5 +482,9 @@ def test_links_and_other_files_are_listed(tmp_path: Path) -> None:
 def test_a_named_format_holds_for_lists_and_unknown_lines_in_a_folder(tmp_path: Path) -> None:
     chat = b'{"role": "user", "content": [{"type": "tool_result", "content": "x"}]}\n'
     folder = write_files(tmp_path, {"a.jsonl": chat, "b.jsonl": b'{"odd": 1}\n'})
-    assert sorted(entries_by_file(folder, "openai")) == ["a.jsonl", "b.jsonl"]
-    assert len(records(entries_by_file(folder, "openai")["a.jsonl"])) == 1
+    assert list(entries_by_file(folder)) == ["a.jsonl"]
+    for form in ("openai", "anthropic"):
+        assert len(records(entries_by_file(folder, form)["a.jsonl"])) == 1
+    assert list(
+        entries_by_file(write_files(tmp_path / "odd", {"b.jsonl": b'{"odd": 1}\n'}), "codex")
+    )
