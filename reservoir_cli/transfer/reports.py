@@ -106,7 +106,8 @@ class ImportReport:
             )
         if self.undated:
             times = counted(self.undated, "time")
-            notes.append(f"{times} could not be read; the message has the time of the one before")
+            whose = "its message has" if self.undated == 1 else "these messages have"
+            notes.append(f"{times} could not be read; {whose} the time of the one before")
         return notes
 
     def line(self, *, dry_run: bool = False) -> str:

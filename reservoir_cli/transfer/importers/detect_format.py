@@ -141,19 +141,20 @@ def _require_format(file: File, form: str | None) -> DetectedFile:
 def _choose_specific(detected: Sequence[DetectedFile]) -> list[DetectedFile]:
     """Return the files of the most specific formats."""
     best = min(map(_generality, detected), default=0)
-    return [file for file in detected if file.is_certain and _generality(file) == best]
+    return [file for file in detected if _generality(file) == best]
 
 
 def _choose_named(detected: Sequence[DetectedFile], form: str) -> list[DetectedFile]:
     """Return the files of a format; without any, the lists and unknown lines, read as that."""
-    if chosen := [file for file in detected if file.importer.name == form]:
-        return chosen
+    unknown = [file for file in detected if file.importer.name in TEXTS and not file.is_certain]
+    named = [file for file in detected if file.importer.name == form and file not in unknown]
+    if named:
+        return named
     importer = importer_named(form)
     if form in TEXTS:
         return []
-    others = LISTS if form in LISTS else ()
-    general = [file for file in detected if file.importer.name in others or not file.is_certain]
-    return [DetectedFile(file.file, importer, False) for file in general]
+    lists = [file for file in detected if form in LISTS and file.importer.name in LISTS]
+    return [DetectedFile(file.file, importer, False) for file in lists + unknown]
 
 
 def _describe_nothing(
@@ -385,7 +386,7 @@ def _detect(
     if form and (found is None or found.name != form) and _is_likely(file, found, form):
         return DetectedFile(file, importer_named(form), False)
     if found is None and form and file.name.lower().endswith(_LINES):
-        return DetectedFile(file, importer_named("openai"), False)
+        return DetectedFile(file, importer_named("text"), False)
     return DetectedFile(file, found) if found else None
 
 

@@ -1,3 +1,4 @@
+import gzip
 import os
 import shutil
 import sqlite3
@@ -434,3 +435,56 @@ def test_the_number_of_read_bytes_is_known(tmp_path: Path) -> None:
         [detected] = find(archive, None, open_files).files
         list(detected.records())
         assert detected.file.done == detected.file.size == len(CHAT)
+
+
+@pytest.mark.parametrize("encode", [gzip.compress, lambda data: data.decode().encode("utf-16")])
+def test_compressed_and_utf_16_files_are_read(encode: Any, tmp_path: Path) -> None:
+    path = tmp_path / ("s1.jsonl.gz" if encode is gzip.compress else "s1.jsonl")
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "whole" / "s1.jsonl").write_bytes(CODE)
+    path.write_bytes(encode(CODE))
+    [expected] = entries_by_file(tmp_path / "whole").values()
+    [entries] = entries_by_file(path).values()
+    assert records(entries) == records(expected)
+    shutil.rmtree(tmp_path / "whole")
+    assert [records(read_entries) for read_entries in entries_by_file(tmp_path).values()] == [
+        records(expected)
+    ]
+
+
+def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(CODE + b" " * 200_000_000))
+    [entries] = entries_by_file(path).values()
+    assert ("what follows", "it unpacks to far more than its size") in skipped(entries)
+
+
+@pytest.mark.parametrize("name", ["history.tgz", "history.tar.gz", "history.tar.zst"])
+def test_an_archive_that_is_not_read_says_what_to_do(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(bytes(10_240)))
+    with pytest.raises(ReservoirError) as caught:
+        detect(path)
+    assert caught.value.hint == "unpack it and name the folder"
+
+
+def test_links_and_other_files_are_listed(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "folder", {"5e55.jsonl": CODE, "user.json": b"{}"})
+    (folder / "linked").symlink_to(tmp_path, target_is_directory=True)
+    (folder / "link.jsonl").symlink_to(folder / "5e55.jsonl")
+    with ExitStack() as open_files:
+        selection = find(folder, None, open_files)
+    assert [file.file.name for file in selection.files] == [str(folder / "5e55.jsonl")]
+    assert selection.ignored == [str(folder / "user.json")]
+    assert selection.links == [str(folder / "linked"), str(folder / "link.jsonl")]
+
+
+def test_a_named_format_holds_for_lists_and_unknown_lines_in_a_folder(tmp_path: Path) -> None:
+    chat = b'{"role": "user", "content": [{"type": "tool_result", "content": "x"}]}\n'
+    folder = write_files(tmp_path, {"a.jsonl": chat, "b.jsonl": b'{"odd": 1}\n'})
+    assert list(entries_by_file(folder)) == ["a.jsonl"]
+    for form in ("openai", "anthropic"):
+        assert len(records(entries_by_file(folder, form)["a.jsonl"])) == 1
+    assert list(
+        entries_by_file(write_files(tmp_path / "odd", {"b.jsonl": b'{"odd": 1}\n'}), "codex")
+    )
