@@ -180,7 +180,7 @@ def context(
         float | None,
         typer.Option(
             metavar="X",
-            help="Recall nothing unless a message is at least this relevant; 0 always recalls.",
+            help="Say that nothing fits unless a message is at least this relevant; 0 never does.",
         ),
     ] = None,
     enough: Annotated[
