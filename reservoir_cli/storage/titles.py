@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
@@ -15,9 +17,6 @@ from reservoir_cli.storage.portable_sql import Connection
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-#: Letters at the end of a stem that its words may have in another form: "studi", "studies".
-_CHANGED = 1
 
 
 def find_titled(
@@ -48,28 +47,50 @@ def titled_with_all(titles: Sequence[str], text: str) -> list[int]:
 
 def match_titles(titles: Sequence[str], stems: Sequence[str]) -> dict[str, list[int]]:
     """Return by stem the titles that contain it, by their positions."""
-    if not titles:
+    if not titles or not stems:
         return {}
-    beginnings = {stem: stem[: max(1, len(stem) - _CHANGED)] for stem in stems}
-    expression = re.compile("|".join(sorted({re.escape(part) for part in beginnings.values()})))
-    # Most titles have no word that begins like one of the question, and need no stemming.
-    near = [
-        number
-        for number, title in enumerate(titles)
-        if expression.search(title.lower()) or not title.isascii()
-    ]
-    matches: dict[str, list[int]] = {}
-    if not near:
-        return matches
+    lines = [title if title.isascii() else _without_accents(title) for title in titles]
+    text = "\n".join(lines).lower()
+    places = [place for stem in stems for place in _find_words(text, stem[: len(stem) - 1 or 1])]
+    if not places:
+        return {}
     from reservoir_cli.storage.postgres.stemmer import Stemmer
 
+    # Few words begin like one of the question, so only they are stemmed.
+    words = sorted({word for _, word in places})
     stemmer = Stemmer()
-    stemmed = stemmer.stems([fulltext.indexed_text(titles[number]) for number in near])
+    stem_of = dict(zip(words, stemmer.stems(words), strict=True))
     stemmer.close()
-    for number, words in zip(near, map(frozenset, stemmed), strict=True):
-        for stem in words.intersection(stems):
-            matches.setdefault(stem, []).append(number)
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    matches: dict[str, list[int]] = {}
+    for place, word in sorted(set(places)):
+        for stem in set(stem_of[word]).intersection(stems):
+            numbers = matches.setdefault(stem, [])
+            number = bisect_right(ends, place)
+            if number not in numbers[-1:]:
+                numbers.append(number)
     return matches
+
+
+def _find_words(text: str, beginning: str) -> Iterator[tuple[int, str]]:
+    """Yield the positions of words with a beginning, and the words.
+
+    A regular expression for the question would take longer to compile than this takes.
+    """
+    start = text.find(beginning)
+    while start >= 0:
+        end = start + len(beginning)
+        if not (start and text[start - 1].isalnum()):
+            while end < len(text) and text[end].isalnum():
+                end += 1
+            yield start, text[start:end]
+        start = text.find(beginning, end)
+
+
+def _without_accents(title: str) -> str:
+    """Return a title as it is indexed, in one line, without the marks that the index ignores."""
+    letters = unicodedata.normalize("NFKD", fulltext.indexed_text(title))
+    return " ".join("".join(x for x in letters if not unicodedata.combining(x)).split())
 
 
 def _positions(candidates: Candidates, threads: Sequence[tuple[str, str, str]]) -> NDArray[np.intp]:
