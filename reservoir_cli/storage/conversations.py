@@ -92,6 +92,18 @@ def read_titles(connection: Connection, messages: Iterable[StoredMessage]) -> di
     return {(partition, instance, number): title for partition, (instance, number, title) in rows}
 
 
+def titles_in(connection: Connection, scope: Scope) -> list[tuple[str, str, str, str]]:
+    """Return the titled conversations of a scope: partition, instance, id and title."""
+    in_scope, values = where_scope(scope, "c")
+    return connection.execute(
+        f"""
+        SELECT c.partition, c.instance, c.id, c.title FROM conversations c
+        WHERE {in_scope} AND c.title != ''
+        """,
+        values,
+    ).fetchall()
+
+
 def _read(
     connection: Connection, names: Collection[ThreadName], columns: str, condition: str = ""
 ) -> Iterator[tuple[str, Any]]:

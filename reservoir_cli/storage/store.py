@@ -413,6 +413,7 @@ class Store(Writes):
     newest_instance = reads_with(holdings.newest_instance)
     names = reads_with(holdings.names)
     known_conversations = reads_with(conversations.read_known)
+    titled_conversations = reads_with(conversations.titles_in)
     titles = reads_with(conversations.read_titles)
     conversations = reads_with(conversations.summaries)
 

@@ -192,7 +192,7 @@ def test_a_calibrated_floor_is_kept_and_reported(samples):
     measured = samples("doctor", "--calibrate", "--json").document["calibration"]
     assert measured["questions"] >= 100
     # The samples have too few questions to lower what was measured for the model.
-    assert (measured["before"], measured["recall_floor"]) == (0.36, 0.36)
+    assert (measured["before"], measured["recall_floor"]) == (0.25, 0.25)
     assert measured["questions"] < 500
     assert 0 < measured["lost"] < measured["refused"]
     assert measured["unrelated_median"] < measured["related_median"]

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES
-from reservoir_cli.storage import properties, scope_conditions
+from reservoir_cli.storage import properties, scope_conditions, titles
 from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings, sort
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
@@ -57,6 +57,7 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Uncompared
         candidates,
         query,
         lambda text: keyword_search.read_postings(connection, stemmer, candidates, scope, text),
+        lambda stems: titles.find_titled(connection, candidates, scope, stems),
         lambda absent: keyword_search.correct_misspelt(
             connection, stemmer, candidates, scope, query.question, absent
         ),

@@ -70,9 +70,9 @@ def read_postings(
     postings: list[Posting] = []
     common: list[Posting] = []
     total = len(candidates.ids)
-    for row in counts:
+    for stem, row in zip(stems, counts, strict=True):
         holds = row > 0
-        posting = Posting(places[holds], row[holds])
+        posting = Posting(places[holds], row[holds], stem)
         if total > limits.LARGE and holds.sum() > limits.COMMON * total:
             common.append(posting)
         elif holds.any():

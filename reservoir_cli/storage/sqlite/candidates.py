@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import scope_conditions
+from reservoir_cli.storage import scope_conditions, titles
 from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings, sort
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import decoding, placeholders
@@ -60,6 +60,7 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
         candidates,
         query,
         lambda text: read_postings(connection, candidates, scope, text),
+        lambda stems: titles.find_titled(connection, candidates, scope, stems),
         lambda absent: correct_misspelt(connection, candidates, query.question, absent),
     )
     if scan is None or scan.compare is None:

@@ -23,13 +23,11 @@ from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
+from reservoir_cli.util.time_limits import CHECKPOINT
 
 if TYPE_CHECKING:
     from reservoir_cli.storage.candidates import Query, Uncompared
     from reservoir_cli.storage.sqlite.candidates import QuestionCache
-
-#: Seconds that a checkpoint waits for readers; a question takes less than one.
-_CHECKPOINT_PATIENCE = 5.0
 
 
 class SqliteStore(Transactions, Store):
@@ -129,7 +127,7 @@ class SqliteStore(Transactions, Store):
 
     def _purge(self) -> bool:
         with self._outside_transaction():
-            return erase_deleted_text.finish(self._connection, _CHECKPOINT_PATIENCE)
+            return erase_deleted_text.finish(self._connection, CHECKPOINT)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.store.Store`."""

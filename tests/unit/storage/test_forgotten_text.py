@@ -23,7 +23,8 @@ from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens.estimates import ApproximateCounter
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import FileImport
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
