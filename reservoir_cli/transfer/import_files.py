@@ -13,7 +13,8 @@ from reservoir_cli.transfer.importers.message_times import count_unread_times
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
-from reservoir_cli.transfer.store_records import INTERRUPTED, Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import report_megabytes
 

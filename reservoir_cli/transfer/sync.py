@@ -37,7 +37,8 @@ from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
-from reservoir_cli.transfer.store_records import INTERRUPTED, Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress, no_progress, report_megabytes

@@ -1,4 +1,4 @@
-"""Hold the keys of many messages in 12 bytes each."""
+"""Keys of messages, many of them in 12 bytes each, and of threads."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -50,3 +50,14 @@ def by_partition(keys: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     for partition, message_id in keys:
         ids.setdefault(partition, set()).add(message_id)
     return {partition: sorted(ids[partition]) for partition in sorted(ids)}
+
+
+def thread_key(partition: str, instance: str, conversation_id: str | None) -> int:
+    """Hash the conversation of a message to a number, the same in every process and store."""
+    import hashlib  # it loads OpenSSL
+
+    names = (
+        (partition, instance) if conversation_id is None else (partition, instance, conversation_id)
+    )
+    digest = hashlib.blake2b("\0".join(names).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
