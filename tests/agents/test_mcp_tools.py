@@ -13,7 +13,7 @@ TOOLS = offered_tools(["work", "home"])
 
 def test_the_tools_and_their_parameters() -> None:
     assert {name: list(tool.parameters) for name, tool in TOOLS.items()} == {
-        "recall": ["question", "budget", "since", "partition"],
+        "recall": ["question", "budget", "since", "until", "partition"],
         "search": ["query", "limit", "since", "until", "mode"],
         "read": ["id", "around", "max_tokens"],
         "remember": ["text"],
@@ -35,6 +35,7 @@ def test_absent_parameters_have_their_defaults() -> None:
         "question": "why?",
         "budget": 1_500,
         "since": None,
+        "until": None,
         "partition": None,
     }
     assert TOOLS["read"].check({"id": 7, "around": None}) == {

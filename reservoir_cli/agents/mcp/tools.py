@@ -168,6 +168,7 @@ _RECALL = Tool(
         "question": _text("Whole question, names and dates spelled out", 20_000, required=True),
         "budget": _number(RECALL_BUDGET, 100, 20_000, "Tokens at most"),
         "since": _text(_SINCE),
+        "until": _text(),
     },
 )
 _SEARCH = Tool(
@@ -268,10 +269,20 @@ class Answers:
             reservoir.redactor = reservoir.redactor.for_agents
 
     def _recall(
-        self, reservoir: Reservoir, partition: str, question: str, budget: int, since: str | None
+        self,
+        reservoir: Reservoir,
+        partition: str,
+        question: str,
+        budget: int,
+        since: str | None,
+        until: str | None,
     ) -> str:
         outcome = reservoir.recall(
-            question, partition=partition, budget=budget, since=_parse_time(since)
+            question,
+            partition=partition,
+            budget=budget,
+            since=_parse_time(since),
+            until=_parse_time(until),
         )
         if isinstance(outcome, Recall):
             self._notes[:] = outcome.notes  # those of the store are not needed beside the text
