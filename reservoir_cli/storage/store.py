@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.message_filter import EVERYTHING, Filter
-from reservoir_cli.messages import Key, Message, Scope, StoredMessage, ThreadName, to_epoch_ms
+from reservoir_cli.messages import (
+    Conversation,
+    Key,
+    Message,
+    Scope,
+    StoredMessage,
+    ThreadName,
+    to_epoch_ms,
+)
 from reservoir_cli.storage import (
     context_runs,
     conversations,
@@ -23,11 +31,12 @@ from reservoir_cli.storage import (
     reads,
     tag_and_pin_rows,
     tombstones,
+    twins,
     writes,
 )
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.embeddings import Embeddings
-from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.portable_sql import Connection, batches
 from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
 from reservoir_cli.util.progress import Progress, counted, no_progress
 
@@ -245,6 +254,68 @@ class Writes(Embeddings):
 
         :returns: how many were moved, and how many were dropped as duplicates.
         """
+
+    def move(
+        self, keys: Sequence[Key], target: Scope, *, counter: "TokenCounter", now: datetime
+    ) -> tuple[list[Key], int]:
+        """Move messages of a partition and instance to another, with all that a person gave them.
+
+        Messages that the target has already are merged with their twins there. The embeddings are
+        made again.
+
+        :param keys: those of messages outside of the target.
+        :returns: the keys of the moved messages, and how many were merged.
+        """
+        moved: list[Key] = []
+        merged = 0
+
+        def write() -> None:
+            nonlocal merged
+            self._connection.lock(sorted({str(target.partition), *by_partition(keys)}))
+            places: dict[tuple[str, str], list[int]] = {}
+            for message in reads.by_key(self._connection, keys):
+                places.setdefault((message.partition, message.instance), []).append(message.id)
+            to = str(target.partition), str(target.instance)
+            for place, ids in places.items():
+                known = set(twins.merge(self._connection, place, to, self._replace_text, ids))
+                self._remove({place[0]: sorted(known)} if known else {}, mark=False)
+                merged += len(known)
+                for batch in batches([own for own in ids if own not in known]):
+                    moved.extend(
+                        self._move(Scope(*place), batch, target, counter, to_epoch_ms(now))
+                    )
+            if merged:  # one of two texts may be gone, which an edit was to erase
+                self._seal()
+
+        self._run_write(write)
+        if merged:
+            self._purge()  # if a reader prevents it, a later command does it
+        return moved, merged
+
+    def _move(
+        self, old: Scope, ids: Sequence[int], new: Scope, counter: "TokenCounter", now: int
+    ) -> list[Key]:
+        """Move messages under their own ids, or new ones where the partition uses them."""
+        messages = reads.by_id(self._connection, ids, old)
+        names = {message.conversation_id for message in messages if message.conversation_id}
+
+        def known(place: Scope) -> dict[str, Conversation]:
+            threads = [(str(place.partition), str(place.instance), name) for name in names]
+            rows = conversations.read_known(self._connection, threads)
+            return {conversation.id: conversation for conversation in rows.values()}
+
+        described = known(old).values()
+        self._remove({str(old.partition): [message.id for message in messages]}, mark=False)
+        there = known(new)
+        lacking = [conversation for conversation in described if conversation.id not in there]
+        conversations.add(self._connection, new, lacking)
+        partition = Scope(new.partition)
+        taken = {message.id for message in reads.by_id(self._connection, ids, partition)}
+        fresh = self._connection.new_ids(str(new.partition))
+        own = [next(fresh) if message.id in taken else message.id for message in messages]
+        again = [message.as_new() for message in messages]
+        added = self._put(new, again, counter, now, iter(own))
+        return [stored.key for stored in added if stored]
 
     @abstractmethod
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
