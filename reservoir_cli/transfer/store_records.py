@@ -206,7 +206,7 @@ class FileImport:
         if passages:
             if self._store.active_model() is None:
                 self._store.activate_model(self._model.model_id, self._model.name)
-            self._store.add_passages(self._model.model_id, passages, self._model.link_threshold)
+            self._store.add_passages(self._model.model_id, passages)
 
     def _changed_conversations(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
         """Return the conversations whose metadata differ from those stored last."""
@@ -257,7 +257,7 @@ def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passag
     if any(len(vector) != model.dimensions for *_, vector in vectors.passages):
         return []
     matrix = np.array([vector for *_, vector in vectors.passages], np.float32)
-    if not np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-3):
+    if not np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=2e-2):
         return []
     return [
         Passage(message_id, number, start, end, vector)

@@ -52,3 +52,12 @@ def test_a_twin_in_the_target_keeps_one_message(store: Store) -> None:
     assert store.last(HOME, 0) == []
     assert store.forgotten([said(1), said(2)]) == [False, False]
     assert store.problems() == []
+
+
+def test_an_edited_message_stays_edited(store: Store) -> None:
+    add(store, HOME, [said(1), said(2)])
+    [first, _] = store.last(HOME, 0)
+    store.edit(first.key, said(1, "mended"), counter=ApproximateCounter(), now=NOW)
+    assert move(store, HOME, "mended", "text 2") == (2, 0)
+    moved = store.last(WORK, 0)
+    assert [row.content for row in store.edited(moved)] == ["mended"]
