@@ -354,7 +354,8 @@ def _import(
             console.note(f"{wrong.detail}; for other languages: {wrong.fix}")
         if embed and (new := [entry for entry in results if entry.imported]):
             homes = {entry.source.partition for entry in new}
-            _embed(reservoir, Scope(homes.pop() if len(homes) == 1 else None))
+            is_one = len(homes) == 1 and not reservoir.config.projects
+            _embed(reservoir, Scope(homes.pop() if is_one else None))
     return results
 
 
