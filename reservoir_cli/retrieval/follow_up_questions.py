@@ -99,7 +99,8 @@ def _last_turns(
             reply = []
         else:
             factor = _EARLIER**count
-            turns += [(factor * _WEIGHTS[turn.role], turn) for turn in [message, *reply]]
+            exchange: list[_Turn] = [message, *reply]
+            turns += [(factor * _WEIGHTS[turn.role], turn) for turn in exchange]
             reply, count = [], count + 1
             if count == _TURNS:
                 break
