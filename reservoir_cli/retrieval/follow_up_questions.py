@@ -24,7 +24,7 @@ _MESSAGES_READ = 20
 _LONGEST = 500
 
 
-_Turn = TypeVar("_Turn", StoredMessage, Said)
+_Turn = TypeVar("_Turn", bound=StoredMessage | Said)
 
 
 def read_running_talk(
@@ -99,8 +99,7 @@ def _last_turns(
             reply = []
         else:
             factor = _EARLIER**count
-            exchange: list[_Turn] = [message, *reply]
-            turns += [(factor * _WEIGHTS[turn.role], turn) for turn in exchange]
+            turns += [(factor * _WEIGHTS[turn.role], turn) for turn in (message, *reply)]
             reply, count = [], count + 1
             if count == _TURNS:
                 break
