@@ -144,12 +144,13 @@ def embed(folder: Path, seed: int, trials: int, models: Path, count: int = 1_200
 def _embedded(home: Home) -> tuple[int, ...]:
     """Return the numbers of messages, embedded, pending and rankable messages."""
     with closing(sqlite3.connect(home.db)) as connection:
-        counts = ("messages", "embeddings", "pending")
-        counted = [
-            connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() for table in counts
-        ]
-        counted.append(connection.execute("SELECT SUM(n) FROM blocks").fetchone())
-    return tuple(row[0] for row in counted)
+        counts = (
+            "COUNT(*) FROM messages",
+            "coalesce(SUM(embedded), 0) FROM blocks",
+            "COUNT(*) FROM pending",
+            "SUM(n) FROM blocks",
+        )
+        return tuple(connection.execute(f"SELECT {count}").fetchone()[0] for count in counts)
 
 
 def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:

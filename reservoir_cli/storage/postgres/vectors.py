@@ -13,6 +13,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage import properties, scope_conditions
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres.connection import Connection, FloatArray
+from reservoir_cli.storage.quantize import round_to_codes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,8 +83,6 @@ def add(
     :param by_message: passages by the id of their message.
     """
     import numpy as np
-
-    from reservoir_cli.storage.quantize import round_to_codes
 
     passages = [passage for of_message in by_message.values() for passage in of_message]
     if not passages:

@@ -14,7 +14,7 @@ from reservoir_cli.storage.links import Place, Vectors
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.quantize import restore
 from reservoir_cli.storage.schema import VERSION
-from reservoir_cli.storage.sqlite import erase_deleted_text
+from reservoir_cli.storage.sqlite import blocks, erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import Transactions
@@ -81,42 +81,30 @@ class SqliteStore(Transactions, Store):
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
     ) -> None:
-        from reservoir_cli.storage.sqlite import blocks
-
         blocks.append(self._connection, model_id, passages)
 
     def _renew_ranking_data(self, ids: Mapping[str, Sequence[int]]) -> None:
-        from reservoir_cli.storage.sqlite import blocks
-
         blocks.renew(self._connection, list(chain(*ids.values())))
 
     def _read_passages(
         self, partition: str, model_id: str, ids: Sequence[int]
     ) -> dict[int, list[Passage]]:
-        from reservoir_cli.storage.sqlite import blocks
-
         return blocks.read_passages(self._connection, model_id, ids)
 
     def _read_vectors(self, place: Place, model_id: str, ids: Sequence[int]) -> Vectors | None:
-        from reservoir_cli.storage.sqlite import blocks
-
         entries = blocks.read(self._connection, place, model_id, ids)
         return None if entries is None else (entries.ids, restore(entries.scales, entries.codes))
 
     @reading
     def dimensions(self) -> int | None:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
-        from reservoir_cli.storage.sqlite import blocks
-
         return blocks.dimensions(self._connection, self._model_id())
 
     def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
-        from reservoir_cli.storage.sqlite import blocks
-
         return blocks.count_embedded(self._connection, model_id, partition)
 
     def _unindex(self, place: Place, messages: Sequence[StoredMessage]) -> None:
-        from reservoir_cli.storage.sqlite import blocks, keyword_search
+        from reservoir_cli.storage.sqlite import keyword_search
 
         keyword_search.unindex(self._connection, place, messages)
         blocks.remove(self._connection, place, [message.id for message in messages])
