@@ -58,7 +58,7 @@ class Facts:
             counter = load_counter("approximate")
             (stored,) = self.store.add(Scope("p", "p"), [message], counter=counter, now=NOW)
             passage = Passage(stored.id, 0, 0, len(text), vector)
-            self.store.add_passages(Compass.model_id, {stored.key: [passage]}, lambda _: 2.0)
+            self.store.add_passages(Compass.model_id, {stored.key: [passage]})
             ids.append(stored.id)
         return ids
 
@@ -102,7 +102,7 @@ def test_messages_that_fit_alike_are_all_recalled(facts):
     alike = [
         number
         for index in range(5)
-        for number in facts.tell(f"cellar {index}?", "cellar", between(0.9))
+        for number in facts.tell(f"the cellar, shelf {index}", f"jam of year {index}", between(0.9))
     ]
     assert facts.recalled("what about the cellar?", budget=4_000) == alike
 
