@@ -132,7 +132,7 @@ def test_a_larger_budget_recalls_more(memory):
 def test_the_running_conversation_and_its_parts_are_left_out(memory):
     other = memory.say("the queue is PostgreSQL", conversation="abcd")
     without_conversation = memory.say("the queue was Redis")
-    memory.say("which queue?", conversation="abc", instance="claude-code")
+    memory.say("the queue of the agent", conversation="abc", instance="claude-code")
     memory.say("the queue of the sub-agent", conversation="abc/agent-7", instance="claude-code")
     assert memory.recalled("which queue is it?", exclude_conversation="abc") == [
         other,

@@ -46,6 +46,7 @@ def document(tmp_path) -> dict[str, Any]:
             budget=600,
             format="json",
             options=ContextOptions(recent_context_size=9),
+            now=messages[-1].created_at + timedelta(minutes=1),
             system="Be brief.",
             procedure={"a": "b"},
             knowledge={"c": "d"},
