@@ -1,4 +1,4 @@
-"""The page on JSON lists exactly the fields of every command."""
+"""The page on JSON lists exactly the fields of every command; each document has a version."""
 
 import json
 import re
@@ -143,7 +143,10 @@ def test_the_page_lists_every_field(person, section):
     known = TABLES[section]
     seen = set()
     for command in COMMANDS[section]:
-        for path, value in fields(document_of(person, command), known):
+        document = document_of(person, command)
+        if isinstance(document, dict):
+            assert document.pop("schema_version") == 1
+        for path, value in fields(document, known):
             assert path in known, f"{command}: docs/json.md does not list {path}"
             kinds = known[path].split(" or ")
             assert any(KINDS[kind](value) for kind in kinds), f"{path} is no {known[path]}: {value}"
