@@ -74,7 +74,8 @@ def sections() -> dict[str, dict[str, str]]:
     """Parse the page: the types of fields by section."""
     tables = {}
     for section in PAGE.split("\n## ")[1:]:
-        rows = re.findall(r"^\| `(\S+)` \| (.+?) \|", section, re.MULTILINE)
+        cells = re.findall(r"^\| (`.+?`) \| (.+?) \|", section, re.MULTILINE)
+        rows = [(name, kind) for names, kind in cells for name in re.findall(r"`(\S+)`", names)]
         assert len(rows) == len(dict(rows)), section.split("\n")[0]
         tables[section.split("\n")[0]] = dict(rows)
     message = tables["A message"]
