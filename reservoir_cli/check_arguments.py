@@ -14,7 +14,7 @@ from reservoir_cli.errors import UsageError, wrong_type
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Message, Scope, check_text, check_time, check_valid_text
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.storage.keys import Keys
 
 _Class = TypeVar("_Class", bound=type)
 #: Raises ``UsageError`` if a value, whose name it receives first, is not of a kind.
@@ -177,7 +177,7 @@ _LARGEST = 2**63 - 1
 _PATH = (str, os.PathLike)
 _PIECES = _rule("a mapping of texts, or a list of pairs", _are_pieces)
 #: The parameters that are lists.
-LISTS = frozenset(("messages", "ids", "without", "procedure", "knowledge", "episode", "sources"))
+LISTS = frozenset("messages ids without shown talk procedure knowledge episode sources".split())
 #: The rules by the names of parameters.
 RULES: dict[str, _Rule] = {
     **dict.fromkeys("query question term text system trace_id".split(), check_text),
@@ -191,7 +191,8 @@ RULES: dict[str, _Rule] = {
     "since": check_time,
     "now": _check_now,
     "ids": _rule("a list of ids from 0 up, or of keys", _are_ids),
-    "without": _rule("a list of ids", _are(_is_whole)),
+    **dict.fromkeys(("without", "shown"), _rule("a list of ids", _are(_is_whole))),
+    "talk": _rule("a list of pairs of texts", _are(_is_pair)),
     "message": _rule("the id of a message", lambda value: _is_whole(value) or _is_key(value)),
     "messages": _rule("a list of Message values", _are(_is(Message))),
     "episode": _rule("a list of texts", _are(_is(str))),

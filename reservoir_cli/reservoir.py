@@ -16,7 +16,6 @@ from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.holdings import NamedField, PlaceSummary
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
 from reservoir_cli.storage.tags_and_pins import TagsAndPins
-from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress, counted, no_progress
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "PATIENCE",
     "ConversationSummary",
     "Filter",
     "IdField",
@@ -182,7 +180,7 @@ class Reservoir(ReservoirReads):
     def edit(self, message: int | Key, text: str, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Replace the text of a message, and return the message.
 
-        The old text is removed from the store's files; the message's embeddings and links are
+        The old text is removed from the store's files; the message's embeddings are
         rebuilt, and the summary of its conversation is deleted.
 
         :param message: its id in the scope, or its key.

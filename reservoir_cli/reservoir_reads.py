@@ -20,8 +20,8 @@ from reservoir_cli.settings.setting import Value
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.time_limits import LOCKED_STORE
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (
@@ -87,7 +87,7 @@ class ReservoirReads:
         embedder: "Embedder | None" = None,
         offline: bool = False,
         ready_only: bool = False,
-        patience: float = PATIENCE,
+        patience: float = LOCKED_STORE,
         notify: Callable[[str], None] = _ignore,
         progress: Progress = _ignore,
     ) -> Self:
@@ -266,6 +266,7 @@ class ReservoirReads:
             where=where,
             passages=passages,
             redactor=self.redactor,
+            link_cosine=lambda name: self.config.settings(name).link_cosine,
         )
         embedder = None
         if mode != "keyword":
@@ -352,6 +353,8 @@ class ReservoirReads:
         exclude_conversation: str | None = None,
         since: datetime | None = None,
         now: datetime | None = None,
+        talk: Sequence[tuple[str, str]] = (),
+        shown: Sequence[int] = (),
         recorded: bool = True,
     ) -> "Recall | Skipped":
         """Recall messages for an agent, which has its own history.
@@ -363,6 +366,9 @@ class ReservoirReads:
         :param exclude_conversation: the id of the current session, which is not recalled.
         :param since: recall only messages from this time on, aware.
         :param now: the time of the question, aware; ``None`` for the wall clock.
+        :param talk: (role, text) of the turns of the current session, oldest first; by default
+            those that are stored.
+        :param shown: ids of messages that the agent has already, which are not recalled.
         :param recorded: include it in the statistics.
         :raises UsageError: the budget is not positive, or a time has no zone.
         """
@@ -375,6 +381,8 @@ class ReservoirReads:
             budget=RECALL_BUDGET if budget is None else budget,
             exclude_conversation=exclude_conversation,
             now=now,
+            talk=talk,
+            shown=shown,
         )
         scope = Scope(prepared.request.partition)
         outcome, window = recalling.recall(

@@ -31,6 +31,14 @@ TOOLS = {
     "DATA_DIR": "Open WebUI",
     "OPENCODE_DB": "opencode",
     "KILO_DB": "Kilo Code",
+    "QWEN_HOME": "Qwen Code",
+    "KIMI_CODE_HOME": "Kimi Code",
+    "KIMI_SHARE_DIR": "Kimi Code before its present version",
+    "PI_CODING_AGENT_DIR": "Pi",
+    "OPENCLAW_STATE_DIR": "OpenClaw",
+    "AMP_HOME": "Amp",
+    "CONTINUE_GLOBAL_DIR": "Continue",
+    "HERMES_HOME": "Hermes",
 }
 ENVIRONMENT = {
     "RESERVOIR_HOME": "One folder for settings, store, cache and log.",

@@ -61,7 +61,7 @@ def around(
     short: float = 60,
     best: float = 0.3,
     reach: int = 10,
-    date: float = 0.4,
+    date: float = 1.0,
     reach_tokens: int = 0,
     mean: float = 0.3,
     asking: float = 0.07,

@@ -19,7 +19,7 @@ from vectors import CachedEmbedder
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.settings.schema import SETTINGS
-from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
+from reservoir_cli.storage.schema import VERSION
 
 #: The conversation of the talk before a question.
 TALK = "talk"
@@ -40,7 +40,7 @@ def open_reservoir(
 
 def fill_store(collection: Collection, embedder: CachedEmbedder, cache: Path) -> Path:
     """Store a collection's messages, unless an earlier run did; return the store's path."""
-    digest = hashlib.sha256(f"{SCHEMA_VERSION} {embedder.model_id}".encode())
+    digest = hashlib.sha256(f"{VERSION} {embedder.model_id}".encode())
     digest.update(repr((collection.name, collection.messages)).encode())
     for file in collection.files:
         digest.update(file.read_bytes())

@@ -29,7 +29,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from reservoir_cli.transfer.importers import Record, find
 with ExitStack() as open_files:
-    files, _ = find(Path(sys.argv[1]), None, open_files)
+    files = find(Path(sys.argv[1]), None, open_files).files
     count = sum(isinstance(record, Record) for file in files for record in file.records())
     print(json.dumps({"imported": count, "already_there": 0}))
 """

@@ -109,7 +109,7 @@ def _embed(
     }
     active = store.active_model()
     assert active is not None
-    store.add_passages(active[0], passages, lambda _: _LINKED)
+    store.add_passages(active[0], passages)
 
 
 def read(url: str, number: int, end: float, vectors: Any) -> Work:

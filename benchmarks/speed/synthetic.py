@@ -130,7 +130,7 @@ def embed(store: Store) -> None:
             message.key: [Passage(message.id, 0, 0, len(message.content), vector)]
             for message, vector in zip(batch, vectors(len(batch), turn), strict=True)
         }
-        store.add_passages(model, passages, lambda _: 0.85)
+        store.add_passages(model, passages)
 
 
 def build(folder: Path, count: int, *, partitions: int = 1) -> Path:

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.agents import hook_time_limit
+from reservoir_cli.agents.transcript import read_transcript
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import log_file
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util import installation
 from reservoir_cli.util.programs import start_in_background
+from reservoir_cli.util.time_limits import LOCKED_STORE_OF_HOOK
 
 #: The most characters that are printed; clients truncate beyond 10,000.
 MAX_OUTPUT = 9_000
 #: The largest event that is read, in bytes.
 MAX_EVENT = 32 << 20
-#: Seconds to wait for a store while others write to it.
-_PATIENCE = 0.5
 #: Events that start a sync of the histories on this machine.
 SYNC_EVENTS = ("stop", "session-end", "session-start")
 
@@ -59,15 +59,21 @@ def _recall(event: Any, config_file: Path | None, db: str | None, budget: int | 
     prompt, session, folder = (_text(event, name) for name in ("prompt", "session_id", "cwd"))
     if not prompt:
         return ""
+    transcript = read_transcript(_text(event, "transcript_path"))
     with Reservoir.open(
-        db, config_file=config_file, create=False, ready_only=True, patience=_PATIENCE
+        db, config_file=config_file, create=False, ready_only=True, patience=LOCKED_STORE_OF_HOOK
     ) as reservoir:
         folder = folder or _current_folder()
         partition = reservoir.config.partition_of(folder) if folder else None
         budget = budget or RECALL_BUDGET
         while budget:
             recall = reservoir.recall(
-                prompt, partition=partition, budget=budget, exclude_conversation=session
+                prompt,
+                partition=partition,
+                budget=budget,
+                exclude_conversation=session,
+                talk=transcript.talk,
+                shown=sorted(transcript.recalled),
             )
             if not isinstance(recall, Recall):
                 if recall.reason is Reason.EMPTY:

@@ -9,9 +9,7 @@ from reservoir_cli.agents.mcp.tools import Answers, offered_tools
 from reservoir_cli.context.recall import Skipped
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import config
-
-#: Seconds to wait while others write.
-_PATIENCE = 10.0
+from reservoir_cli.util.time_limits import LOCKED_STORE_OF_LLM
 
 
 def recall(question: str) -> str:
@@ -40,7 +38,9 @@ def answer(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _open(*, create: bool, notify: Callable[[str], None]) -> Reservoir:
-    return Reservoir.open(create=create, ready_only=True, patience=_PATIENCE, notify=notify)
+    return Reservoir.open(
+        create=create, ready_only=True, patience=LOCKED_STORE_OF_LLM, notify=notify
+    )
 
 
 def _partition() -> str:

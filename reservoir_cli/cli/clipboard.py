@@ -8,13 +8,12 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.util.time_limits import CLIPBOARD
 
 #: Terminals drop longer escape sequences.
 _LONGEST_SEQUENCE = 74_994
 #: The hint if copying fails.
 _PIPE = "pipe the context to your own command"
-#: Timeout of a clipboard command, in seconds.
-_TIMEOUT = 10
 
 
 def copy(text: str) -> None:
@@ -67,7 +66,7 @@ def _run(command: Sequence[str], text: str) -> None:
             input=text.encode(encoding, "replace"),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=_TIMEOUT,
+            timeout=CLIPBOARD,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

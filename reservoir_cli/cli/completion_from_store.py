@@ -9,9 +9,7 @@ from reservoir_cli.cli.filters import read_scope, shown_id
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import NamedField, Reservoir
-
-#: Seconds to wait for a locked store: no completions are better than a hanging shell.
-_PATIENCE = 0.1
+from reservoir_cli.util.time_limits import LOCKED_STORE_OF_COMPLETION
 
 
 def read(
@@ -24,7 +22,7 @@ def read(
     """
     try:
         with Reservoir.open(
-            location, config_file=config_file, create=False, patience=_PATIENCE
+            location, config_file=config_file, create=False, patience=LOCKED_STORE_OF_COMPLETION
         ) as reservoir:
             return KINDS[kind](reservoir, options)
     except ReservoirError:

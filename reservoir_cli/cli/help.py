@@ -29,9 +29,10 @@ class _Helpful(_Base):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words after the command's name."""
-        split = split_short_options(
-            self.get_params(ctx), args, interspersed=ctx.allow_interspersed_args
-        )
+        parameters = self.get_params(ctx)
+        if any(parameter.name == "explain_all" for parameter in parameters):
+            args = _join_explain_all(args)
+        split = split_short_options(parameters, args, interspersed=ctx.allow_interspersed_args)
         return super().parse_args(ctx, list(split))
 
     def get_help(self, ctx: Any) -> str:
@@ -118,6 +119,22 @@ class HelpfulCommand(_Helpful, TyperCommand):
                     formatter.write_dl(
                         [(syntax, about.replace("-", _HYPHEN)) for syntax, about in records]
                     )
+
+
+def _join_explain_all(args: list[str]) -> list[str]:
+    """Return arguments in which ``--explain all`` is one option.
+
+    Words of a question may follow ``--explain``: ``all`` is its value only at the end, or before
+    another option.
+    """
+    joined = list(args)
+    for index, word in enumerate(args[:-1]):
+        if word == "--":
+            break
+        is_last = index + 2 == len(args) or args[index + 2].startswith("-")
+        if word == "--explain" and args[index + 1] == "all" and is_last:
+            joined[index + 1] = "--explain-all"
+    return joined
 
 
 class HelpfulGroup(_Helpful, TyperGroup):

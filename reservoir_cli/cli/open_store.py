@@ -13,9 +13,8 @@ from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.locations import is_on_a_server
+from reservoir_cli.util.time_limits import LOCKED_SERVER
 
-#: Seconds that a server waits for another writer.
-_PATIENCE = 10.0
 #: Keeps the last store alive until the process exits: freeing its model would take 7 ms.
 _last_opened: list[Reservoir] = []
 
@@ -81,7 +80,11 @@ def opener(ctx: typer.Context, config: Config) -> Callable[..., Reservoir]:
                 console.warn(text)
             notify(text)
 
-        defaults = {"config_file": flags.config, "offline": flags.offline, "patience": _PATIENCE}
+        defaults = {
+            "config_file": flags.config,
+            "offline": flags.offline,
+            "patience": LOCKED_SERVER,
+        }
         settled = {"ready_only": True, "notify": report}
         reservoir = Reservoir.open(flags.db, **{**defaults, **arguments, **settled})
         is_open = True

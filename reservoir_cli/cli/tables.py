@@ -18,7 +18,7 @@ _LONG = {"title", "value", "found", "to do", "message", "text"}
 #: Columns that a narrow terminal leaves out, the first of them first.
 SPARE = ("bytes", "source", "from", "first", "reserve", "recommended", "for context", "last")
 #: Labels of the fields of a store's contents, if other than the field's name.
-HELD = {"pending": "not embedded yet", "synapses": "links between messages"}
+HELD = {"pending": "not embedded yet"}
 _MOMENT = re.compile(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00\Z")
 _MINUTE = re.compile(r"\A(\d{4}-\d\d-\d\d)T\d\d:\d\d[+-][\d:]+\Z")
 

@@ -34,7 +34,8 @@ def assign_tiers(
     }
     recent = set(_newest(candidates.own & ~hidden, settings.recent_context_size))
     seeds = sorted(int(candidates.ids[position]) for position in recent | similar.keys())
-    linked_ids = store.linked(seeds, settings.synapse_depth, scope) if has_question else []
+    depth = settings.synapse_depth if has_question else 0
+    linked_ids = store.linked(seeds, depth, scope, settings.link_cosine)
     tiers = dict.fromkeys(similar, Tier.OLDER)
     linked, _ = candidates.places(np.array(linked_ids, np.int64))
     tiers |= dict.fromkeys(

@@ -10,12 +10,13 @@ from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.gather_candidates import Inputs, gather_candidates
 from reservoir_cli.context.history import find_history
-from reservoir_cli.context.messages_to_read import find_nothing, find_passed, find_wanted
+from reservoir_cli.context.messages_to_read import find_passed, find_wanted, want
 from reservoir_cli.context.pool import as_printed, build_pool, read_rows
 from reservoir_cli.context.prepare_request import Prepared
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.selection import Rules
 from reservoir_cli.context.shrink_to_fit import Chooser
+from reservoir_cli.context.standouts import find_standouts
 from reservoir_cli.context.summaries import select_with_summaries
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
@@ -75,15 +76,19 @@ def build_context(
             inputs, history, vector, where, explain=explain, without=without
         )
         question = vector.wait() if vector else None
-        # Only a context is built whatever it holds; nobody asked for a recall.
-        silent = request.recall_only and ranking.nothing_fits
-        if ranking.nothing_fits and not silent:
+        if ranking.nothing_fits and not request.recall_only:
             request = replace(request, recall_note=NOTHING_FITS)
             inputs = inputs._replace(request=request)
-        fills = _fills_the_budget(inputs) and not silent
+        fills = _fills_the_budget(inputs) and not request.recall_only
         room = int(budget.history / meter.factor) if fills else 0
         rules = _selection_rules(settings, meter)
-        wanted = find_nothing(ranking) if silent else find_wanted(inputs, ranking, rules, room)
+        nothing_found = ranking.nothing_fits
+        if request.recall_only:
+            wanted = want(ranking, find_standouts(ranking, request.prompt, budget.history))
+            count = ranking.scored.candidates.count_matching()
+            nothing_found = nothing_found or (count > 0 and not wanted.positions)
+        else:
+            wanted = find_wanted(inputs, ranking, rules, room)
         pool_rows = read_rows(inputs, ranking, wanted, question)
     pool_rows = as_printed(inputs, pool_rows)
     read_at = perf_counter()
@@ -123,7 +128,7 @@ def build_context(
         (*cap_notes(request, left_out, settings, meter), *budget.notes, *count_notes),
         {name: 1000 * taken for name, taken in timings.items()},
         ranking.scored.relevance,
-        ranking.nothing_fits,
+        nothing_found,
         find_hints,
         ranking.floor,
     )

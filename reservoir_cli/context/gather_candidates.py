@@ -1,6 +1,7 @@
 """Gather the candidates of a question: score its scope, and decide whether any message fits."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC
 from typing import NamedTuple
 
@@ -16,14 +17,19 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking, sessions
+from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
-from reservoir_cli.retrieval.follow_up_questions import read_running_talk
-from reservoir_cli.retrieval.question_dates import date_scores, find_dates
+from reservoir_cli.retrieval.follow_up_questions import embed_talk, read_running_talk
+from reservoir_cli.retrieval.question_dates import (
+    date_scores,
+    describe_empty_days,
+    find_dates,
+)
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import count_absent, floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
-from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.store import Store
 
 
@@ -46,16 +52,18 @@ class Ranking(NamedTuple):
     """The messages of a scope, ranked for a question.
 
     :param thread_positions: shape (n,), the position of each message in its conversation.
+    :param sessions: shape (n,), the number of each message's session.
     :param running: shape (n,), whether a message belongs to the running session.
     :param turns: shape (n,), whether it may be a turn of history.
     :param floor: the relevance below which no message fits the question.
     :param nothing_fits: whether the relevance is below it.
-    :param notes: for the user, on misspelt words.
+    :param notes: for the user, on misspelt words and days without messages.
     """
 
     scope: Scope
     scored: Scored
     thread_positions: ranking.Positions
+    sessions: NDArray[np.int32]
     running: NDArray[np.bool_]
     turns: NDArray[np.bool_]
     floor: float
@@ -92,23 +100,35 @@ def gather_candidates(
         candidates = candidates.without(store.find(scope, session))
     if without:
         candidates = candidates.without(Keys((request.partition, number) for number in without))
-    now, dates = _reference_time(request, candidates), _score_dates(request, candidates)
+    now, (dates, empty_days) = (
+        _reference_time(request, candidates),
+        _score_dates(request, candidates),
+    )
     words = ranking.score_words(candidates, settings)
     floor = floor_in_force(settings, store, inputs.embedder)
     candidates = store.compare(gathered._replace(candidates=candidates))
     absent = count_absent(request.query, candidates.absent)
-    scored = ranking.score(candidates, settings, now, dates, words, absent=absent, parts=explain)
+    by_session = ranking.sessions_of(candidates, settings)
+    echoes = find_echoes(store, scope, candidates, by_session, request.query)
+    scored = ranking.score(
+        candidates, settings, now, dates, words, absent=absent, echoes=echoes, parts=explain
+    )
+    if echoes is not None and len(echoes.older):
+        older = candidates.ids[echoes.older].tolist()
+        candidates = candidates.without(Keys((request.partition, number) for number in older))
+        scored = replace(scored, candidates=candidates)
     scored = ranking.leave_out_others(scored)
     running = find_running(history, scored.candidates, settings.session_gap)
     return Ranking(
         scope,
         scored,
         sessions.thread_positions(candidates),
+        _session_numbers(candidates, settings),
         running,
         scored.candidates.own if history and history.whole else running,
         floor,
         _fits_nothing(scored, request, floor),
-        correction_notes(candidates, store, scope, inputs.redactor),
+        (*correction_notes(candidates, store, scope, inputs.redactor), *empty_days),
     )
 
 
@@ -123,6 +143,8 @@ def _preceding_talk(inputs: Inputs, instance: str | None) -> Talk | None:
     request, settings = inputs.request, inputs.settings
     if not settings.follow or not request.query.strip():
         return None
+    if request.talk:
+        return embed_talk(request.talk, request.query, inputs.embedder, asks_nothing)
     if request.recall_only and not request.exclude_conversation:
         return None
     return read_running_talk(
@@ -134,6 +156,11 @@ def _preceding_talk(inputs: Inputs, instance: str | None) -> Talk | None:
         request.exclude_conversation,
         asks_nothing,
     )
+
+
+def _session_numbers(candidates: Candidates, settings: Settings) -> NDArray[np.int32]:
+    grouped = sessions.group_sessions(candidates, round(1000 * settings.session_gap))
+    return np.asarray(grouped.to_candidate_order(grouped.number))
 
 
 def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:
@@ -151,11 +178,17 @@ def _reference_time(request: ContextRequest, candidates: Candidates) -> int:
     return to_epoch_ms(request.now)
 
 
-def _score_dates(request: ContextRequest, candidates: Candidates) -> ranking.Floats:
-    """Score how near each message is to a date in the question, in local time."""
+def _score_dates(
+    request: ContextRequest, candidates: Candidates
+) -> tuple[ranking.Floats, tuple[str, ...]]:
+    """Score how near each message is to a date in the question, in local time.
+
+    :returns: the scores, and a note if no message is from the named day.
+    """
     local = request.now.astimezone()
-    spans = find_dates(request.query, local)
-    return date_scores(spans, candidates.created_at, local.tzinfo or UTC)
+    spans, zone = find_dates(request.query, local), local.tzinfo or UTC
+    scores = date_scores(spans, candidates.created_at, zone)
+    return scores, describe_empty_days(spans, candidates.created_at, zone)
 
 
 def _fits_nothing(scored: Scored, request: ContextRequest, floor: float) -> bool:

@@ -58,15 +58,14 @@ def find_wanted(inputs: Inputs, ranking: Ranking, rules: Rules, room: int) -> Wa
     positions = {*tiers, *repeated, *find_fillers(scored, room, longest_whole(settings))}
     if settings.enough:
         positions = {position for position in positions if _is_enough(scored, tiers, position)}
-    pins = set[int]()
-    if not request.recall_only:
-        pins = _find_pins(scored.candidates, store, scope)
+    pins = _find_pins(scored.candidates, store, scope)
     return Wanted(positions | pins, tiers, pins, hidden)
 
 
-def find_nothing(ranking: Ranking) -> Wanted:
-    """Return that no message is worth reading."""
-    return Wanted(set(), {}, set(), np.zeros(len(ranking.scored.candidates.ids), bool))
+def want(ranking: Ranking, positions: NDArray[np.intp]) -> Wanted:
+    """Return that exactly these messages are worth reading, each as similar."""
+    tiers = dict.fromkeys(positions.tolist(), Tier.SIMILAR)
+    return Wanted(set(tiers), tiers, set(), np.zeros(len(ranking.scored.candidates.ids), bool))
 
 
 def longest_whole(settings: Settings) -> int | None:

@@ -46,7 +46,12 @@ def read_rows(
     ids = [int(number) for number in candidates.ids[sorted(wanted.positions)]]
     stored = store.with_partners(ids, ranking.scope)
     _, is_candidate = candidates.places(np.array([row.id for row in stored], np.int64))
-    stored = [row for row, matches in zip(stored, is_candidate, strict=True) if matches]
+    shown = inputs.request.shown
+    stored = [
+        row
+        for row, matches in zip(stored, is_candidate, strict=True)
+        if matches and row.id not in shown
+    ]
     excerpt_over = longest_whole(inputs.settings)
     parts, cosines = read_passages(stored, excerpt_over, store, vector)
     titles = {

@@ -6,7 +6,7 @@ Consent, thanks and commands of clients ask nothing.
 import re
 
 from reservoir_cli.storage.fulltext import STOP_WORDS
-from reservoir_cli.util.languages import language_of_function_words
+from reservoir_cli.util.languages import is_function_word, language_of_function_words
 from reservoir_cli.util.question_marks import has_question_mark
 
 #: What may be a command of a client, such as ``/compact``. A path has a second slash.
@@ -28,8 +28,10 @@ _COMMANDS = frozenset(
 _SERVER_COMMAND = "mcp__"
 #: A word of two or more characters: a single letter or digit picks an option.
 _WORD = re.compile(r"[^\W_]{2,}")
+#: How much of a prompt is read to tell what kind it is, in characters.
+_BEGINNING = 400
 #: Words of consent, refusal, thanks, greeting and continuation.
-_SAYS_NOTHING = frozenset(
+SAYS_NOTHING = frozenset(
     # English
     "ok okay kk yes yeah yep yup sure right correct no nope nah thanks thank thx ty please pls "
     "continue proceed go ahead next done great good nice cool perfect fine awesome excellent well "
@@ -55,7 +57,13 @@ _SAYS_NOTHING = frozenset(
 #: Words that say nothing beside others; one of them alone may be a name.
 _BESIDE_OTHERS = frozenset(
     "dir euch ihnen alles sehr schön sieht aus jetzt es funktioniert klappt läuft "
-    "très me tout marche fonctionne".split()
+    "très me tout marche fonctionne "
+    # Greetings by the time of day or week
+    "morning afternoon evening night weekend day everyone everybody all morgen abend tag nacht "
+    "wochenende feierabend schönes schönen schöne guten gute zusammen alle "
+    "bonne journée soirée nuit "
+    "buenos buenas días tardes noches buongiorno buonasera giornata serata bom boa dia noite tarde "
+    "fijne fijn avond dag".split()
 )
 #: Words that say nothing unless a question mark follows: then they are names, as of a language.
 _ALSO_NAMES = frozenset(("go", "next", "nice", "super", "prima"))
@@ -81,8 +89,31 @@ _FIRST_WORDS = {
     "pt": frozenset("que quando como onde por".split()),
     "nl": frozenset("wanneer wie waar welke".split()),
 }
-#: Words that join a question to what was said before.
+#: Verbs that begin a question, and question words of other languages.
+_FIRST_OTHERS = frozenset(
+    "is are was were does did can could should would will has have hasn isn aren "
+    "ist sind war waren hat haben hatte kann können soll sollen gibt est sont avons avez "
+    "hay tenemos abbiamo temos is zijn kunnen hebben "
+    "что какой какая какие кто где когда почему зачем как сколько що який яка хто коли чому "
+    "co który która jaki jaka kto gdzie kiedy dlaczego jak ile hangi nerede nas\u0131l "
+    "neden".split()
+)
+#: The same in scripts without spaces.
+_ASKING = re.compile(
+    "什么|甚么|什麼|哪|谁|誰|怎么|怎麼|为什么|為什麼|吗|嗎|多少|几[个点]|何|どこ|いつ|なぜ|どう|"
+    "뭐|무엇|어디|언제|왜|어떻게"
+)
+#: Words that join a question to what was said before, or only precede it.
 _JOINING = frozenset("and but so und aber et mais y pero e ed ma mas en maar".split())
+_PRECEDING = _JOINING | frozenset("hm hmm hmmm mm mh oh ah uh um äh ähm then dann also".split())
+#: A block of pasted code.
+_FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")
+_WITHOUT_MEANING = SAYS_NOTHING | _BESIDE_OTHERS | _PRECEDING | STOP_WORDS
+#: Scripts that put no spaces between words.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+#: A prompt in a session that asks nothing is about the work at hand if it has fewer words with a
+#: meaning of their own.
+_FEWEST = 2
 #: The same in scripts without spaces, where several words form one run of letters.
 _WORD_RUN = re.compile(
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
@@ -103,7 +134,7 @@ def asks_nothing(text: str) -> bool:
     words, asked = _WORD.findall(text), has_question_mark(text)
     if asked and len(words) == 1 and words[0] in _ALSO_NAMES:
         return False
-    left = [word for word in words if word not in _SAYS_NOTHING and not _WORD_RUN.fullmatch(word)]
+    left = [word for word in words if word not in SAYS_NOTHING and not _WORD_RUN.fullmatch(word)]
     if not left:
         return True
     if asked or len(words) == 1:
@@ -111,6 +142,40 @@ def asks_nothing(text: str) -> bool:
     left = [word for word in left if word not in _BESIDE_OTHERS]
     language = "en" if STOP_WORDS.issuperset(left) else language_of_function_words(left)
     return language is not None and not _has_question_word(left, language)
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text asks: by a question mark, a question word, or the verb it begins with.
+
+    A question word may stand anywhere only in the language of the text's other function words.
+    """
+    if has_question_mark(text) or _ASKING.search(text):
+        return True
+    words = _WORD.findall(text[:_BEGINNING].casefold())
+    skipped = SAYS_NOTHING | _PRECEDING
+    first = next((word for word in words if word not in skipped), "")
+    begins = (_FIRST_OTHERS, *_QUESTION_WORDS.values(), *_FIRST_WORDS.values())
+    return any(first in known for known in begins)
+
+
+def is_about_the_work(text: str) -> bool:
+    """Return whether a prompt in a session needs only that: ``revert it``, ``no, the other one``.
+
+    It asks nothing, and begins with consent or refusal, or has at most one word with a meaning of
+    its own outside of pasted code.
+    """
+    if is_question(text):
+        return False
+    words = _WORD.findall(_FENCED.sub("", text)[:_BEGINNING].casefold())
+    first = next((word for word in words if word not in _PRECEDING), "ok")
+    own = {
+        word
+        for word in words
+        if not (word in _WITHOUT_MEANING or is_function_word(word) or _WORD_RUN.fullmatch(word))
+    }
+    few = len(own) < _FEWEST and not _UNSPACED.search(text)
+    agrees = first in SAYS_NOTHING or bool(_WORD_RUN.fullmatch(first))
+    return agrees or few or not own
 
 
 def _is_command(text: str) -> bool:

@@ -3,21 +3,27 @@
 The command line, the MCP server, hooks and the ``llm`` plugin all call :func:`recall`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from reservoir_cli.context.prepare_request import Prepared, prepare, storing_meter
-from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
+from reservoir_cli.context.prompts_that_ask_nothing import (
+    asks_nothing,
+    is_about_the_work,
+    is_question,
+)
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
+from reservoir_cli.context.request import Prompt
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import clean_text
+from reservoir_cli.messages import Role, clean_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.config import Config
+from reservoir_cli.storage.candidates import Said
 from reservoir_cli.storage.store import Store
 
 #: A longer prompt, such as a pasted log, is searched for by its beginning and its end.
@@ -33,6 +39,7 @@ class Reason(StrEnum):
     EMPTY = "no messages"
     NOTHING_FOUND = "nothing found"
     NO_ROOM = "no room"
+    RECALLED_BEFORE = "recalled before"
 
 
 _EXPLANATIONS = {
@@ -40,6 +47,7 @@ _EXPLANATIONS = {
     Reason.EMPTY: "there are no messages to search",
     Reason.NOTHING_FOUND: "nothing about this was found",
     Reason.NO_ROOM: "nothing that was found fits the budget",
+    Reason.RECALLED_BEFORE: "what was found was recalled in this session before",
 }
 
 
@@ -105,10 +113,14 @@ def prepare_recall(
     budget: int,
     exclude_conversation: str | None,
     now: datetime | None,
+    talk: Sequence[tuple[str, str]] = (),
+    shown: Sequence[int] = (),
 ) -> Prepared:
     """Resolve the settings of a recall once.
 
     :param exclude_conversation: the id of the reader's session.
+    :param talk: (role, text) of the turns of that session, oldest first.
+    :param shown: ids of the messages that the reader has already.
     :raises UsageError: a budget that is not positive, or a time without a zone.
     """
     prepared = prepare(
@@ -120,7 +132,16 @@ def prepare_recall(
         now=now,
     )
     session = clean_text(exclude_conversation or "") or None
-    request = replace(prepared.request, recall_only=True, exclude_conversation=session)
+    said = tuple(Said(Role(role), clean_text(text)) for role, text in talk)
+    question = prepared.request.query
+    request = replace(
+        prepared.request,
+        recall_only=True,
+        exclude_conversation=session,
+        prompt=Prompt(bool(session or said), is_question(question)),
+        talk=said,
+        shown=frozenset(shown),
+    )
     return prepared._replace(request=request)
 
 
@@ -141,7 +162,8 @@ def recall(
     :returns: the outcome, and the window it was taken from if one was built.
     """
     question, meter = prepared.request.query, storing_meter(prepared.settings)
-    if asks_nothing(question):
+    in_session = prepared.request.prompt.in_session
+    if asks_nothing(question) or (in_session and is_about_the_work(question)):
         return Skipped(question, Reason.NO_QUESTION), None
     from reservoir_cli.context.builder import build_context  # loads numpy
 
@@ -168,8 +190,9 @@ def _shorten_prompt(text: str) -> str:
 def _find_reason(window: ContextWindow) -> Reason:
     if window.nothing_found:
         return Reason.NOTHING_FOUND
-    no_room = window.lacks_room or window.not_reached
-    return Reason.NO_ROOM if no_room else Reason.EMPTY
+    if window.lacks_room:
+        return Reason.NO_ROOM
+    return Reason.RECALLED_BEFORE if window.request.shown and window.relevance else Reason.EMPTY
 
 
 def _row(message: WindowMessage) -> dict[str, Any]:

@@ -5,11 +5,26 @@ from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
 from reservoir_cli.messages import Message
+from reservoir_cli.storage.candidates import Said
 
 Format = Literal["text", "markdown", "json", "openai", "azure", "ollama", "anthropic"]
 FORMATS: tuple[str, ...] = get_args(Format)
 #: Formats that are the request body of a provider.
 PROVIDERS = ("openai", "azure", "ollama", "anthropic")
+
+
+class Prompt(NamedTuple):
+    """A prompt that messages are recalled for.
+
+    :param in_session: whether it belongs to a session that runs elsewhere.
+    :param asks: whether it is a question.
+    """
+
+    in_session: bool = False
+    asks: bool = True
+
+
+NO_PROMPT = Prompt()
 
 
 class Piece(NamedTuple):
@@ -36,6 +51,9 @@ class ContextRequest:
     :param excerpts_explained: add a line on how to read the whole message of an excerpt.
     :param recall_only: print only recalled messages, each with its number.
     :param exclude_conversation: the reader's running session, which is not recalled.
+    :param prompt: what kind of prompt messages are recalled for.
+    :param talk: the turns of the reader's session before it, as the client has them.
+    :param shown: ids of the messages that the reader has already.
     :param recall_note: a line above the recalled messages.
     :param compact: introduce the recalled messages in one line, and shorten titles.
     """
@@ -57,6 +75,9 @@ class ContextRequest:
     excerpts_explained: bool = False
     recall_only: bool = False
     exclude_conversation: str | None = None
+    prompt: Prompt = NO_PROMPT
+    talk: tuple[Said, ...] = ()
+    shown: frozenset[int] = frozenset()
     recall_note: str = ""
     compact: bool = False
 

@@ -16,9 +16,8 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log_file
 from reservoir_cli.storage.store import Store
+from reservoir_cli.util.time_limits import LOCKED_STORE_OF_RUN
 
-#: Seconds to wait for other writers before a run is left unrecorded.
-_PATIENCE = 0.1
 #: More tokens than any provider reports, and the most that a record can hold.
 _MOST_TOKENS = 2**31 - 1
 _NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
@@ -84,7 +83,7 @@ class Runs:
 
     def _add(self, *runs: Mapping[str, Any]) -> None:
         if runs and not (self._store.read_only or self._store.missing):
-            with self._store.write(wait=_PATIENCE, durable=False):
+            with self._store.write(wait=LOCKED_STORE_OF_RUN, durable=False):
                 for run in runs:
                     self._store.add_run(run)
 

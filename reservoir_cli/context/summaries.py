@@ -26,7 +26,7 @@ Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]
 #: Summaries may take at most one part in this many of the history budget.
 _SHARE = 4
 #: The least cosine of a summary with the question, as a share of the recall floor.
-_FLOOR_SHARE = 0.5
+_FLOOR_SHARE = 0.7
 
 
 def select_with_summaries(

@@ -1,6 +1,5 @@
 """Back up a store to a file, and salvage a damaged store."""
 
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def describe(path: Path) -> str:
     return described
 
 
-def salvage(location: str, target: Path, link_threshold: Callable[[str], float]) -> Lost:
+def salvage(location: str, target: Path) -> Lost:
     """Write the readable part of a damaged store to a new store.
 
     :raises ReservoirError: there is no store, or the file exists or cannot be written.
@@ -72,7 +71,7 @@ def salvage(location: str, target: Path, link_threshold: Callable[[str], float])
             publish(target) as unfinished,
             temporary_folder(target.parent, f".{target.name}.") as folder,
         ):
-            return rescue(path, unfinished, folder, link_threshold)
+            return rescue(path, unfinished, folder)
     except OSError as error:
         raise ReservoirError(
             f"cannot write {target}: {error.strerror}",

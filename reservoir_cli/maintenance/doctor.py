@@ -92,7 +92,7 @@ def examine(
                 if loose := restrict_permissions(_files(store)):
                     names = ", ".join(path.name for path in loose)
                     yield Check("privacy", Status.NOTE, f"{names}: now readable only by you")
-                yield from _losses(store.repair(config.link_threshold))
+                yield from _losses(store.repair())
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
             yield from _store_checks(store, repaired=repair)

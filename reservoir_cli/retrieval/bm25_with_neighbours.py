@@ -13,6 +13,8 @@ Floats = NDArray[np.float64]
 
 #: The weight of a neighbour's word, and the number of neighbours on each side.
 NEIGHBOUR_WEIGHT, NEIGHBOURS = 0.3, 2
+#: The weight of a word in the title of a message's conversation.
+TITLE_WEIGHT = 0.3
 #: A neighbour contributes at most this many words, so that long ones give no advantage.
 MOST_LENT_WORDS = 60
 #: Use a dense array if a term occurs in more than one message in this many.
@@ -39,9 +41,7 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], sessions: Sessio
         sessions.known["norms"] = norm(around, float(around.mean()))
     length_norms = sessions.known["norms"]
     for posting in postings:
-        positions, counts = _with_neighbours(
-            sessions.session_positions(posting.places), posting.counts, words, sessions
-        )
+        positions, counts = _with_neighbours(posting, words, sessions)
         scores[positions] += rarity(total, len(positions)) * saturate(
             counts, length_norms[positions]
         )
@@ -49,9 +49,10 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], sessions: Sessio
 
 
 def _with_neighbours(
-    positions: Positions, counts: NDArray[np.int32], words: NDArray[np.int32], sessions: Sessions
+    posting: Posting, words: NDArray[np.int32], sessions: Sessions
 ) -> tuple[Positions, Floats]:
-    """Return the positions where a term counts, neighbours included, and its weights there."""
+    """Return the positions where a term counts, neighbours and titles included, and its weights."""
+    positions, counts = sessions.session_positions(posting.places), posting.counts
     share = np.minimum(1.0, MOST_LENT_WORDS / np.maximum(words[positions], 1))
     lent = np.asarray(NEIGHBOUR_WEIGHT * counts * share, np.float64)
     position_lists, shares = [positions], [counts.astype(np.float64)]
@@ -59,6 +60,9 @@ def _with_neighbours(
         inside = _has_neighbour(sessions, shift)[positions]
         position_lists.append(positions[inside] + shift)
         shares.append(lent[inside])
+    if posting.titled is not None:
+        position_lists.append(sessions.session_positions(posting.titled))
+        shares.append(np.full(len(posting.titled), TITLE_WEIGHT))
     all_positions, weights = np.concatenate(position_lists), np.concatenate(shares)
     if _DENSE_RATIO * len(all_positions) > len(words):  # ten times as fast as sorting
         sums = np.asarray(np.bincount(all_positions, weights, len(words)), np.float64)

@@ -48,15 +48,11 @@ _EVERYTHING = Scope(None)
 
 
 class Model(NamedTuple):
-    """A model whose embeddings a store accepts from a file.
-
-    :param link_threshold: returns the least similarity of linked messages of a partition.
-    """
+    """A model whose embeddings a store accepts from a file."""
 
     model_id: str
     name: str
     dimensions: int
-    link_threshold: Callable[[str], float]
 
 
 class EmbeddingState(NamedTuple):
@@ -241,7 +237,7 @@ class Indexer:
         count, total = 0, store.count_unembedded(model=stored_id)
         while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
             passages = embed_messages(batch, embedder)
-            store.add_passages(stored_id, passages, self.config.link_threshold, embedded=batch)
+            store.add_passages(stored_id, passages, embedded=batch)
             count += len(batch)
             self._progress(f"embedding with {embedder.name}", count, max(total, count))
         self._progress("switching to the new embeddings", 0, 0)
@@ -259,16 +255,14 @@ class Indexer:
         """Return the model that imported embeddings must be from: the store's, else our own."""
         active, dimensions = self._store.active_model(), self._store.dimensions()
         if active and dimensions:
-            return Model(*active, dimensions, self.config.link_threshold)
+            return Model(*active, dimensions)
         try:
             embedder = self.embedder()
         except ModelUnavailableError:
             return None
         if active and active[0] != embedder.model_id:
             return None
-        return Model(
-            embedder.model_id, embedder.name, embedder.dimensions, self.config.link_threshold
-        )
+        return Model(embedder.model_id, embedder.name, embedder.dimensions)
 
     def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
         """Return the model if the store has messages to compare, after embedding a few pending.
@@ -361,8 +355,7 @@ class Indexer:
                 if store.active_model() is None:
                     store.activate_model(embedder.model_id, embedder.name)
             self._require_same_model()  # another process may have been first
-        threshold = self.config.link_threshold
-        store.add_passages(embedder.model_id, passages, threshold, wait, embedded=batch)
+        store.add_passages(embedder.model_id, passages, wait, embedded=batch)
 
     def _batches_by_arrival(self, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
         """Yield batches of pending messages, those added last first."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.clock import FAR_AHEAD
 

@@ -1,8 +1,8 @@
 """Read the messages just before a question, so that a follow-up question finds its subject."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,22 +10,18 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Role, Scope, StoredMessage
-from reservoir_cli.storage.candidates import Talk
+from reservoir_cli.storage.candidates import Said, Talk
 from reservoir_cli.storage.store import Store
 
-#: The weights of the last user turn and its reply, relative to the question.
-_WEIGHTS = {Role.USER: 0.5, Role.ASSISTANT: 0.3}
+#: The weights of a user turn and its reply, relative to the question, and how they fall with each
+#: turn before the last.
+_WEIGHTS, _EARLIER = {Role.USER: 0.5, Role.ASSISTANT: 0.3}, 0.5
+#: How many user turns count.
+_TURNS = 2
 #: How many of the newest messages are read to find the two.
 _MESSAGES_READ = 20
 #: The longest beginning of a turn that is embedded with the question, in characters.
-_LONGEST = 1_000
-
-
-class Said(NamedTuple):
-    """A turn of the reader's session, as its client has it."""
-
-    role: Role
-    content: str
+_LONGEST = 500
 
 
 _Turn = TypeVar("_Turn", StoredMessage, Said)
@@ -56,8 +52,13 @@ def read_running_talk(
     turns = _last_turns(same, question, says_nothing)
     if not turns:
         return None
-    weighted = tuple((_WEIGHTS[message.role], message.content) for message in turns)
-    return Talk(weighted, tuple(_read_vectors(store, turns)))
+    stored = store.passages([message.key for _, message in turns])
+    vectors = tuple(
+        weight * _unit(np.mean([row.vector for row in passages], axis=0))
+        for weight, message in turns
+        if (passages := stored.get(message.key))
+    )
+    return Talk(tuple((weight, message.content) for weight, message in turns), vectors)
 
 
 def embed_talk(
@@ -71,8 +72,8 @@ def embed_talk(
     :param embedder: ``None`` to compare words only.
     """
     turns = [
-        (_WEIGHTS[turn.role], turn.content[:_LONGEST])
-        for turn in _last_turns(said, question, says_nothing)
+        (weight, turn.content[:_LONGEST])
+        for weight, turn in _last_turns(said, question, says_nothing)
     ]
     if not turns:
         return None
@@ -83,9 +84,11 @@ def embed_talk(
 
 def _last_turns(
     messages: Sequence[_Turn], question: str, says_nothing: Callable[[str], bool]
-) -> list[_Turn]:
-    """Return the last user turn that has a subject, and the last reply to it."""
+) -> list[tuple[float, _Turn]]:
+    """Return the last user turns that have a subject and the last reply to each, with weights."""
+    turns: list[tuple[float, _Turn]] = []
     reply: list[_Turn] = []
+    count = 0
     for message in reversed(messages):
         text = message.content.strip()
         if not text or message.role not in _WEIGHTS:
@@ -95,14 +98,13 @@ def _last_turns(
         elif text == question.strip() or says_nothing(text):
             reply = []
         else:
-            return [message, *reply]
-    return reply
+            factor = _EARLIER**count
+            turns += [(factor * _WEIGHTS[turn.role], turn) for turn in (message, *reply)]
+            reply, count = [], count + 1
+            if count == _TURNS:
+                break
+    return turns or [(_WEIGHTS[turn.role], turn) for turn in reply]
 
 
-def _read_vectors(store: Store, turns: Sequence[StoredMessage]) -> Iterator[NDArray[np.floating]]:
-    """Yield the stored vectors of turns, as long as their weights, skipping turns without one."""
-    stored = store.passages([message.key for message in turns])
-    for message in turns:
-        if passages := stored.get(message.key):
-            mean = np.mean([row.vector for row in passages], axis=0)
-            yield _WEIGHTS[message.role] * (mean / max(float(np.linalg.norm(mean)), 1e-12))
+def _unit(vector: NDArray[np.floating]) -> NDArray[np.floating]:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12))

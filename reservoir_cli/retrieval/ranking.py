@@ -6,6 +6,7 @@ question it answers, and the best of the messages around it. Measurements are in
 ``docs/ranking.md``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from reservoir_cli.retrieval.bm25_with_neighbours import bm25
 from reservoir_cli.retrieval.recall_floor import fit
 from reservoir_cli.retrieval.sessions import Sessions, group_sessions
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.candidates import Candidates, Posting, TalkScores
 from reservoir_cli.util.greatest import greatest
 
 Floats = NDArray[np.float64]
@@ -31,7 +32,7 @@ WINDOW_SHARE, WINDOW = 0.3, 10
 MEAN_SHARE, MEAN_WINDOW, ASKING_LOSS = 0.3, 4, 0.07
 #: Messages count as short up to this many words on average; with twice as many they do not.
 SHORT_TALK = 60
-DATE_SHARE = 0.4
+DATE_SHARE = 1.0
 #: The best of many passages scores high by chance: the cosine is reduced by this much for each
 #: factor of e in their number.
 LENGTH_PENALTY = 0.03
@@ -50,6 +51,7 @@ class Scored:
     :param recency: in 0…1.
     :param priority: in 0…1 if the weights add up to 1.
     :param fit: how well each message fits the question; see ``recall_floor.py``.
+    :param talk: the similarity with the turns before the question; ``None`` without any.
     :param parts: the components of the similarity, which add up to it, shape (5, n), rows as in
         ``PARTS``; ``None`` unless requested.
     """
@@ -61,12 +63,24 @@ class Scored:
     recency: Floats
     priority: Floats
     fit: Floats
+    talk: Floats | None = None
     parts: Floats | None = None
 
     @property
     def relevance(self) -> float:
         """How well the best message fits the question."""
         return float(self.fit.max(initial=0.0))
+
+
+class Echoes(NamedTuple):
+    """Messages that say nothing that the question does not say.
+
+    :param positions: of all of them, ascending.
+    :param older: of those that repeat what a newer one says.
+    """
+
+    positions: Positions
+    older: Positions
 
 
 class Words(NamedTuple):
@@ -82,7 +96,7 @@ class Words(NamedTuple):
 
 def score_words(candidates: Candidates, settings: Settings) -> Words:
     """Score candidates by their words alone, which needs no cosines."""
-    sessions = _sessions(candidates, settings)
+    sessions = sessions_of(candidates, settings)
     question = bm25(candidates.postings, candidates.terms, sessions)
     if candidates.talk is None:
         return Words(question, question)
@@ -92,8 +106,34 @@ def score_words(candidates: Candidates, settings: Settings) -> Words:
     return Words(question, talk)
 
 
-def _sessions(candidates: Candidates, settings: Settings) -> Sessions:
+def sessions_of(candidates: Candidates, settings: Settings) -> Sessions:
+    """Return the sessions of candidates."""
     return group_sessions(candidates, round(1000 * settings.session_gap))
+
+
+def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
+    """Return the candidates with echoes as messages without words and meaning.
+
+    So they lend their neighbours nothing, and the scale of the scores is that of the others.
+    """
+    is_echo = np.zeros(len(candidates.ids), bool)
+    is_echo[echoes.positions] = True
+
+    def without(postings: Sequence[Posting]) -> tuple[Posting, ...]:
+        return tuple(posting.at(~is_echo[posting.places]) for posting in postings)
+
+    talk = candidates.talk
+    if talk is not None:
+        talk = TalkScores(
+            np.where(is_echo, np.float32(np.nan), talk.cosine),
+            tuple((weight, without(postings)) for weight, postings in talk.postings),
+        )
+    return replace(
+        candidates,
+        cosine=np.where(is_echo, np.float32(np.nan), candidates.cosine),
+        postings=without(candidates.postings),
+        talk=talk,
+    )
 
 
 def score(
@@ -104,6 +144,7 @@ def score(
     words: Words | None = None,
     *,
     absent: float | None = None,
+    echoes: Echoes | None = None,
     parts: bool = False,
 ) -> Scored:
     """Score candidates; priority is the weighted sum of similarity and recency.
@@ -116,9 +157,12 @@ def score(
     :param dates: shape (n,), nearness to a date in the question, 0…1; zeros if it names none.
     :param words: those of :func:`score_words`, if they are known already.
     :param absent: see :func:`recall_floor.fit`.
+    :param echoes: messages that only repeat the question; they stand behind all others.
     :param parts: also return the components of each similarity.
     """
-    sessions = _sessions(candidates, settings)
+    sessions, compared = sessions_of(candidates, settings), candidates
+    if echoes is not None:
+        candidates, words = without_echoes(candidates, echoes), None
     words = words or score_words(candidates, settings)
 
     def compare(cosine: NDArray[np.float32], words: Floats) -> tuple[Floats, Floats | None]:
@@ -133,8 +177,10 @@ def score(
 
     similarities, components = compare(candidates.cosine, words.question)
     is_running, talk = _is_running(candidates, sessions), candidates.talk
+    of_talk: Floats | None = None
     if talk is not None:
         talk_similarities, talk_components = compare(talk.cosine, words.talk)
+        of_talk = talk_similarities
         similarities = np.where(is_running, similarities, (similarities + talk_similarities) / 2)
         if components is not None and talk_components is not None:
             components = np.where(is_running, components, (components + talk_components) / 2)
@@ -144,18 +190,29 @@ def score(
         if "recency" not in candidates.known:
             candidates.known["recency"] = recency(np.arange(len(candidates.ids))[::-1])
         recencies = candidates.known["recency"]
+    if echoes is not None:
+        zeroed = (_without(values, echoes) for values in (similarities, recencies))
+        similarities, recencies = zeroed
     priority = settings.similarity_weight * similarities
     priority += settings.recency_weight * recencies
     return Scored(
-        candidates,
+        compared,
         words.question,
         dates,
         similarities,
         recencies,
         priority,
         fit(candidates, dates, is_running, absent),
-        components,
+        of_talk,
+        components if components is None or echoes is None else _without(components, echoes),
     )
+
+
+def _without(scores: Floats, echoes: Echoes) -> Floats:
+    """Return scores with those of echoes as 0, so that they stand behind all others."""
+    scores = scores.copy()
+    scores[..., echoes.positions] = 0.0
+    return scores
 
 
 def _components(
@@ -204,7 +261,7 @@ def similarity(
     m = cosine − 0.03 · ln(passages); h = 0.6 · mm(m) + 0.4 · mm(BM25), or mm(BM25) without a
     vector. A reply inherits 0.2 · h of the question before it, proportionally less if it has more
     than 60 words. Added to this are 0.3 · the best score within ten messages, :func:`_balance` for
-    short messages, and 0.4 · the date score. mm is applied to the sum.
+    short messages, and the date score. mm is applied to the sum.
 
     :param cosine: shape (n,), NaN for messages without a vector, whose words count in full.
     :returns: shape (n,), in 0…1.
@@ -393,5 +450,11 @@ def leave_out_others(scored: Scored) -> Scored:
     others = np.flatnonzero(~matching)
     similarities, priorities = scored.similarity.copy(), scored.priority.copy()
     similarities[others] = priorities[others] = -np.inf
+    talk = scored.talk
+    if talk is not None:
+        talk = talk.copy()
+        talk[others] = -np.inf
     candidates = replace(scored.candidates, own=scored.candidates.own & matching)
-    return replace(scored, candidates=candidates, similarity=similarities, priority=priorities)
+    return replace(
+        scored, candidates=candidates, similarity=similarities, priority=priorities, talk=talk
+    )

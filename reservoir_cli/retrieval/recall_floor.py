@@ -189,8 +189,9 @@ def _weights(postings: Iterable[Posting], absent: float, total: int) -> tuple[Fl
     """
     matched, total_weight = np.zeros(total), absent * _weight(total, 1)
     for posting in postings:
-        weight = _weight(total, len(posting.places))
-        matched[posting.places] += weight
+        places = posting.all_places()
+        weight = _weight(total, len(places))
+        matched[places] += weight
         total_weight += weight
     return matched, total_weight
 

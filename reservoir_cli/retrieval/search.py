@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import searchable_text
+from reservoir_cli.messages import Scope, searchable_text
 from reservoir_cli.retrieval.search_hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.highlight import find_words
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.titles import titled_with_all
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,9 +48,14 @@ def search(
 
 
 def _search_words(store: Store, criteria: SearchCriteria) -> list[Hit]:
-    """Return hits for exactly the words that were typed."""
+    """Return hits for exactly the words that were typed, then those whose title has them."""
     order, all_words = store.keyword(criteria.term, criteria.scope, -1, criteria.where)
     scores = dict(order)
+    if len(scores) < criteria.limit:
+        titled = {number: scores.get(number, 0.0) for number in _find_titled(store, criteria)}
+        # If no message has all the words, a title that has them is the better hit.
+        scores = {**scores, **titled} if all_words and scores else {**titled, **scores}
+        all_words |= bool(titled)
     rows = read_rows(store, list(scores), criteria)
     return [
         Hit(
@@ -62,6 +68,18 @@ def _search_words(store: Store, criteria: SearchCriteria) -> list[Hit]:
         )
         for rank, row in enumerate(rows, 1)
     ]
+
+
+def _find_titled(store: Store, criteria: SearchCriteria) -> list[int]:
+    """Return the messages of conversations whose title contains all the words, oldest first."""
+    rows = store.titled_conversations(criteria.scope)
+    numbers = titled_with_all([title for *_, title in rows], criteria.term)
+    ids: list[int] = []
+    for partition, instance, conversation, _ in map(rows.__getitem__, numbers):
+        if criteria.where.conversation_id in (None, conversation):
+            where = replace(criteria.where, conversation_id=conversation)
+            ids += store.find(Scope(partition, instance), where).ids
+    return ids
 
 
 def _add_passages(

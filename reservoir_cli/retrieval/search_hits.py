@@ -1,5 +1,6 @@
 """The hits of a search, and the reading of their messages."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,6 +8,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
+from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.store import Store
 
 MODES = ("hybrid", "keyword", "semantic")
@@ -77,6 +79,7 @@ class SearchCriteria:
     :param where: list only messages that match; scores are those of the whole scope.
     :param passages: add the best passage of each hit, and the title of its conversation.
     :param redactor: redacts secrets in words that replaced misspelt ones.
+    :param link_cosine: returns the least cosine of linked messages of a partition.
     :raises UsageError: the mode is unknown, or cannot have a threshold; or the threshold is not
         from 0 to 1.
     """
@@ -91,6 +94,7 @@ class SearchCriteria:
     where: Filter
     passages: bool
     redactor: Redactor
+    link_cosine: Callable[[str], float] = lambda _: Settings().link_cosine
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -144,5 +148,6 @@ def read_linked(
     if not criteria.link:
         return ()
     scope = Scope(row.partition, criteria.scope.instance)
-    ids = [row.id, *store.linked([row.id], 1, scope)]
+    threshold = criteria.link_cosine(row.partition)
+    ids = [row.id, *store.linked([row.id], 1, scope, threshold)]
     return tuple(message for message in store.with_partners(ids, scope) if message.id != row.id)

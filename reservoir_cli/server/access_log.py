@@ -7,9 +7,10 @@ from datetime import datetime
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from reservoir_cli.server import limits
+
 #: The place of the token in a path: a wrong one may be that of another server.
 _TOKEN = re.compile(r"/k/[^/]*")
-_MAX_PATH = 100
 
 
 class RequestLog:
@@ -51,4 +52,4 @@ def printable_path(scope: Scope, token: str) -> str:
     """
     path = _TOKEN.sub("", scope["raw_path"].decode("ascii", "replace")).replace(token, "…")
     printable = "".join(letter if letter.isprintable() else "?" for letter in path)
-    return printable[:_MAX_PATH] or "/"
+    return printable[: limits.MAX_LOGGED_PATH] or "/"

@@ -11,13 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 
-#: Seconds without a question that count as a pause, and the longest delay of background work.
-PAUSE, MAX_DELAY = 0.1, 2.0
-#: The longest delay of work that slows down many questions: embedding the messages of two seconds
-#: takes half a second.
-MAX_LONG_DELAY = 30.0
-#: Seconds that a transaction may give way to questions: other programs wait to write meanwhile.
-MAX_HOLD = 0.4
+from reservoir_cli.server import limits
 
 
 class StartReason(Enum):
@@ -53,7 +47,9 @@ class Traffic:
     def is_idle(self) -> bool:
         """Return whether no question is open, nor was a moment ago."""
         with self._changed:
-            return not self._open_questions.total() and self._last + PAUSE <= time.monotonic()
+            return (
+                not self._open_questions.total() and self._last + limits.PAUSE <= time.monotonic()
+            )
 
     def wait(self, thread: object, due: float) -> StartReason:
         """Wait for a pause; overdue work also releases everything that falls due soon after it.
@@ -68,9 +64,13 @@ class Traffic:
                     return StartReason.URGENT
                 if due <= now:
                     self._too_late = now
-                if due <= self._too_late + MAX_DELAY:
+                if due <= self._too_late + limits.MAX_DELAY:
                     return StartReason.LATE
-                pause = now + PAUSE if self._open_questions.total() else self._last + PAUSE
+                pause = (
+                    now + limits.PAUSE
+                    if self._open_questions.total()
+                    else self._last + limits.PAUSE
+                )
                 if pause <= now:
                     return StartReason.PAUSE
                 self._changed.wait(min(pause, due) - now)
@@ -93,7 +93,7 @@ class Traffic:
         The block begins after ``MAX_DELAY`` in any case: another thread may be embedding a long
         message.
         """
-        has_turn = self._turn.acquire(timeout=MAX_DELAY)
+        has_turn = self._turn.acquire(timeout=limits.MAX_DELAY)
         try:
             yield
         finally:

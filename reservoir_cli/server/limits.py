@@ -1,109 +1,85 @@
-"""Limits on the size and the pauses of a request, and on the number of connections."""
+"""Limits of the server: sizes in bytes unless a line says otherwise, and times in seconds.
 
-import asyncio
-from typing import Any
+How long it waits for a locked store is in ``util/time_limits.py``.
+"""
 
-import anyio
-from starlette.types import Receive
-from uvicorn.protocols.http.h11_impl import H11Protocol
+# Requests
 
-#: The largest body of a request in bytes: long histories with pictures are a few MB.
+#: The largest body of a request: long histories with pictures are a few MB.
 MAX_BODY = 32 << 20
+#: Larger bodies are parsed in a thread, so as not to block the event loop.
+PARSED_IN_THREAD = 256 << 10
 #: The most connections that are open at the same time.
 MAX_CONNECTIONS = 512
-#: Seconds to wait for the next piece of a request's head, and of its body.
+#: The times to wait for the next piece of a request's head, and of its body.
 HEAD_TIMEOUT = READ_TIMEOUT = 60.0
-#: Seconds in which the rest of a body that is too large is read, and not kept.
-_DISCARD_TIMEOUT = 10.0
+#: The time in which the rest of a body that is too large is read, and not kept.
+DISCARD_TIMEOUT = 10.0
+#: The most characters of a conversation's id, and of a path in the log.
+MAX_ID, MAX_LOGGED_PATH = 200, 100
 
+# Models and their answers
 
-class RefusedBody(Exception):
-    """The body of a request is not accepted.
+#: The time to connect to a model. Reading has no limit: a model may think for long.
+CONNECT_TIMEOUT = 10.0
+#: The most idle connections to models, and for how long they stay open.
+IDLE_CONNECTIONS, IDLE_TIMEOUT = 32, 30.0
+#: The largest answer that is read; a larger one is still relayed, but not stored.
+MAX_ANSWER = 32 << 20
+#: The chunks of an answer that are relayed, and the lines of it that are read, at a time: other
+#: requests wait meanwhile.
+CHUNKS_AT_A_TIME, LINES_AT_A_TIME = 32, 256
+#: The beginning of a stream without a type that is searched for an event.
+SNIFFED = 1_000
+#: The most answers whose conversations at the provider are remembered.
+MAX_REMEMBERED_ANSWERS = 10_000
 
-    :cvar status: of the answer.
-    """
+# Recalled messages
 
-    status = 400
+#: The most tokens that are added to one question, and to all questions of a conversation.
+BUDGET, CONVERSATION_BUDGET = 1_000, 8_000
+#: The smallest remaining budget in tokens for which anything is recalled.
+MIN_BUDGET = 100
+#: The share of the model's context window above which nothing is added.
+FULL_WINDOW = 0.9
+#: The most turns before a question that are compared with the store.
+TALK_TURNS = 12
 
+# Work in pauses
 
-class BodyTooLarge(RefusedBody):
-    """The body of a request exceeds the limit."""
+#: The time without a question that counts as a pause, and the longest delay of background work.
+PAUSE, MAX_DELAY = 0.1, 2.0
+#: The longest delay of work that slows down many questions: embedding the messages of two seconds
+#: takes half a second.
+MAX_LONG_DELAY = 30.0
+#: How long a transaction may give way to questions: other programs wait to write meanwhile.
+MAX_HOLD = 0.4
+#: The time before another attempt to store exchanges.
+RETRY_DELAY = 5.0
+#: The most exchanges that wait while the store cannot be written; the oldest are dropped.
+MAX_WAITING = 500
 
-    status = 413
+# The end of the process
 
+#: The time that answers in progress may take, and then queued work of each thread.
+LAST_ANSWERS, LAST_WORK = 10, 30.0
 
-class BodyTooSlow(RefusedBody):
-    """The rest of a request does not arrive."""
+# The page
 
-    status = 408
-
-
-class ClientGone(Exception):
-    """The client disconnected before sending its whole request."""
-
-
-async def read_body(receive: Receive, most: int = MAX_BODY) -> bytes:
-    """Return the body of a request.
-
-    :raises BodyTooLarge: it is larger than ``most`` bytes.
-    :raises BodyTooSlow: the client sent nothing for a minute.
-    :raises ClientGone: it did not arrive completely.
-    """
-    body, more = bytearray(), True
-    while more:
-        chunk, more = await _next_chunk(receive)
-        body += chunk
-        if len(body) > most:
-            await _discard_rest(receive, more)
-            raise BodyTooLarge(f"the request is larger than {most >> 20} MB")
-    return bytes(body)
-
-
-async def _next_chunk(receive: Receive) -> tuple[bytes, bool]:
-    """Return the next chunk of a body, and whether more follow."""
-    try:
-        with anyio.fail_after(READ_TIMEOUT):
-            message = await receive()
-    except TimeoutError:
-        seconds = round(READ_TIMEOUT)
-        raise BodyTooSlow(f"nothing of the request arrived for {seconds} seconds") from None
-    if message["type"] == "http.disconnect":
-        raise ClientGone
-    return message.get("body", b""), message.get("more_body", False)
-
-
-async def _discard_rest(receive: Receive, more: bool) -> None:
-    """Read a body to its end: a client that is still sending does not see an answer."""
-    with anyio.move_on_after(_DISCARD_TIMEOUT):
-        while more:
-            _, more = await _next_chunk(receive)
-
-
-class TimedProtocol(H11Protocol):
-    """HTTP connections that are closed if the head of a request does not arrive."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Wait for the first request."""
-        super().connection_made(transport)
-        self._start_timer()
-
-    def data_received(self, data: bytes) -> None:
-        """Read a piece of a request; wait for the next one unless its head is complete."""
-        self._stop_timer()
-        super().data_received(data)
-        if self.cycle is None or self.cycle.response_complete:
-            self._start_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._stop_timer()
-        super().connection_lost(exc)
-
-    def _start_timer(self) -> None:
-        self._timer = self.loop.call_later(HEAD_TIMEOUT, self.transport.close)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+#: For how long a code is valid, and after which time an idle session ends.
+CODE_LIFETIME, SESSION_LIFETIME = 60.0, 12 * 3600.0
+#: The most sessions that are valid at a time; the oldest is dropped.
+MAX_SESSIONS = 32
+#: The largest form, and the most fields of one: forms hold names and numbers.
+MAX_FORM, MAX_FIELDS = 64 << 10, 200
+#: Conversations, hits and messages on one page.
+CONVERSATIONS, HITS, MESSAGES = 50, 50, 50
+#: Characters of a hit's snippet, of a message that is rendered (a link leads to the rest), and of
+#: a code block that is highlighted.
+MAX_SNIPPET, MAX_RENDERED, MAX_CODE = 280, 20_000, 10_000
+#: The time of rendering after which the other messages of a page are shown as plain text.
+RENDER_TIME = 2.0
+#: The most messages in the window's view that could only have filled the budget.
+MAX_FILLERS = 50
+#: Days in the chart of use.
+DAYS = 60

@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from reservoir_cli.agents.mcp.server import Worker, build_server
 from reservoir_cli.agents.mcp.tools import Answers, offered_tools
-from reservoir_cli.server.limits import ClientGone, RefusedBody, read_body
+from reservoir_cli.server.request_body import ClientGone, RefusedBody, read_body
 from reservoir_cli.server.security import ANY
 from reservoir_cli.server.state import ServerState
 

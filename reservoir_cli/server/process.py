@@ -16,20 +16,18 @@ from starlette.applications import Starlette
 
 from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.reservoir import PATIENCE
-from reservoir_cli.server import running_servers, security
+from reservoir_cli.server import limits, running_servers, security
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.background_work import Traffic
-from reservoir_cli.server.limits import MAX_CONNECTIONS, TimedProtocol
+from reservoir_cli.server.http_connection import TimedProtocol
 from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.store_threads import SHORT_PATIENCE, StoreThread
+from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
+from reservoir_cli.util.time_limits import LOCKED_STORE, LOCKED_STORE_OF_REQUEST
 
-#: Seconds that answers in progress may take after the server is asked to stop.
-_SHUTDOWN_TIMEOUT = 10
 #: M_ARENA_MAX of glibc's malloc.h: limits the number of heaps.
 _ARENA_MAX = -8
 _HOST_HINT = "--host takes an address of this machine, such as 127.0.0.1"
@@ -109,7 +107,7 @@ def new_state(
     )
     traffic = Traffic()
 
-    def new_thread(name: str, patience: float = PATIENCE, **others: StoreThread) -> StoreThread:
+    def new_thread(name: str, patience: float = LOCKED_STORE, **others: StoreThread) -> StoreThread:
         return StoreThread(open_reservoir, settings, name, patience, traffic, **others)
 
     writer = new_thread("writes")
@@ -117,7 +115,7 @@ def new_state(
         settings=settings,
         open_reservoir=open_reservoir,
         token=security.load_token(),
-        reader=new_thread("questions", SHORT_PATIENCE, recorder=writer),
+        reader=new_thread("questions", LOCKED_STORE_OF_REQUEST, recorder=writer),
         writer=writer,
         embedder=new_thread("embedding"),
         traffic=traffic,
@@ -151,8 +149,8 @@ def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:
             http=TimedProtocol,
             ws="none",
             lifespan="on",
-            limit_concurrency=MAX_CONNECTIONS,
-            timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
+            limit_concurrency=limits.MAX_CONNECTIONS,
+            timeout_graceful_shutdown=limits.LAST_ANSWERS,
         ),
         on_ready,
     )

@@ -17,9 +17,8 @@ from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir, write_private
 from reservoir_cli.util.process_start_time import process_start_time
 from reservoir_cli.util.read_files import read_regular, suggest_fix
+from reservoir_cli.util.time_limits import SERVER_ANSWER, SERVER_STOP
 
-#: Seconds that a server may take to answer, and to stop.
-_ANSWER_TIMEOUT, _STOP_TIMEOUT = 10.0, 60.0
 _POLL = 0.05
 #: The most bytes that are read of an answer: its head, and the proof.
 _MAX_ANSWER = 4096 + MAX_PROOF
@@ -74,7 +73,7 @@ class RunningServer:
         request = f"GET /ui/proof?nonce={nonce} HTTP/1.0\r\nHost: {url.netloc}\r\n\r\n"
         with suppress(OSError, ValueError):
             address = (url.hostname or "", url.port or 0)
-            with socket.create_connection(address, _ANSWER_TIMEOUT) as connection:
+            with socket.create_connection(address, SERVER_ANSWER) as connection:
                 connection.sendall(request.encode("ascii"))
                 answer = b"".join(_receive(connection))
                 return answer.partition(b"\r\n\r\n")[2].decode("ascii")
@@ -87,7 +86,7 @@ class RunningServer:
         """
         with suppress(OSError):
             os.kill(self.pid, signal.SIGTERM)
-        deadline = time.monotonic() + _STOP_TIMEOUT
+        deadline = time.monotonic() + SERVER_STOP
         while self.is_alive() and (self.started or self in read_servers()):
             if time.monotonic() > deadline:
                 return False
@@ -102,7 +101,7 @@ class RunningServer:
 
 def _receive(connection: socket.socket) -> Iterator[bytes]:
     """Yield the pieces of an answer until it ends, within limits of time and size."""
-    deadline, size = time.monotonic() + _ANSWER_TIMEOUT, 0
+    deadline, size = time.monotonic() + SERVER_ANSWER, 0
     while size < _MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
         connection.settimeout(left)
         piece = connection.recv(_MAX_ANSWER - size)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reservoir_cli.agents.kept_store import Opener
-from reservoir_cli.reservoir import PATIENCE
 from reservoir_cli.server.background_work import Traffic
 from reservoir_cli.server.handshake import ServerIdentity
 from reservoir_cli.server.store_threads import StoreThread
@@ -14,6 +13,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.settings.upstreams import Upstream
 from reservoir_cli.util.process_start_time import process_start_time
+from reservoir_cli.util.time_limits import LOCKED_STORE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class ServerState:
     hosts: frozenset[str] = frozenset()
     log: Callable[[str], None] = lambda _: None
 
-    def new_thread(self, name: str, patience: float = PATIENCE) -> StoreThread:
+    def new_thread(self, name: str, patience: float = LOCKED_STORE) -> StoreThread:
         """Return another thread with its own connection to the store."""
         return StoreThread(self.open_reservoir, self.settings, name, patience, self.traffic)
 

@@ -12,20 +12,17 @@ from typing import Any, TypeVar
 from reservoir_cli.agents.kept_store import KeptStore, Opener
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
-from reservoir_cli.reservoir import PATIENCE, Reservoir
-from reservoir_cli.server import background_work
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import limits
 from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.settings.reload import LiveConfig
+from reservoir_cli.util.time_limits import LOCKED_STORE
 
 T = TypeVar("T")
 
-#: Seconds that queued work may take when the server stops.
-_SHUTDOWN_TIMEOUT = 30.0
 #: How many objects to create between two garbage collections. Commands collect at 100,000, but
 #: connections leave reference cycles behind, which would take 8 MB until then.
 _MOST_GARBAGE = 20_000
-#: Seconds to wait for a write lock in threads that requests wait for: their writes are optional.
-SHORT_PATIENCE = 0.02
 
 
 class StoreThread:
@@ -43,7 +40,7 @@ class StoreThread:
         open_reservoir: Opener,
         settings: LiveConfig,
         name: str,
-        patience: float = PATIENCE,
+        patience: float = LOCKED_STORE,
         traffic: Traffic | None = None,
         recorder: "StoreThread | None" = None,
     ) -> None:
@@ -79,7 +76,7 @@ class StoreThread:
             two seconds from now.
         """
         if due is None:
-            due = time.monotonic() + background_work.MAX_DELAY
+            due = time.monotonic() + limits.MAX_DELAY
         return self._pool.submit(self._call_in_pause, function, due)
 
     def submit_batch_in_pause(self, function: Callable[[Reservoir], None]) -> Future[None]:
@@ -185,5 +182,5 @@ class StoreThread:
     def close(self) -> None:
         """Finish the queued work, and close the store."""
         with suppress(TimeoutError, RuntimeError):
-            self._submit(self._store.close).result(_SHUTDOWN_TIMEOUT)
+            self._submit(self._store.close).result(limits.LAST_WORK)
         self._pool.shutdown(wait=False, cancel_futures=True)

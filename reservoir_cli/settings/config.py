@@ -83,10 +83,6 @@ class Config(settings_file.Contents):
         """Return the partition of a folder; ``None`` if it is not in a project."""
         return projects.partition_of(self.projects, folder)
 
-    def link_threshold(self, partition: str) -> float:
-        """Return the smallest (1 + cosine)/2 at which messages of a partition are linked."""
-        return (1 + self.settings(partition).link_cosine) / 2
-
     def lookup(
         self, key: str, partition: str | None = None, model: str | None = None
     ) -> tuple[Value, Origin]:

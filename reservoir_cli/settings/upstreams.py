@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 from reservoir_cli.errors import UsageError
 
 TABLE = "upstreams"
-PROTOCOLS = ("openai", "anthropic", "ollama")
 #: A scheme, a host, an optional port and path; no user, password, query or fragment.
 _URL = r"https?://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[\w.~%!$&'()*+,;=:@/-]*)?"
 DEFAULTS = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1",
     "ollama": "http://127.0.0.1:11434",
+    "gemini": "https://generativelanguage.googleapis.com",
 }
+PROTOCOLS = tuple(DEFAULTS)
 
 
 class Upstream(NamedTuple):

@@ -4,8 +4,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reservoir_cli.messages import Scope
-from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.messages import Role, Scope
+from reservoir_cli.storage.keys import Keys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,10 +20,25 @@ class Posting(NamedTuple):
 
     :param places: intp, shape (m,), unique positions among the candidates.
     :param counts: int32, shape (m,), the occurrences of the stem in each.
+    :param titled: intp, the positions of messages whose conversation has it in its title.
     """
 
     places: "NDArray[np.intp]"
     counts: "NDArray[np.int32]"
+    stem: str = ""
+    titled: "NDArray[np.intp] | None" = None
+
+    def at(self, chosen: "NDArray[np.bool_]") -> "Posting":
+        """Return the posting with some of its messages."""
+        return self._replace(places=self.places[chosen], counts=self.counts[chosen])
+
+    def all_places(self) -> "NDArray[np.intp]":
+        """Return the positions of all messages that contain the stem or are titled with it."""
+        import numpy as np
+
+        if self.titled is None:
+            return self.places
+        return np.concatenate([self.places, self.titled[~np.isin(self.titled, self.places)]])
 
 
 class QuestionVector(NamedTuple):
@@ -34,6 +49,13 @@ class QuestionVector(NamedTuple):
 
     dimensions: int
     wait: "Callable[[], NDArray[np.float32]]"
+
+
+class Said(NamedTuple):
+    """A turn of the reader's session, as its client has it."""
+
+    role: Role
+    content: str
 
 
 class Talk(NamedTuple):
@@ -226,14 +248,23 @@ def add_postings(
     candidates: Candidates,
     query: Query,
     postings: Callable[[str], tuple[tuple[Posting, ...], list[str]]],
+    find_titled: "Callable[[list[str]], dict[str, NDArray[np.intp]]]",
     correct_misspelt: Callable[[list[str]], tuple[tuple[Correction, ...], tuple[Posting, ...]]],
 ) -> Candidates:
     """Return the candidates with the postings of a question and of the turns before it.
 
     :param postings: returns the postings of a text's stems, and the stems that have none.
+    :param find_titled: returns by stem the positions of messages whose conversation has it in its
+        title.
     :param correct_misspelt: corrects stems that have no posting.
     """
     stems, absent = postings(query.question)
+    titled = find_titled([*(posting.stem for posting in stems), *absent])
+    if titled:
+        nowhere = Posting(candidates.by_id[:0], candidates.terms[:0])
+        only = [nowhere._replace(stem=stem) for stem in absent if stem in titled]
+        stems = tuple(row._replace(titled=titled.get(row.stem)) for row in (*only, *stems))
+        absent = [stem for stem in absent if stem not in titled]
     corrections, near = correct_misspelt(absent) if absent else ((), ())
     talk = None
     if query.talk is not None:
@@ -244,3 +275,18 @@ def add_postings(
     return replace(
         candidates, postings=(*stems, *near), absent=missing, corrections=corrections, talk=talk
     )
+
+
+def sort(columns: "dict[str, NDArray[Any]]") -> "dict[str, NDArray[Any]]":
+    """Sort by time, then id.
+
+    A stable sort is fast for nearly sorted data: a million, of which a tenth come late, take 4 ms.
+    """
+    import numpy as np
+
+    for name in ("ids", "created_at"):
+        keys = columns[name]
+        if len(keys) and (keys[1:] < keys[:-1]).any():
+            order = np.argsort(keys, kind="stable")
+            columns = {column: values[order] for column, values in columns.items()}
+    return columns

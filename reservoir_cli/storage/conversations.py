@@ -92,6 +92,18 @@ def read_titles(connection: Connection, messages: Iterable[StoredMessage]) -> di
     return {(partition, instance, number): title for partition, (instance, number, title) in rows}
 
 
+def titles_in(connection: Connection, scope: Scope) -> list[tuple[str, str, str, str]]:
+    """Return the titled conversations of a scope: partition, instance, id and title."""
+    in_scope, values = where_scope(scope, "c")
+    return connection.execute(
+        f"""
+        SELECT c.partition, c.instance, c.id, c.title FROM conversations c
+        WHERE {in_scope} AND c.title != ''
+        """,
+        values,
+    ).fetchall()
+
+
 def _read(
     connection: Connection, names: Collection[ThreadName], columns: str, condition: str = ""
 ) -> Iterator[tuple[str, Any]]:
@@ -150,18 +162,25 @@ def summaries(
     ]
 
 
-def drop_empty(connection: Connection, scope: Scope) -> None:
-    """Delete the rows of conversations that have no messages left."""
-    in_scope, values = where_scope(scope, "c")
-    connection.execute(
-        f"""
-        DELETE FROM conversations AS c WHERE {in_scope} AND NOT EXISTS (
-            SELECT 1 FROM messages m {connection.index_hint("messages_by_conversation")}
-            WHERE m.partition = c.partition AND m.instance = c.instance
-            AND m.conversation_id = c.id
+def drop_empty(connection: Connection, messages: Iterable[StoredMessage]) -> None:
+    """Delete the rows of conversations that have none of their messages left.
+
+    :param messages: the messages that were deleted.
+    """
+    names = {
+        (message.partition, message.instance, message.conversation_id)
+        for message in messages
+        if message.conversation_id is not None
+    }
+    connection.executemany(
+        """
+        DELETE FROM conversations WHERE partition = ? AND instance = ? AND id = ?
+        AND NOT EXISTS (
+            SELECT 1 FROM messages m WHERE m.partition = conversations.partition
+            AND m.instance = conversations.instance AND m.conversation_id = conversations.id
         )
         """,
-        values,
+        sorted(names),
     )
 
 

@@ -9,13 +9,12 @@ rebuilt at the target.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Key
 from reservoir_cli.storage import dump
-from reservoir_cli.storage.dump import DumpBatch, DumpMetadata, Link
+from reservoir_cli.storage.dump import DumpBatch, DumpMetadata
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.transactions import reading
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
@@ -68,7 +67,7 @@ def _refuse_itself(source: Store, target: Store) -> None:
 
 def _counts(store: Store) -> dict[str, int]:
     held = store.holdings()
-    return {name: held[name] for name in ("messages", "conversations", "embedded", "synapses")}
+    return {name: held[name] for name in ("messages", "conversations", "embedded")}
 
 
 def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
@@ -143,11 +142,6 @@ def _find_mark(source: Store, target: Store) -> Any:
             f"{target.location} is an unfinished copy of {mark['source']}",
             hint="finish that one first, or use an empty target",
         )
-    if "step" in mark:
-        raise UsageError(
-            f"{target.location} is an unfinished copy by an older version of reservoir",
-            hint=f"{_describe_removal(target)}, then copy again",
-        )
     return mark
 
 
@@ -178,32 +172,17 @@ def _batches(store: Store, after: Key | None = None) -> Iterator[DumpBatch]:
 
 def _rename(batch: DumpBatch, new_ids: NewIds) -> DumpBatch:
     """Return a batch with the new ids of its messages."""
-    links = _rename_links(batch.links, new_ids)
     if new_ids.keys().isdisjoint(batch.keys):
-        return replace(batch, links=links)
+        return batch
     new = {key.id: new_ids.get(key, key.id) for key in batch.keys}
     first, second = ([new[message_id] for message_id in ids] for ids in batch.waiting)
     return DumpBatch(
         [(new[row[0]], *row[1:]) for row in batch.messages],
         [(new[row[0]], *row[1:]) for row in batch.vectors],
         (first, second),
-        links,
         [(partition, new[message_id], name) for partition, message_id, name in batch.tags],
         [(partition, new[message_id], at) for partition, message_id, at in batch.pins],
     )
-
-
-def _rename_links(links: list[Link], new_ids: NewIds) -> list[Link]:
-    return [
-        (
-            partition,
-            new_ids.get(Key(partition, source), source),
-            new_ids.get(Key(partition, target), target),
-            score,
-            kind,
-        )
-        for partition, source, target, score, kind in links
-    ]
 
 
 def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int, int]]:
@@ -212,7 +191,7 @@ def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int,
     :param new_ids: the ids that messages have in the other store.
     """
     new_ids = new_ids or {}
-    names = ("messages", "vectors", "waiting", "links", "marks", "runs", "metadata")
+    names = ("messages", "vectors", "waiting", "marks", "runs", "metadata")
     counts, sums = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
 
     def add(name: str, rows: Iterable[Any]) -> None:
@@ -230,7 +209,6 @@ def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int,
             add("vectors", ((partitions[row[0]], row) for row in batch.vectors))
             for at, ids in enumerate(batch.waiting):
                 add("waiting", ((at, partitions[message_id], message_id) for message_id in ids))
-            add("links", batch.links)
             add("marks", [*batch.tags, *batch.pins])
         metadata = dump.read_metadata(store)
         add("metadata", [*metadata.conversations, metadata.forgotten, *metadata.summaries])

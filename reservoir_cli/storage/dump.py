@@ -10,16 +10,15 @@ from reservoir_cli.messages import Key
 from reservoir_cli.storage import (
     context_runs,
     conversations,
-    links,
     properties,
     reads,
     sources,
     summaries,
     tag_and_pin_rows,
 )
-from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.portable_sql import Connection, pack
+from reservoir_cli.storage.portable_sql import pack
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
@@ -29,7 +28,6 @@ from reservoir_cli.storage.writes import COLUMNS, WAITING, find_waiting
 _NOT_COPIED = (
     UNFINISHED_COPY,
     properties.UNFINISHED,
-    properties.ESCAPED_UNTIL,
     properties.INDEX,
     properties.DIMENSIONS,
 )
@@ -37,24 +35,19 @@ _NOT_COPIED = (
 _PLACE = ("partition", "instance")
 _PARTITION = COLUMNS.split(", ").index("partition")
 
-#: Partition, source, target, similarity, kind.
-Link = tuple[str, int, int, float, str]
-
 
 @dataclass(frozen=True, slots=True)
 class DumpBatch:
-    """Messages with their vectors, links, tags and pins.
+    """Messages with their vectors, tags and pins.
 
     :param messages: rows with the columns of :data:`reservoir_cli.storage.writes.COLUMNS`.
     :param vectors: (message id, model identity, passage, start, end, float32 little-endian).
     :param waiting: ids without vectors of the active model, and of the one that is being built.
-    :param links: those with one end in this batch and the other in this or an earlier one.
     """
 
     messages: list[tuple[Any, ...]] = field(default_factory=list)
     vectors: list[tuple[int, str, int, int, int, bytes]] = field(default_factory=list)
     waiting: tuple[list[int], list[int]] = ([], [])
-    links: list[Link] = field(default_factory=list)
     tags: list[tag_and_pin_rows.Tag] = field(default_factory=list)
     pins: list[tag_and_pin_rows.Pin] = field(default_factory=list)
 
@@ -114,11 +107,24 @@ def read_batch(store: Store, after: Key | None, count: int) -> DumpBatch:
     """Return the next messages after a key in the store's own order, with all that is theirs."""
     connection = store._connection
     batch = DumpBatch(store._messages_after(after, count), waiting=([], []))
+    models = [properties.get(connection, key) for key in (properties.MODEL_ID, properties.NEXT_ID)]
     for partition, ids in by_partition(batch.keys).items():
-        batch.vectors.extend(_vectors(connection, partition, ids))
+        for model_id in filter(None, models):
+            passages = store._read_passages(partition, model_id, ids)
+            batch.vectors.extend(
+                (
+                    message_id,
+                    model_id,
+                    passage.number,
+                    passage.start,
+                    passage.end,
+                    pack(passage.vector),
+                )
+                for message_id, of_message in sorted(passages.items())
+                for passage in of_message
+            )
         for table, waiting_ids in zip(WAITING, batch.waiting, strict=True):
             waiting_ids += find_waiting(connection, table, partition, ids)
-        batch.links.extend(_links(connection, partition, ids))
         tags, pins = tag_and_pin_rows.read(connection, partition, ids)
         batch.tags.extend(tags)
         batch.pins.extend(pins)
@@ -141,39 +147,8 @@ def load(store: Store, batch: DumpBatch) -> None:
     for table, ids in zip(WAITING, batch.waiting, strict=True):
         rows = [(partitions[message_id], message_id) for message_id in ids]
         connection.insert(table, "partition, message_id", rows)
-    links.insert(connection, batch.links)
     tag_and_pin_rows.add_tags(connection, batch.tags)
     tag_and_pin_rows.add_pins(connection, batch.pins)
-
-
-def _vectors(connection: Connection, partition: str, ids: Sequence[int]) -> list[Any]:
-    in_partition, values = connection.in_partition("e", partition)
-    listed, bound = connection.in_list("e.message_id", ids)
-    rows = connection.with_vectors(
-        f"""
-        SELECT e.message_id, e.model_id, e.passage, e.start, e."end", e.vector FROM embeddings e
-        WHERE {in_partition} AND {listed} ORDER BY 1, 2, 3
-        """,
-        [*values, *bound],
-    )
-    return [(*row, pack(vector)) for *row, vector in rows]
-
-
-def _links(connection: Connection, partition: str, ids: Sequence[int]) -> list[Link]:
-    """Return the links whose end with the greater id is one of these messages."""
-    in_partition, values = connection.in_partition("s", partition)
-    link_rows: list[Link] = []
-    for end, order in (("source_id", "<"), ("target_id", ">")):
-        listed, bound = connection.in_list(f"s.{end}", ids)
-        rows = connection.execute(
-            f"""
-            SELECT s.source_id, s.target_id, s.score, s.kind FROM synapses s
-            WHERE {in_partition} AND {listed} AND s.target_id {order} s.source_id ORDER BY 1, 2
-            """,
-            [*values, *bound],
-        )
-        link_rows += [(partition, *row) for row in rows]
-    return link_rows
 
 
 @reading
@@ -188,7 +163,7 @@ def read_metadata(store: Store) -> DumpMetadata:
             {name: value for name, value in sorted(run.items()) if name != "id"}
             for run in context_runs.read(connection, None)
         ],
-        [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
+        [row[0] for row in connection.execute("SELECT mark FROM tombstones ORDER BY 1")],
         {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},
         connection.execute(summaries.ALL).fetchall(),
         connection.execute(sources.ALL).fetchall(),
@@ -199,7 +174,7 @@ def read_metadata(store: Store) -> DumpMetadata:
 def load_metadata(store: Store, metadata: DumpMetadata) -> None:
     """Replace everything in the store that does not belong to a single message."""
     connection = store._connection
-    for table in ("conversations", "context_runs", "forgotten", "summaries", "sources"):
+    for table in ("conversations", "context_runs", "tombstones", "summaries", "sources"):
         connection.execute(f"DELETE FROM {table}")
     columns = f"partition, instance, {conversations.COLUMNS}"
     connection.insert("conversations", columns, metadata.conversations)
@@ -207,6 +182,6 @@ def load_metadata(store: Store, metadata: DumpMetadata) -> None:
     connection.executemany(sources.PUT, metadata.sources)
     for run in metadata.runs:
         context_runs.add(connection, run)
-    connection.insert("forgotten", "mark", [(mark,) for mark in metadata.forgotten])
+    connection.insert("tombstones", "mark", [(mark,) for mark in metadata.forgotten])
     for key, value in metadata.properties.items():
         properties.put(connection, key, value)

@@ -6,22 +6,21 @@ the active one; new messages are in both.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.storage import links, properties, reads, writes
-from reservoir_cli.storage.compact_keys import Keys, by_partition
+from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.portable_sql import of_message
 from reservoir_cli.storage.scope_conditions import where_scope
 from reservoir_cli.storage.transactions import Transactions, reading, writing
 
 _Passages = Mapping[Key, Sequence[Passage]]
 
 _EVERYWHERE = Scope(None)
-#: How many messages of a former model lose their vectors in one transaction.
-_AT_ONCE = 2_000
 #: The suffix of the active model's identity for a second set of its vectors being built.
 _AGAIN = "+"
 
@@ -55,13 +54,9 @@ class Embeddings(Transactions):
         values = dict(rows.fetchall())
         return (values[identity], values[name]) if len(values) == 2 else None
 
-    @reading
+    @abstractmethod
     def dimensions(self) -> int | None:
         """Return the dimensions of the active model's vectors; ``None`` if it has none yet."""
-        rows = self._connection.with_vectors(
-            "SELECT vector FROM embeddings WHERE model_id = ? LIMIT 1", [self._model_id()]
-        )
-        return next((len(vector) for (vector,) in rows), None)
 
     @writing
     def begin_model(self, model_id: str, name: str) -> str:
@@ -76,17 +71,13 @@ class Embeddings(Transactions):
         if properties.get(connection, properties.NEXT_ID) == kept_as:
             return kept_as
         connection.execute("DELETE FROM rebuilding")
-        for table in connection.vector_tables:
-            condition = f"NOT ({connection.null_safe('model_id')})"
-            connection.execute(f"DELETE FROM {table} WHERE {condition}", [active])
+        condition = f"NOT ({connection.null_safe('model_id')})"
+        connection.execute(f"DELETE FROM {connection.vectors} WHERE {condition}", [active])
         properties.drop(connection, properties.FORMER_ID)
         properties.put(connection, properties.NEXT_ID, kept_as)
         properties.put(connection, properties.NEXT_NAME, name)
         connection.execute(
-            f"""
-            INSERT INTO rebuilding ({connection.message_key})
-            SELECT {connection.key_of_message} FROM messages m
-            """
+            "INSERT INTO rebuilding (partition, message_id) SELECT partition, id FROM messages"
         )
         return kept_as
 
@@ -113,24 +104,28 @@ class Embeddings(Transactions):
             return
         former = properties.get(connection, properties.MODEL_ID)
         connection.execute("DELETE FROM pending")
-        connection.execute("INSERT INTO pending SELECT * FROM rebuilding")
+        connection.execute(
+            "INSERT INTO pending (partition, message_id) "
+            "SELECT partition, message_id FROM rebuilding"
+        )
         connection.execute("DELETE FROM rebuilding")
         properties.drop(connection, properties.NEXT_ID, properties.NEXT_NAME)
         if kept_as == f"{former}{_AGAIN}":
             # The same model: its new vectors replace the old ones.
             self._delete_vectors(str(former))
-            for table in connection.vector_tables:
-                connection.execute(
-                    f"UPDATE {table} SET model_id = ? WHERE model_id = ?", [former, kept_as]
-                )
+            connection.execute(
+                f"UPDATE {connection.vectors} SET model_id = ? WHERE model_id = ?",
+                [former, kept_as],
+            )
         elif former is not None:
             properties.put(connection, properties.FORMER_ID, former)
         properties.put(connection, properties.MODEL_ID, kept_as.removesuffix(_AGAIN))
         properties.put(connection, properties.MODEL_NAME, name)
 
     def _delete_vectors(self, model_id: str) -> None:
-        for table in self._connection.vector_tables:
-            self._connection.execute(f"DELETE FROM {table} WHERE model_id = ?", [model_id])
+        self._connection.execute(
+            f"DELETE FROM {self._connection.vectors} WHERE model_id = ?", [model_id]
+        )
 
     def clear_former_model(self) -> bool:
         """Delete a batch of the former model's vectors.
@@ -147,20 +142,17 @@ class Embeddings(Transactions):
         former = properties.get(connection, properties.FORMER_ID)
         if former is None:  # another process has just deleted the last ones
             return False
-        embeddings, *derived = connection.vector_tables
-        for table in derived:
-            connection.execute(f"DELETE FROM {table} WHERE model_id = ?", [former])
-        key = connection.message_key
+        table, key, at_once = connection.vectors, connection.vectors_key, connection.vectors_at_once
         deleted = connection.execute(
             f"""
-            DELETE FROM {embeddings} WHERE model_id = ?
-            AND ({key}) IN (SELECT {key} FROM {embeddings} WHERE model_id = ? LIMIT ?)
+            DELETE FROM {table} WHERE model_id = ?
+            AND ({key}) IN (SELECT {key} FROM {table} WHERE model_id = ? LIMIT ?)
             """,
-            [former, former, _AT_ONCE],
+            [former, former, at_once],
         ).rowcount
-        if deleted < _AT_ONCE:
+        if deleted < at_once:
             properties.drop(connection, properties.FORMER_ID)
-        return deleted >= _AT_ONCE
+        return deleted >= at_once
 
     @reading
     def unembedded(
@@ -216,8 +208,8 @@ class Embeddings(Transactions):
 
     def _waiting_messages(self, model: str | None) -> str:
         """Return the join of the messages ``m`` that a model has not embedded yet."""
-        join, joined = self._connection.ordered_join, self._connection.of_message("p")
-        return f"{self._waiting_table(model)} p {join} messages m ON {joined}"
+        join = self._connection.ordered_join
+        return f"{self._waiting_table(model)} p {join} messages m ON {of_message('p')}"
 
     def _waiting_table(self, model: str | None) -> str:
         """Return the table of messages that a model has not embedded yet.
@@ -238,22 +230,20 @@ class Embeddings(Transactions):
         self,
         model_id: str,
         passages: Mapping[Key, Sequence[Passage]],
-        link_threshold: Callable[[str], float],
         wait: float | None = None,
         *,
         embedded: Iterable[StoredMessage] = (),
     ) -> None:
-        """Store the vectors of messages, remove them from the pending ones, and link them.
+        """Store the vectors of messages, and remove these from the pending ones.
 
         :param passages: the passages of each message; empty for a message without text.
-        :param link_threshold: returns the least similarity of linked messages of a partition.
         :param wait: as for :meth:`write`.
         :param embedded: the messages as they were read to embed them; those whose text has changed
             since then stay pending.
         """
         texts = {message.key: plain_text(message) for message in embedded}
         for batch in self._in_transactions(passages):
-            write = partial(self._put_passages, model_id, batch, link_threshold, texts)
+            write = partial(self._put_passages, model_id, batch, texts)
             self._run_write(write, wait)
 
     def _in_transactions(self, passages: _Passages) -> Iterable[_Passages]:
@@ -264,7 +254,6 @@ class Embeddings(Transactions):
         self,
         model_id: str,
         passages: _Passages,
-        link_threshold: Callable[[str], float],
         texts: Mapping[Key, str],
     ) -> None:
         ids_of = by_partition(passages)
@@ -278,7 +267,6 @@ class Embeddings(Transactions):
             writes.delete_rows(self._connection, table, partition, due)
             embedded = {message_id: passages[Key(partition, message_id)] for message_id in due}
             self._add_vectors(partition, model_id, embedded)
-            links.add(self._connection, partition, due, model_id, link_threshold)
 
     @reading
     def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
@@ -286,20 +274,38 @@ class Embeddings(Transactions):
         model_id = self._model_id()
         if model_id is None:
             return {}
-        passages: dict[Key, list[Passage]] = {}
-        for partition, ids in by_partition(keys).items():
-            in_partition, values = self._connection.in_partition("e", partition)
-            listed, bound = self._connection.in_list("e.message_id", ids)
-            for message_id, *passage in self._connection.with_vectors(
-                f"""
-                SELECT e.message_id, e.passage, e.start, e."end", e.vector FROM embeddings e
-                WHERE {in_partition} AND {listed} AND e.model_id = ? ORDER BY 1, 2
-                """,
-                [*values, *bound, model_id],
-            ):
-                key = Key(partition, message_id)
-                passages.setdefault(key, []).append(Passage(message_id, *passage))
-        return passages
+        return {
+            Key(partition, message_id): of_message
+            for partition, ids in by_partition(keys).items()
+            for message_id, of_message in self._read_passages(partition, model_id, ids).items()
+        }
+
+    @reading
+    def linked(self, ids: Iterable[int], depth: int, scope: Scope, min_cosine: float) -> list[int]:
+        """Return the messages of a scope at most ``depth`` links from these.
+
+        :param min_cosine: the least cosine of linked messages.
+        """
+        model_id = self._model_id()
+        if model_id is None:
+            return []
+
+        def read(place: links.Place, ids: Sequence[int]) -> links.Vectors | None:
+            return self._read_vectors(place, model_id, ids)
+
+        return links.find_linked(self._connection, read, ids, depth, scope, min_cosine)
+
+    @abstractmethod
+    def _read_passages(
+        self, partition: str, model_id: str, ids: Sequence[int]
+    ) -> dict[int, list[Passage]]:
+        """Return the passages of those messages that a model has embedded, by id."""
+
+    @abstractmethod
+    def _read_vectors(
+        self, place: links.Place, model_id: str, ids: Sequence[int]
+    ) -> links.Vectors | None:
+        """Return the vectors of messages of a place, in order of id; ``None`` without any."""
 
     @abstractmethod
     def _add_vectors(

@@ -17,7 +17,7 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.storage import tag_and_pin_rows
-from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.portable_sql import (
     NO_LIMIT,
     Condition,
@@ -44,16 +44,14 @@ def last(
     connection: Connection, scope: Scope, count: int, where: Filter = EVERYTHING
 ) -> list[StoredMessage]:
     """Return the newest messages of a scope, oldest first; all when ``count`` is 0."""
-    order = "ORDER BY m.created_at DESC, m.id DESC"
+    order = _order(where, "DESC")
     rows = list(_stream(connection, COLUMNS, scope, where, order, count or None))
     return tag_and_pin_rows.attach(connection, [to_message(row) for row in reversed(rows)])
 
 
 def find(connection: Connection, scope: Scope, where: Filter = EVERYTHING) -> Keys:
     """Return the keys of messages in order of time."""
-    # The sign keeps SQLite from using the index on times instead of the one on conversations.
-    sign = "+" if where.session or where.conversation_id else ""
-    order = f"ORDER BY {sign}m.created_at, m.id"
+    order = _order(where)
     if where.text or scope.partition is None:
         return Keys(_stream(connection, "m.partition, m.id", scope, where, order))
     condition, bound = conditions(connection, scope, where)
@@ -71,11 +69,20 @@ def threads(
     """Return the ids of messages by their thread, threads and messages in order of time."""
     by_thread: dict[ThreadName, array[int]] = {}
     columns = "m.id, m.partition, m.instance, m.conversation_id"
-    for message_id, *name in _stream(
-        connection, columns, scope, where, "ORDER BY m.created_at, m.id"
-    ):
+    for message_id, *name in _stream(connection, columns, scope, where, _order(where)):
         by_thread.setdefault(tuple(name), array("q")).append(message_id)
     return by_thread
+
+
+def _order(where: Filter, direction: str = "ASC") -> str:
+    """Return the clause that sorts messages by time.
+
+    The sign keeps SQLite from reading the whole scope by an index on times, only to avoid sorting
+    a few messages.
+    """
+    is_narrow = where.trace_id or where.conversation_id or where.session
+    sign = "+" if is_narrow else ""
+    return f"ORDER BY {sign}m.created_at {direction}, m.id {direction}"
 
 
 def conditions(connection: Connection, scope: Scope, where: Filter) -> Condition:
@@ -96,9 +103,9 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> Condition
         bounds = [where.session, f"{where.session}0", where.session, f"{where.session}/"]
         terms.append((_IN_SESSION, bounds))
     if where.tag is not None:
-        terms.append(tag_and_pin_rows.where_tagged(connection, scope.partition, where.tag))
+        terms.append(tag_and_pin_rows.where_tagged(scope.partition, where.tag))
     if where.pinned:
-        terms.append(tag_and_pin_rows.where_pinned(connection, scope.partition))
+        terms.append(tag_and_pin_rows.where_pinned(scope.partition))
     if where.secrets:
         terms.append(("m.secrets IS NOT NULL", []))
     if not where.documents:
@@ -118,17 +125,11 @@ def _stream(
 ) -> Iterator[Any]:
     """Yield the rows of messages that match a filter, including its text."""
     condition, bound = conditions(connection, scope, where)
-    hint = ""
-    # Without a hint SQLite would scan the whole scope to avoid sorting.
-    if scope.partition is not None and where.trace_id is not None:
-        hint = connection.index_hint("messages_by_trace")
-    elif scope.partition is not None and where.conversation_id is not None:
-        hint = connection.index_hint("messages_by_conversation")
     if not where.text:
-        sql = f"SELECT {columns} FROM messages m {hint} WHERE {condition} {order} LIMIT ?"
+        sql = f"SELECT {columns} FROM messages m WHERE {condition} {order} LIMIT ?"
         yield from connection.stream(sql, [*bound, count or NO_LIMIT])
         return
-    sql = f"SELECT m.content, m.tool_calls, {columns} FROM messages m {hint} WHERE {condition}"
+    sql = f"SELECT m.content, m.tool_calls, {columns} FROM messages m WHERE {condition}"
     text = fold(where.text)
     rows = (
         row[2:]

@@ -7,7 +7,7 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.conversations import moment_of
 from reservoir_cli.storage.find_by_filter import conditions
-from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.portable_sql import Connection, of_message
 from reservoir_cli.storage.scope_conditions import where_scope
 
 #: What a filter can name, other than places and ids.
@@ -56,12 +56,10 @@ def names(connection: Connection, field: NamedField, scope: Scope) -> list[str]:
     elif field == "project":
         sql = f"SELECT DISTINCT c.project FROM conversations c WHERE {condition} ORDER BY 1"
     else:
-        in_partition, bound = connection.in_partition("t", scope.partition)
         sql = f"""
-            SELECT DISTINCT t.name FROM tags t JOIN messages m ON {connection.of_message("t")}
-            WHERE {condition} AND {in_partition} ORDER BY 1
+            SELECT DISTINCT t.name FROM tags t JOIN messages m ON {of_message("t")}
+            WHERE {condition} ORDER BY 1
         """
-        values = [*values, *bound]
     return [row[0] for row in connection.execute(sql, values) if row[0] is not None]
 
 
@@ -83,41 +81,19 @@ def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
     ]
 
 
-def count_in(connection: Connection, partition: str) -> dict[str, int]:
-    """Count the rows of each kind in a partition."""
-    in_partition, values = connection.in_partition("s", partition)
+def count(connection: Connection, partition: str | None) -> dict[str, int]:
+    """Count messages, conversations, messages without vectors, and tokens."""
+    condition, values = where_scope(Scope(partition))
     counts = {
-        "messages": "messages m WHERE m.partition = ?",
-        "conversations": "(SELECT DISTINCT instance, conversation_id FROM messages "
-        "WHERE partition = ? AND conversation_id IS NOT NULL) m",
-        "embedded": "messages m WHERE m.partition = ? AND EXISTS "
-        f"(SELECT 1 FROM embeddings e WHERE {connection.of_message('e')})",
-        "pending": f"pending p JOIN messages m ON {connection.of_message('p')} "
-        "WHERE m.partition = ?",
-        "synapses": "synapses s JOIN messages m ON m.id = s.source_id "
-        f"WHERE m.partition = ? AND {in_partition}",
+        "messages": f"COUNT(*) FROM messages m WHERE {condition}",
+        "conversations": "COUNT(*) FROM (SELECT DISTINCT m.partition, m.instance, "
+        f"m.conversation_id FROM messages m WHERE {condition} AND m.conversation_id IS NOT NULL) t",
+        "pending": "COUNT(*) FROM pending p"
+        if partition is None
+        else f"COUNT(*) FROM pending p JOIN messages m ON {of_message('p')} WHERE {condition}",
+        "tokens": f"CAST(coalesce(SUM(m.tokens), 0) AS bigint) FROM messages m WHERE {condition}",
     }
-    held = {
-        name: connection.execute(
-            f"SELECT COUNT(*) FROM {rows}", [partition, *(values if name == "synapses" else [])]
-        )
-        for name, rows in counts.items()
+    return {
+        name: int(connection.execute(f"SELECT {sql}", values).fetchone()[0])
+        for name, sql in counts.items()
     }
-    tokens = "SELECT CAST(coalesce(SUM(tokens), 0) AS bigint) FROM messages WHERE partition = ?"
-    held["tokens"] = connection.execute(tokens, [partition])
-    return {name: int(rows.fetchone()[0]) for name, rows in held.items()}
-
-
-def count(connection: Connection) -> dict[str, int]:
-    """Count the rows of each kind in the store."""
-    counts = {
-        "messages": "SELECT COUNT(*) FROM messages",
-        "conversations": "SELECT COUNT(*) FROM (SELECT DISTINCT partition, instance, "
-        "conversation_id FROM messages WHERE conversation_id IS NOT NULL) t",
-        "embedded": "SELECT COUNT(*) FROM "
-        f"(SELECT DISTINCT {connection.message_key} FROM embeddings) t",
-        "pending": "SELECT COUNT(*) FROM pending",
-        "synapses": "SELECT COUNT(*) FROM synapses",
-        "tokens": "SELECT CAST(coalesce(SUM(tokens), 0) AS bigint) FROM messages",
-    }
-    return {name: int(connection.execute(sql).fetchone()[0]) for name, sql in counts.items()}

@@ -1,216 +1,179 @@
-"""Link messages of one thread that are about the same topic.
+"""Links: which messages of a thread are about the same topic.
 
 Each message is linked to its predecessor and to the nearest three of the 256 before it, if their
-similarity reaches a threshold. A thread is a conversation, or the messages of an instance outside
-of conversations. Where the chain breaks, the topic changed. The documents call links synapses.
+cosine reaches a threshold. A thread is a conversation, or the messages of an instance outside of
+conversations. Where the chain breaks, the topic changed. The documents call links synapses.
+
+Links are not stored. Those of a few messages are computed when they are asked for, from the
+vectors of the messages around them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.portable_sql import Connection, batches, decoding
+from reservoir_cli.storage.portable_sql import Connection, of_message
 from reservoir_cli.storage.scope_conditions import where_scope, where_thread
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vector = NDArray[np.float32]
-
-#: Source, target, similarity, kind.
-Link = tuple[int, int, float, str]
-#: Partition, instance, conversation.
-_Thread = tuple[str, str, str | None]
-#: Time and id of a message.
-_Moment = tuple[int, int]
+#: A partition and an instance.
+Place = tuple[str, str]
+#: The message of each vector, ascending, shape (n,), and the vectors, shape (n, dimensions).
+Vectors = tuple["NDArray[np.int64]", "NDArray[np.float32]"]
+#: Reads the vectors of those messages of a place that have any.
+ReadVectors = Callable[[Place, Sequence[int]], Vectors | None]
 
 #: How many messages back a link can reach.
 BEFORE = 256
 _NEAREST = 3
-#: How many messages are linked at once.
-_AT_ONCE = 1_000
+#: Cosines are compared after rounding, so that equal texts are equally near on every machine.
+_DECIMALS = 6
 
 
-def add(
+class _Moment(NamedTuple):
+    """A message, and its position in its thread."""
+
+    partition: str
+    instance: str
+    conversation_id: str | None
+    created_at: int
+    id: int
+
+
+def find_linked(
     connection: Connection,
-    partition: str,
-    ids: Sequence[int],
-    model_id: str,
-    link_threshold: Callable[[str], float],
-) -> None:
-    """Link newly embedded messages, and renew the links of the embedded messages after them.
+    read_vectors: ReadVectors,
+    ids: Iterable[int],
+    depth: int,
+    scope: Scope,
+    min_cosine: float,
+) -> list[int]:
+    """Return the messages at most ``depth`` links away, without the given ones.
 
-    :param link_threshold: returns the least similarity of linked messages of a partition, on the
-        scale (1 + cosine)/2.
+    :param min_cosine: the least cosine of linked messages.
     """
-    threshold = link_threshold(partition)
-    in_partition, values = connection.in_partition("synapses", partition)
-    for thread, moments in _threads(connection, partition, ids).items():
-        vectors = _vectors(connection, thread, min(moments), max(moments), model_id)
-        renewed, links = compute_links(vectors, set(ids), threshold)
-        listed, bound = connection.in_list("source_id", renewed)
-        connection.execute(
-            f"DELETE FROM synapses WHERE {in_partition} AND {listed}", [*values, *bound]
-        )
-        insert(connection, [(partition, *link) for link in links])
-
-
-def add_all(connection: Connection, model_id: str, link_threshold: Callable[[str], float]) -> None:
-    """Link all embedded messages, partition by partition in order of time."""
-    rows = connection.execute(
-        f"""
-        SELECT m.partition, m.id FROM messages m WHERE NOT EXISTS
-        (SELECT 1 FROM pending p WHERE {connection.of_message("p")})
-        ORDER BY m.partition, m.created_at, m.id
-        """
-    ).fetchall()
-    for partition, in_partition in groupby(rows, key=lambda row: row[0]):
-        for batch in batches([row[1] for row in in_partition], _AT_ONCE):
-            add(connection, partition, batch, model_id, link_threshold)
-
-
-def insert(connection: Connection, links: Iterable[tuple[str, int, int, float, str]]) -> None:
-    """Write links between stored messages, each preceded by its partition."""
-    columns = "partition, source_id, target_id, score, kind"
-    connection.insert("synapses", columns, links)
-
-
-def find_linked(connection: Connection, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
-    """Return the messages at most ``depth`` links away, without the given ones."""
-    in_scope, values = where_scope(scope)
-    in_partition, partition = connection.in_partition("s", scope.partition)
     start = set(ids)
     reached, edge = set(start), set(start)
     for _ in range(depth):
+        around = {
+            moment: _read_around(connection, moment) for moment in _moments(connection, edge, scope)
+        }
+        wanted: dict[Place, set[int]] = {}
+        for moment, thread in around.items():
+            wanted.setdefault((moment.partition, moment.instance), set()).update(thread)
+        means = {
+            place: mean_vectors(*vectors)
+            for place, numbers in wanted.items()
+            if (vectors := read_vectors(place, sorted(numbers))) is not None
+        }
         ends: set[int] = set()
-        for end, other in (("target_id", "source_id"), ("source_id", "target_id")):
-            listed, bound = connection.in_list(f"s.{other}", sorted(edge))
-            rows = connection.execute(
-                f"SELECT s.{end} FROM synapses s WHERE {in_partition} AND {listed}",
-                [*partition, *bound],
-            )
-            ends.update(row[0] for row in rows)
-        listed, bound = connection.in_list("m.id", sorted(ends - reached))
-        rows = connection.execute(
-            f"""
-            SELECT m.id FROM messages m {connection.index_hint(None)}
-            WHERE {in_scope} AND {listed}
-            """,
-            [*values, *bound],
-        )
-        edge = {row[0] for row in rows}
+        for moment, thread in around.items():
+            if vectors := means.get((moment.partition, moment.instance)):
+                ends.update(_link(thread, moment.id, *vectors, min_cosine))
+        edge = ends - reached
         reached |= edge
     return sorted(reached - start)
 
 
-def compute_links(
-    thread: "Mapping[int, Vector]", fresh: Collection[int], threshold: float
-) -> tuple[list[int], list[Link]]:
-    """Compute the links of a thread from the first newly embedded message on.
-
-    :param thread: vectors by message id, in order of time, starting 256 before the first fresh one.
-    :param fresh: the newly embedded messages.
-    :returns: the messages whose links are renewed, and the links.
-    """
-    import numpy as np
-
-    ids = list(thread)
-    first = next((at for at, message_id in enumerate(ids) if message_id in fresh), len(ids))
-    matrix = np.stack(list(thread.values())) if thread else np.empty((0, 0), np.float32)
-    links = []
-    for at in range(first, len(ids)):
-        links += _links(ids, matrix, at, threshold)
-    return ids[first:], links
-
-
-def _links(ids: Sequence[int], vectors: "Vector", at: int, threshold: float) -> list[Link]:
-    """Return (source, target, score, kind) from one message of a thread to those before it.
-
-    :param vectors: the vectors of the thread, shape (n, dimensions).
-    :param at: the position of the message.
-    """
-    import numpy as np
-
-    start = max(0, at - BEFORE)
-    if at == start:
-        return []
-    scores = (1 + vectors[start:at] @ vectors[at]) / 2
-    last = len(scores) - 1
-    nearest = np.lexsort((-np.arange(len(scores)), -scores))[:_NEAREST]
-    chosen = dict.fromkeys([last, *nearest.tolist()])
-    return [
-        (ids[at], ids[start + i], float(scores[i]), "previous" if i == last else "near")
-        for i in chosen
-        if scores[i] >= threshold
-    ]
-
-
-def _threads(
-    connection: Connection, partition: str, ids: Sequence[int]
-) -> dict[_Thread, list[_Moment]]:
-    """Return the threads of messages, with the (time, id) of each message in them."""
-    listed, bound = connection.in_list("m.id", ids)
+def _moments(connection: Connection, ids: Iterable[int], scope: Scope) -> list[_Moment]:
+    in_scope, values = where_scope(scope)
+    listed, bound = connection.in_list("m.id", sorted(ids))
     rows = connection.execute(
         f"""
-        SELECT m.instance, m.conversation_id, m.created_at, m.id
-        FROM messages m {connection.index_hint(None)} WHERE m.partition = ? AND {listed}
+        SELECT m.partition, m.instance, m.conversation_id, m.created_at, m.id
+        FROM messages m {connection.index_hint(None)} WHERE {in_scope} AND {listed}
         """,
-        [partition, *bound],
+        [*values, *bound],
     )
-    threads: dict[_Thread, list[_Moment]] = {}
-    for instance, conversation, created_at, message_id in rows:
-        threads.setdefault((partition, instance, conversation), []).append((created_at, message_id))
-    return threads
+    return [_Moment(*row) for row in rows.fetchall()]
 
 
-def _vectors(
-    connection: Connection, thread: _Thread, first: _Moment, last: _Moment, model_id: str
-) -> "dict[int, Vector]":
-    """Return the vectors of a thread's messages, in order of time.
-
-    They reach from 256 messages before ``first`` to 256 after ``last``. The vector of a message
-    with several passages is their mean.
+def _read_around(connection: Connection, moment: _Moment) -> list[int]:
+    """Return the embedded messages of a thread around one, and itself, in order of time."""
+    condition, values = where_thread(moment.conversation_id)
+    thread = f"""
+        SELECT m.id FROM messages m WHERE m.partition = ? AND m.instance = ?
+        AND {condition} AND NOT EXISTS
+        (SELECT 1 FROM pending p WHERE {of_message("p")})
     """
-    *instance, conversation = thread
-    hint, condition, values = where_thread(connection, conversation)
-    embedded = f"""
-        SELECT m.partition, m.id, m.created_at FROM messages m {hint}
-        WHERE m.partition = ? AND m.instance = ? AND {condition} AND EXISTS
-        (SELECT 1 FROM embeddings e WHERE {connection.of_message("e")} AND e.model_id = ?)
+    bound = [
+        moment.partition,
+        moment.instance,
+        *values,
+        moment.created_at,
+        moment.id,
+        BEFORE,
+    ]
+    before = connection.execute(
+        f"{thread} AND (m.created_at, m.id) < (?, ?) ORDER BY m.created_at DESC, m.id DESC LIMIT ?",
+        bound,
+    ).fetchall()
+    after = connection.execute(
+        f"{thread} AND (m.created_at, m.id) > (?, ?) ORDER BY m.created_at, m.id LIMIT ?", bound
+    ).fetchall()
+    return [*(row[0] for row in reversed(before)), moment.id, *(row[0] for row in after)]
+
+
+def _link(
+    thread: Sequence[int],
+    message_id: int,
+    ids: "NDArray[np.int64]",
+    vectors: "NDArray[np.float32]",
+    min_cosine: float,
+) -> list[int]:
+    """Return the messages of a thread that are linked to one of them, in either direction.
+
+    :param thread: the messages around it, in order of time.
+    :param ids: the messages that have vectors, ascending.
+    :param vectors: one for each of these, shape (n, dimensions).
     """
-    bound = [*instance, *values, model_id]
-    rows = connection.with_vectors(
-        f"""
-        SELECT e.message_id, e.vector FROM (
-            SELECT * FROM (
-                {embedded} AND (m.created_at, m.id) < (?, ?)
-                ORDER BY m.created_at DESC, m.id DESC LIMIT ?
-            ) a UNION ALL SELECT * FROM (
-                {embedded} AND (m.created_at, m.id) >= (?, ?) AND (m.created_at, m.id) <= (?, ?)
-            ) b UNION ALL SELECT * FROM (
-                {embedded} AND (m.created_at, m.id) > (?, ?)
-                ORDER BY m.created_at, m.id LIMIT ?
-            ) c
-        ) t JOIN embeddings e ON {connection.of_message("e", "t")} AND e.model_id = ?
-        ORDER BY t.created_at, t.id, e.passage
-        """,
-        [*bound, *first, BEFORE, *bound, *first, *last, *bound, *last, BEFORE, model_id],
-    )
-    vectors = {
-        message_id: [vector for _, vector in passages]
-        for message_id, passages in groupby(rows, key=lambda row: row[0])
-    }
-    with decoding("vectors"):  # a damaged store may mix lengths
-        return dict(zip(vectors, map(mean, vectors.values()), strict=True))
-
-
-def mean(vectors: "Sequence[Vector]") -> "Vector":
-    """Return the mean of a message's vectors, shape (dimensions,), length 1."""
     import numpy as np
 
-    if len(vectors) == 1:
-        return vectors[0]
-    center = np.mean(vectors, axis=0)
-    return np.asarray(center / max(float(np.linalg.norm(center)), 1e-12), np.float32)
+    numbers = np.array(thread, np.int64)
+    at = ids.searchsorted(numbers).clip(max=len(ids) - 1)
+    embedded = ids[at] == numbers
+    numbers, matrix = numbers[embedded], vectors[at[embedded]]
+    [position] = np.flatnonzero(numbers == message_id).tolist() or [-1]
+    if position < 0:
+        return []
+    cosines = (matrix @ matrix[position]).round(_DECIMALS)
+    linked = choose(cosines[max(0, position - BEFORE) : position], min_cosine)
+    chosen = [*(max(0, position - BEFORE) + linked)]
+    near = position + 1 + np.flatnonzero(cosines[position + 1 :] >= min_cosine)
+    for later, products in zip(near.tolist(), matrix[near] @ matrix.T, strict=True):
+        first = max(0, later - BEFORE)
+        if position - first in choose(products[first:later].round(_DECIMALS), min_cosine):
+            chosen.append(later)
+    return [int(number) for number in numbers[chosen]]
+
+
+def choose(cosines: "NDArray[np.float32]", min_cosine: float) -> "NDArray[np.intp]":
+    """Return the positions of the messages that a message is linked to.
+
+    :param cosines: of the message with those before it, shape (n,), the last one's last.
+    """
+    import numpy as np
+
+    order = np.lexsort((-np.arange(len(cosines)), -cosines))[:_NEAREST]
+    chosen = np.array(sorted({*order.tolist(), *range(len(cosines))[-1:]}), np.intp)
+    return chosen[cosines[chosen] >= min_cosine]
+
+
+def mean_vectors(ids: "NDArray[np.int64]", vectors: "NDArray[np.float32]") -> Vectors:
+    """Return the mean vector of each message, of length 1.
+
+    :param ids: the message of each vector, ascending, shape (n,).
+    """
+    import numpy as np
+
+    first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+    if len(first) == len(ids):
+        return ids, vectors
+    sums = np.add.reduceat(vectors, first, axis=0)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True).clip(min=1e-12)
+    alone = np.diff(first, append=len(ids)) == 1
+    means = np.where(alone[:, None], vectors[first], sums / lengths)
+    return ids[first], means.astype(np.float32)

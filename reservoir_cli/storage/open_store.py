@@ -3,10 +3,10 @@
 from reservoir_cli.settings.locations import check_location, is_on_a_server
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.transactions import PATIENCE
+from reservoir_cli.util.time_limits import LOCKED_STORE
 
 
-def open_store(location: str, *, create: bool = True, patience: float = PATIENCE) -> Store:
+def open_store(location: str, *, create: bool = True, patience: float = LOCKED_STORE) -> Store:
     """Open the store at a path or URL, and create it if it does not exist.
 
     :param create: whether to create a missing store; otherwise an empty one in memory is returned.

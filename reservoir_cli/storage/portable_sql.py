@@ -1,8 +1,7 @@
 """The connection's interface that lets one SQL statement serve both databases.
 
 Statements use ``?`` as the placeholder. Where the two dialects differ, the connection supplies
-the words. In SQLite, only messages and conversations have a column ``partition``: message ids are
-unique there, and derived tables refer to them.
+the words.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,11 +52,11 @@ class Connection(Protocol):
     ordered_join: str
     #: The function that returns the position of one text in another, counted from 1.
     instr: str
-    #: The columns that identify a message in a derived table, and in ``messages m``.
-    message_key: str
-    key_of_message: str
-    #: The tables that hold vectors.
-    vector_tables: tuple[str, ...]
+    #: The table of vectors, the columns of its key without the model, and how many rows of it are
+    #: deleted in one transaction.
+    vectors: str
+    vectors_key: str
+    vectors_at_once: int
 
     def execute(self, sql: str, values: Any = (), /) -> Cursor:
         """Run a statement."""
@@ -74,27 +73,17 @@ class Connection(Protocol):
         :param rest: the SQL after ``SELECT column``.
         """
 
-    def with_vectors(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
-        """Yield the rows of a query whose last column is a vector, as a float32 array."""
-
     def insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
     ) -> None:
         """Insert rows.
 
-        :param columns: their names, separated by commas. ``partition`` may be among them for any
-            table.
+        :param columns: their names, separated by commas.
         :param ignore: skip rows whose key already exists.
         """
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
         """Return the condition that a column has one of these values."""
-
-    def in_partition(self, alias: str, partition: str | None) -> Condition:
-        """Return the condition that restricts a derived table to a partition, if one is given."""
-
-    def of_message(self, alias: str, messages: str = "m") -> str:
-        """Return the condition that joins a derived table to the messages."""
 
     def index_hint(self, index: str | None) -> str:
         """Return the planner hint to use an index; ``None`` for the primary key."""
@@ -127,6 +116,11 @@ def decoding(what: str) -> Iterator[None]:
         raise StoreCorruptError(
             f"the store is corrupt: {what} cannot be read", hint=StoreCorruptError.WAY_OUT
         ) from error
+
+
+def of_message(alias: str, messages: str = "m") -> str:
+    """Return the condition that joins a table of messages' rows to the messages."""
+    return f"{alias}.partition = {messages}.partition AND {alias}.message_id = {messages}.id"
 
 
 def placeholders(values: Sequence[object]) -> str:

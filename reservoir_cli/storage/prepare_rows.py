@@ -87,7 +87,8 @@ def prepare(
         tokens = counter.count(clean_text(plain_text(message)))
         row = (next(ids), *row, tokens, counted_by, join_kinds(message.secrets))
         text = clean_text(searchable_text(message))
-        prepared.rows.append((*row, fulltext.count_terms(text), int(has_question_mark(text))))
+        counts = fulltext.count_terms(text), int(has_question_mark(text))
+        prepared.rows.append((*row, *counts, None))
         prepared.added.append(to_message(row))
     return prepared
 

@@ -18,9 +18,6 @@ DIMENSIONS = "embedding_dimensions"
 FORGOTTEN_KEY = "forgotten_key"
 #: Set while the file may still contain words of forgotten messages.
 UNFINISHED = "unfinished_forgetting"
-#: The last message that the full-text index has with the escapes of its tool calls as they are
-#: written. In a file only.
-ESCAPED_UNTIL = "escapes_indexed_until"
 #: The description of a partition's approximate index. On a server only.
 INDEX = "index"
 

@@ -141,13 +141,18 @@ def _change_version(connection: Connection, partition: str) -> None:
 
 def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
     """Delete the rows that quote messages; call it in the transaction that changes these."""
-    listed, bound = connection.in_list("q.message_id", ids)
-    connection.execute(
-        "DELETE FROM ledger WHERE partition = ? AND EXISTS "
-        f"(SELECT 1 FROM ledger_messages q WHERE {_ROW_OF} AND {listed})",
+    listed, bound = connection.in_list("message_id", ids)
+    rows = connection.execute(
+        "SELECT DISTINCT partition, conversation, ordinal, question FROM ledger_messages "
+        f"WHERE partition = ? AND {listed}",
         [partition, *bound],
-    )
-    drop_quoted(connection, partition)
+    ).fetchall()
+    for table in ("ledger_messages", "ledger"):
+        connection.executemany(
+            f"DELETE FROM {table} WHERE partition = ? AND conversation = ? AND ordinal = ? "
+            "AND question = ?",
+            rows,
+        )
     _change_version(connection, partition)  # another process may be about to quote them
 
 

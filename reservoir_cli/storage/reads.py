@@ -19,7 +19,7 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.storage import tag_and_pin_rows
-from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.portable_sql import NO_LIMIT, UNDECODABLE, Connection
 from reservoir_cli.storage.scope_conditions import where_scope, where_thread
 
@@ -121,6 +121,26 @@ def by_key(connection: Connection, keys: Sequence[Key]) -> list[StoredMessage]:
     return sorted(messages, key=_in_time)
 
 
+def edit_times(connection: Connection, messages: Sequence[StoredMessage]) -> dict[Key, int]:
+    """Return when a person edited messages, in milliseconds, for those among these that were."""
+    times: dict[Key, int] = {}
+    for partition, ids in by_partition(message.key for message in messages).items():
+        listed, bound = connection.in_list("id", ids)
+        rows = connection.execute(
+            f"SELECT id, edited_at FROM messages {connection.index_hint(None)} "
+            f"WHERE partition = ? AND {listed} AND edited_at IS NOT NULL",
+            [partition, *bound],
+        )
+        times |= {Key(partition, message_id): moment for message_id, moment in rows}
+    return times
+
+
+def find_edited(connection: Connection, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+    """Return the messages among these that a person edited."""
+    times = edit_times(connection, messages)
+    return [message for message in messages if message.key in times]
+
+
 def unchanged(
     connection: Connection, partition: str, ids: Sequence[int], texts: Mapping[Key, str]
 ) -> list[int]:
@@ -190,10 +210,10 @@ def _find_results(connection: Connection, caller: StoredMessage) -> list[int]:
 
 def _find_caller(connection: Connection, result: StoredMessage) -> list[int]:
     """Return the nearest message before a tool result that contains its call."""
-    hint, condition, values = where_thread(connection, result.conversation_id)
+    condition, values = where_thread(result.conversation_id)
     rows = connection.execute(
         f"""
-        SELECT m.id FROM messages m {hint} WHERE m.partition = ? AND m.instance = ?
+        SELECT m.id FROM messages m WHERE m.partition = ? AND m.instance = ?
         AND {condition} AND (m.created_at, m.id) < (?, ?) AND m.tool_calls IS NOT NULL
         AND {connection.instr}(m.tool_calls, ?) > 0 ORDER BY m.created_at DESC, m.id DESC LIMIT 1
         """,

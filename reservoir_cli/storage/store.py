@@ -4,10 +4,12 @@ Messages and their full-text rows are written in one transaction; vectors follow
 so that a message is safe before it is embedded.
 """
 
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,17 +18,18 @@ from reservoir_cli.messages import Key, Message, Scope, StoredMessage, ThreadNam
 from reservoir_cli.storage import (
     context_runs,
     conversations,
+    delete,
     find_by_filter,
     holdings,
-    links,
+    move_partition,
     proxy_ledger,
     reads,
     tag_and_pin_rows,
     tombstones,
     writes,
 )
-from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.embeddings import Embeddings
+from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
 from reservoir_cli.util.progress import Progress, counted, no_progress
@@ -145,6 +148,7 @@ class Writes(Embeddings):
             "UPDATE messages SET tokens = ?, counter = ? WHERE partition = ? AND id = ?",
             [(tokens, counter, *key) for key, tokens in counts.items()],
         )
+        self._renew_ranking_data(by_partition(counts))
 
     @writing
     def mark_secrets(self, secrets: Mapping[Key, Sequence[str]]) -> None:
@@ -209,23 +213,24 @@ class Writes(Embeddings):
         def write() -> None:
             for old in reads.by_key(self._connection, [key]):
                 self._replace(old, message, counter, to_epoch_ms(now))
-                tombstones.mark_edited(self._connection, old, message.content)
+                tombstones.mark_edited(self._connection, old)
+                writes.set_edited(self._connection, key, round(time.time() * 1000))
             self._seal()
 
         self._run_write(write)
         return self._purge()
 
-    def _replace_text(self, message: StoredMessage, edited: StoredMessage) -> None:
-        """Give a message the text of an edited one, inside a write transaction."""
+    def _replace_text(self, message: StoredMessage, edited: StoredMessage, moment: int) -> None:
+        """Give a message the text of one edited at a moment, inside a write transaction."""
         from reservoir_cli.tokens.estimates import ApproximateCounter
 
         new = replace(message.as_new(), content=edited.content, secrets=edited.secrets)
         self._replace(message, new, ApproximateCounter(), 0)  # another counter counts it again
+        writes.set_edited(self._connection, message.key, moment)
 
     def _seal(self, progress: Progress = no_progress) -> None:
         """Record in the current transaction that removed words are still in the files."""
 
-    @abstractmethod
     def _remove(
         self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
     ) -> None:
@@ -234,6 +239,10 @@ class Writes(Embeddings):
         :param ids: by partition.
         :param mark: whether to write tombstones, so that they are not imported again.
         """
+        delete.remove(self._connection, ids, self._unindex, mark=mark, progress=progress)
+
+    def _unindex(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
+        """Remove messages of a partition and instance from the indexes."""
 
     @abstractmethod
     def _purge(self) -> bool:
@@ -246,6 +255,27 @@ class Writes(Embeddings):
         :returns: how many were moved, and how many were dropped as duplicates.
         """
 
+    def _move(self, old: str, new: str) -> tuple[int, int]:
+        """See :meth:`move_partition`; call it inside a write transaction."""
+        moved = move_partition.move(
+            self._connection,
+            old,
+            new,
+            self._move_messages,
+            self._replace_text,
+            partial(self._remove, mark=False),
+        )
+        self._move_runs(old, new)
+        return moved
+
+    @abstractmethod
+    def _move_messages(self, old: tuple[str, str], new: tuple[str, str]) -> int:
+        """Move the messages of a partition and instance to another; return how many."""
+
+    @abstractmethod
+    def _move_runs(self, old: str, new: str) -> None:
+        """Move the records of built contexts of a partition to another."""
+
     @abstractmethod
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """Copy a snapshot of the store into an empty file.
@@ -256,6 +286,12 @@ class Writes(Embeddings):
     @abstractmethod
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows with the columns of :data:`~reservoir_cli.storage.writes.COLUMNS`."""
+
+    def _renew_ranking_data(self, ids: Mapping[str, Sequence[int]]) -> None:
+        """Copy the changed tokens of messages to where ranking reads them.
+
+        :param ids: by partition.
+        """
 
     @abstractmethod
     def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
@@ -286,8 +322,8 @@ class Store(Writes):
         """Return the faults of the database itself and of the data derived from messages."""
 
     @abstractmethod
-    def repair(self, link_threshold: Callable[[str], float]) -> Repaired:
-        """Rebuild all derived data: the full-text index, ranking data and links."""
+    def repair(self) -> Repaired:
+        """Rebuild all derived data: the full-text index and ranking data."""
 
     @abstractmethod
     def keyword(
@@ -363,12 +399,11 @@ class Store(Writes):
     by_id = reads_with(reads.by_id)
     by_key = reads_with(reads.by_key)
     with_partners = reads_with(reads.with_partners)
-    linked = reads_with(links.find_linked)
     find = reads_with(find_by_filter.find)
     threads = reads_with(find_by_filter.threads)
     ids = reads_with(reads.all_ids)
     starting_with = reads_with(reads.starting_with)
-    edited = reads_with(tombstones.find_edited)
+    edited = reads_with(reads.find_edited)
     forgotten_sessions = reads_with(tombstones.find_sessions)
     forgotten_contents = reads_with(tombstones.check_contents)
     replaced_contents = reads_with(tombstones.check_replaced)
@@ -378,6 +413,7 @@ class Store(Writes):
     newest_instance = reads_with(holdings.newest_instance)
     names = reads_with(holdings.names)
     known_conversations = reads_with(conversations.read_known)
+    titled_conversations = reads_with(conversations.titles_in)
     titles = reads_with(conversations.read_titles)
     conversations = reads_with(conversations.summaries)
 
@@ -393,8 +429,14 @@ class Store(Writes):
         stored = self._run_read(lambda: writes.find_present(self._connection, scope, sources))
         return [source in stored for source in sources]
 
+    @reading
     def holdings(self, partition: str | None = None) -> dict[str, int]:
-        """Count messages, conversations, embedded and pending messages, links and tokens."""
-        if partition is None:
-            return self._run_read(lambda: holdings.count(self._connection))
-        return self._run_read(lambda: holdings.count_in(self._connection, partition))
+        """Count messages, conversations, embedded and pending messages, and tokens."""
+        counts = holdings.count(self._connection, partition)
+        embedded = self._count_embedded(self._model_id(), partition)
+        names = ("messages", "conversations", "embedded", "pending", "tokens")
+        return {name: (counts | {"embedded": embedded})[name] for name in names}
+
+    @abstractmethod
+    def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
+        """Count the messages of a partition, or of all, that have vectors of a model."""

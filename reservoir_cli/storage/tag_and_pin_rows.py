@@ -4,8 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reservoir_cli.messages import Message, StoredMessage, check_name, from_epoch_ms, to_epoch_ms
-from reservoir_cli.storage.compact_keys import by_partition
-from reservoir_cli.storage.portable_sql import Condition, Connection, batches, decoding
+from reservoir_cli.storage.keys import by_partition
+from reservoir_cli.storage.portable_sql import (
+    Condition,
+    Connection,
+    batches,
+    decoding,
+    of_message,
+)
+from reservoir_cli.storage.schema import OF_MESSAGES
 
 #: Partition, message id, name.
 Tag = tuple[str, int, str]
@@ -43,15 +50,14 @@ def add(
 
 def read(connection: Connection, partition: str, ids: Sequence[int]) -> tuple[list[Tag], list[Pin]]:
     """Return the tags and pins of messages, ascending."""
-    in_partition, values = connection.in_partition("t", partition)
-    listed, bound = connection.in_list("t.message_id", ids)
+    listed, bound = connection.in_list("message_id", ids)
     rows = connection.execute(
         f"""
-        SELECT t.message_id, t.name, NULL FROM tags t WHERE {in_partition} AND {listed}
+        SELECT message_id, name, NULL FROM tags WHERE partition = ? AND {listed}
         UNION ALL
-        SELECT t.message_id, NULL, t.pinned_at FROM pins t WHERE {in_partition} AND {listed}
+        SELECT message_id, NULL, pinned_at FROM pins WHERE partition = ? AND {listed}
         """,
-        [*values, *bound, *values, *bound],
+        [partition, *bound, partition, *bound],
     ).fetchall()
     with decoding("tags and pins"):
         tags = sorted(
@@ -100,43 +106,39 @@ def copy(connection: Connection, old: str, new: str, new_ids: Mapping[int, int])
         add_pins(connection, [(new, new_ids[message_id], at) for _, message_id, at in pins])
 
 
-def where_tagged(connection: Connection, partition: str | None, name: str) -> Condition:
+def where_tagged(partition: str | None, name: str) -> Condition:
     """Return the condition that ``messages m`` have a tag."""
-    in_partition, values = connection.in_partition("t", partition)
-    return (
-        f"({connection.key_of_message}) IN (SELECT {connection.message_key} FROM tags t "
-        f"WHERE {in_partition} AND t.name = ?)",
-        [*values, name],
-    )
+    return _where_in("tags", partition, "t.name = ?", [name])
 
 
-def where_pinned(connection: Connection, partition: str | None) -> Condition:
+def where_pinned(partition: str | None) -> Condition:
     """Return the condition that ``messages m`` are pinned."""
-    in_partition, values = connection.in_partition("t", partition)
-    return (
-        f"({connection.key_of_message}) IN (SELECT {connection.message_key} FROM pins t "
-        f"WHERE {in_partition})",
-        values,
-    )
+    return _where_in("pins", partition, "true", [])
 
 
-def _orphans(connection: Connection, table: str) -> str:
-    return f"""
-        FROM {table} WHERE NOT EXISTS
-        (SELECT 1 FROM messages m WHERE {connection.of_message(table)})
-    """
+def _where_in(
+    table: str, partition: str | None, condition: str, values: Sequence[str]
+) -> Condition:
+    if partition is None:  # ids are not unique on a server
+        join = f"SELECT 1 FROM {table} t WHERE {of_message('t')} AND {condition}"
+        return f"EXISTS ({join})", list(values)
+    chosen = f"SELECT t.message_id FROM {table} t WHERE t.partition = ? AND {condition}"
+    return f"m.id IN ({chosen})", [partition, *values]
+
+
+def _orphans(table: str) -> str:
+    return f"FROM {table} WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE {of_message(table)})"
 
 
 def count_orphans(connection: Connection) -> int:
     """Count the tags and pins of messages that do not exist."""
     counts = [
-        connection.execute(f"SELECT COUNT(*) {_orphans(connection, table)}").fetchone()[0]
-        for table in TABLES
+        connection.execute(f"SELECT COUNT(*) {_orphans(table)}").fetchone()[0] for table in TABLES
     ]
     return sum(counts)
 
 
 def remove_orphans(connection: Connection) -> None:
-    """Delete the tags and pins of messages that do not exist."""
-    for table in TABLES:
-        connection.execute(f"DELETE {_orphans(connection, table)}")
+    """Delete the rows of messages that do not exist."""
+    for table in OF_MESSAGES:
+        connection.execute(f"DELETE {_orphans(table)}")

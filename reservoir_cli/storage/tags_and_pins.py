@@ -25,12 +25,11 @@ class TagsAndPins(Table):
     @writing
     def remove_tags(self, key: Key, names: Sequence[str]) -> None:
         """Remove tags from a message."""
-        in_partition, values = self._connection.in_partition("tags", key.partition)
         listed, bound = self._connection.in_list("name", names)
         self._connection.lock([key.partition])
         self._connection.execute(
-            f"DELETE FROM tags WHERE {in_partition} AND message_id = ? AND {listed}",
-            [*values, key.id, *bound],
+            f"DELETE FROM tags WHERE partition = ? AND message_id = ? AND {listed}",
+            [*key, *bound],
         )
 
     @writing

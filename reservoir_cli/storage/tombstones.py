@@ -5,8 +5,7 @@ conversation, because another program's log of the same conversation has other i
 the time of the deletion: a message with the same content but a later time is new.
 
 An edit leaves the same fingerprints of the old content, and further ones that tell it from a
-deletion: an import that brings forgotten messages back leaves out what an edit replaced. One of the
-new text ends with the time of the edit, so that of two copies the one edited last is known.
+deletion: an import that brings forgotten messages back leaves out what an edit replaced.
 """
 
 import json
@@ -15,14 +14,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 
-from reservoir_cli.messages import Message, StoredMessage, clean_text, to_epoch_ms
+from reservoir_cli.messages import Message, StoredMessage, to_epoch_ms
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.content_identity import parts_of, session_of
 from reservoir_cli.storage.portable_sql import Connection, batches
 from reservoir_cli.storage.writes import source_of
 
-#: The prefixes of the source in the fingerprints of an edited message, and of its new text.
-_EDITED, _WRITTEN = "edited\n", "written\n"
+#: The prefix of the source in the fingerprints of a content that was replaced by an edit.
+_EDITED = "edited\n"
 #: Replace the source in the fingerprints of a conversation, and of a content in a session.
 _CONVERSATION, _SAID = "conversation\n", "said\n"
 #: Length of the time that replaces the last bytes of a content's fingerprint, and the latest time.
@@ -35,38 +34,12 @@ def mark(connection: Connection, messages: Sequence[StoredMessage]) -> None:
     _mark_contents(connection, messages)
 
 
-def mark_edited(connection: Connection, message: StoredMessage, text: str) -> None:
-    """Record that a person edited a message, so that no import overwrites it.
+def mark_edited(connection: Connection, message: StoredMessage) -> None:
+    """Record that a person replaced the content of a message.
 
     :param message: the message before the edit.
-    :param text: its new text.
     """
-    _mark_sources(connection, [(_EDITED + message.source, message.source_id)])
     _mark_contents(connection, [message], kinds=(_SAID, _EDITED + _SAID))
-    mark = _mark_of_text(connection, message, text)
-    _insert(connection, {_with_time(mark, round(time.time() * 1000))})
-
-
-def last_edit(connection: Connection, message: StoredMessage) -> int:
-    """Return when a person last gave a message its text, in milliseconds; 0 if nobody has."""
-    mark = _mark_of_text(connection, message, message.content)
-    rows = connection.execute(
-        "SELECT mark FROM forgotten WHERE mark BETWEEN ? AND ? ORDER BY mark DESC LIMIT 1",
-        [_with_time(mark, 0), _with_time(mark, _LAST)],
-    )
-    return max((int.from_bytes(row[0][-_TIME:], "big") for row in rows), default=0)
-
-
-def _mark_of_text(connection: Connection, message: StoredMessage, text: str) -> bytes:
-    identity = json.dumps([message.source_id, clean_text(text)])
-    return fingerprint(_key(connection), _WRITTEN + message.source, identity)
-
-
-def find_edited(connection: Connection, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
-    """Return the messages among these that a person edited."""
-    by_source = {(_EDITED + message.source, message.source_id): message for message in messages}
-    known = find_forgotten(connection, by_source)
-    return [message for source, message in by_source.items() if source in known]
 
 
 def _mark_sources(connection: Connection, sources: Iterable[tuple[str, str]]) -> None:
@@ -102,7 +75,7 @@ def _key(connection: Connection) -> str:
 
 
 def _insert(connection: Connection, marks: Iterable[bytes]) -> None:
-    connection.insert("forgotten", "mark", [(mark,) for mark in sorted(marks)], ignore=True)
+    connection.insert("tombstones", "mark", [(mark,) for mark in sorted(marks)], ignore=True)
 
 
 def remove(connection: Connection, messages: Sequence[Message]) -> None:
@@ -110,7 +83,6 @@ def remove(connection: Connection, messages: Sequence[Message]) -> None:
 
     Messages of a session share the fingerprints of their contents. Of a reply, only the longest
     part loses its fingerprints, since replies that stay forgotten may have the other parts.
-    An edited message stays marked as edited, since other partitions may still have it.
     """
     key = properties.get(connection, properties.FORGOTTEN_KEY)
     if key is None:
@@ -118,14 +90,14 @@ def remove(connection: Connection, messages: Sequence[Message]) -> None:
     sources = sorted({fingerprint(key, *source_of(message)) for message in messages})
     for marks in batches(sources):
         condition, values = connection.in_list("mark", marks)
-        connection.execute(f"DELETE FROM forgotten WHERE {condition}", values)
+        connection.execute(f"DELETE FROM tombstones WHERE {condition}", values)
     sessions = find_sessions(connection, (message.conversation_id for message in messages))
     ranges = {
         _range(key, _SAID, message, max(parts, key=len))
         for message in messages
         if session_of(message.conversation_id or "") in sessions and (parts := parts_of(message))
     }
-    connection.executemany("DELETE FROM forgotten WHERE mark BETWEEN ? AND ?", sorted(ranges))
+    connection.executemany("DELETE FROM tombstones WHERE mark BETWEEN ? AND ?", sorted(ranges))
 
 
 def _with_time(mark: bytes, moment: int) -> bytes:
@@ -171,7 +143,7 @@ def _check_parts(
     """Return for each message whether all or any of its parts have a fingerprint of a kind."""
     sessions = find_sessions(connection, (message.conversation_id for message in messages))
     key = str(properties.get(connection, properties.FORGOTTEN_KEY)) if sessions else ""
-    between = "SELECT 1 FROM forgotten WHERE mark BETWEEN ? AND ? LIMIT 1"
+    between = "SELECT 1 FROM tombstones WHERE mark BETWEEN ? AND ? LIMIT 1"
 
     def is_marked(message: Message, part: str) -> bool:
         return bool(connection.execute(between, _range(key, kind, message, part)).fetchone())
@@ -195,7 +167,7 @@ def find_forgotten(
     known: set[tuple[str, str]] = set()
     for marks in batches(list(by_mark)):
         condition, values = connection.in_list("mark", marks)
-        rows = connection.execute(f"SELECT mark FROM forgotten WHERE {condition}", values)
+        rows = connection.execute(f"SELECT mark FROM tombstones WHERE {condition}", values)
         known.update(by_mark[row[0]] for row in rows)
     return known
 

@@ -18,9 +18,6 @@ _Store = TypeVar("_Store", bound="Transactions | Table")
 _Method = Callable[Concatenate[_Store, _Parameters], Result]
 _Function = Callable[Concatenate[Connection, _Parameters], Result]
 
-#: Seconds to wait for other writers, unless the caller names another time.
-PATIENCE = 30.0
-
 
 class Transactions(ABC):
     """A connection to a database and its transactions.

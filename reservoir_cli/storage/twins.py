@@ -6,13 +6,13 @@ They have the same source and source id. Those of the target keep their ids, and
 from collections.abc import Callable
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage import find_by_filter, reads, tag_and_pin_rows, tombstones
+from reservoir_cli.storage import find_by_filter, reads, tag_and_pin_rows
 from reservoir_cli.storage.portable_sql import Connection, batches
 
 #: A partition and an instance.
 Place = tuple[str, str]
-#: Gives a message, the first one, the text of another one.
-ReplaceText = Callable[[StoredMessage, StoredMessage], None]
+#: Gives a message, the first one, the text of another one, which was edited at a moment.
+ReplaceText = Callable[[StoredMessage, StoredMessage, int], None]
 
 
 def merge(connection: Connection, old: Place, new: Place, replace_text: ReplaceText) -> list[int]:
@@ -24,13 +24,15 @@ def merge(connection: Connection, old: Place, new: Place, replace_text: ReplaceT
     """
     twins = _find(connection, old, new)
     for batch in batches(list(twins)):
-        edited = tombstones.find_edited(connection, reads.by_id(connection, batch, Scope(old[0])))
-        ids = [twins[twin.id] for twin in edited]
+        stored = reads.by_id(connection, batch, Scope(old[0]))
+        edited = reads.edit_times(connection, stored)
+        ids = [twins[key.id] for key in edited]
         messages = {message.id: message for message in reads.by_id(connection, ids, Scope(new[0]))}
-        for twin in edited:
+        known = reads.edit_times(connection, list(messages.values()))
+        for twin in (message for message in stored if message.key in edited):
             message = messages[twins[twin.id]]
-            if tombstones.last_edit(connection, twin) > tombstones.last_edit(connection, message):
-                replace_text(message, twin)
+            if edited[twin.key] > known.get(message.key, 0):
+                replace_text(message, twin, edited[twin.key])
     tag_and_pin_rows.copy(connection, old[0], new[0], twins)
     return list(twins)
 

@@ -3,14 +3,15 @@
 import uuid
 from collections.abc import Sequence
 
-from reservoir_cli.messages import Message, Scope, clean_text
+from reservoir_cli.messages import Key, Message, Scope, clean_text
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.portable_sql import Connection
 
 #: The columns of ``messages`` in a new row.
 COLUMNS = (
     "id, trace_id, conversation_id, partition, instance, role, content, name, tool_calls, "
-    "tool_call_id, created_at, source, source_id, tokens, counter, secrets, terms, asks"
+    "tool_call_id, created_at, source, source_id, tokens, counter, secrets, word_count, "
+    "has_question_mark, edited_at"
 )
 
 #: The tables of messages without vectors: of the active model, and of the one being built.
@@ -50,6 +51,13 @@ def find_present(
     return known
 
 
+def set_edited(connection: Connection, key: Key, moment: int) -> None:
+    """Record when a person gave a message its text, so that no import overwrites it."""
+    connection.execute(
+        "UPDATE messages SET edited_at = ? WHERE partition = ? AND id = ?", [moment, *key]
+    )
+
+
 def add_waiting(connection: Connection, partition: str, ids: Sequence[int]) -> None:
     """Record that messages have to be embedded."""
     rows = [(partition, message_id) for message_id in ids]
@@ -62,17 +70,15 @@ def find_waiting(
     connection: Connection, table: str, partition: str, ids: Sequence[int]
 ) -> list[int]:
     """Return the messages among these that have to be embedded, ascending."""
-    in_partition, values = connection.in_partition("w", partition)
-    listed, bound = connection.in_list("w.message_id", ids)
+    listed, bound = connection.in_list("message_id", ids)
     rows = connection.execute(
-        f"SELECT w.message_id FROM {table} w WHERE {in_partition} AND {listed} ORDER BY 1",
-        [*values, *bound],
+        f"SELECT message_id FROM {table} WHERE partition = ? AND {listed} ORDER BY 1",
+        [partition, *bound],
     )
     return [row[0] for row in rows]
 
 
 def delete_rows(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> None:
     """Delete the rows of messages in a table of derived data."""
-    in_partition, values = connection.in_partition(table, partition)
     listed, bound = connection.in_list("message_id", ids)
-    connection.execute(f"DELETE FROM {table} WHERE {in_partition} AND {listed}", [*values, *bound])
+    connection.execute(f"DELETE FROM {table} WHERE partition = ? AND {listed}", [partition, *bound])

@@ -38,7 +38,7 @@ def configured_sources(config: Config, wrong: dict[str, UsageError] | None = Non
     :param wrong: receives the errors of wrong sources, by name; without it, the first is raised.
     :raises UsageError: a source has a wrong setting, an unknown tool or no path.
     """
-    tools = tuple(importers.importers())
+    tools = importers.FORMATS
     sources = []
     for name in config.sources:
         try:

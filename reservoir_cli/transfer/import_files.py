@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
 from reservoir_cli.transfer.importers import DetectedFile, File
+from reservoir_cli.transfer.importers.message_times import count_unread_times
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
-from reservoir_cli.transfer.store_records import INTERRUPTED, Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import report_megabytes
 
@@ -47,12 +49,16 @@ def import_files(
     report = ImportReport()
     with ExitStack() as open_files:
         detected = [importers.find(source, form, open_files) for source in sources]
-        marked = find_marked(chain.from_iterable(files for files, _ in detected))
+        marked = find_marked(chain.from_iterable(selection.files for selection in detected))
         if not dry_run:
             open_files.enter_context(explain_interrupt(ingestor.notify, INTERRUPTED))
-        for source, (files, passed_over) in zip(sources, detected, strict=True):
-            source_report = ImportReport(passed_over=passed_over)
-            for file in files:
+        for source, selection in zip(sources, detected, strict=True):
+            source_report = ImportReport(
+                passed_over=len(selection.ignored),
+                ignored=[PurePath(name).name for name in selection.ignored],
+                links=selection.links,
+            )
+            for file in selection.files:
                 default, home = ingestor.config.settings().partition, file.importer.instance
                 destination = Destination(partition, instance, default, home)
                 source_report.add(_import_file(ingestor, file, destination, options, marked))
@@ -74,11 +80,14 @@ def _import_file(
 ) -> ImportReport:
     file, left_out = detected.file, set[str]()
     file_import = FileImport(ingestor, destination, options, file.name, datetime.now(UTC))
-    report = file_import.load(
-        skip_marked(detected.records(), marked, left_out),
-        after_batch=lambda: report_megabytes(ingestor.progress, file.done, file.size),
-    )
-    report.marked = left_out
+    with count_unread_times() as undated:
+        report = file_import.load(
+            skip_marked(detected.records(), marked, left_out),
+            after_batch=lambda: report_megabytes(ingestor.progress, file.done, file.size),
+        )
+    report.marked, report.undated = left_out, undated.count
+    if not report.total and not detected.importer.is_repeated(file):
+        report.nothing[detected.importer.name, detected.describe_nothing()] += 1
     return report
 
 

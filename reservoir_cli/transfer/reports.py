@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 
 from reservoir_cli.redaction import Mode, describe_secrets
 from reservoir_cli.settings.config import Config, masking_command
+from reservoir_cli.util.progress import counted
 
 #: At most this many reasons are kept; further skipped records are only counted.
 _REASONS = 1_000
+#: At most this many files are named in a note.
+_NAMES = 3
 
 
 @dataclass
@@ -26,7 +29,11 @@ class ImportReport:
     :param mended: messages in which bytes that are not text were replaced by U+FFFD.
     :param secrets: the number of secrets of each kind in new messages.
     :param modes: how secrets are handled in the partitions imported to.
-    :param passed_over: files of a folder or zip that contain no messages.
+    :param passed_over: files of a folder or zip that are not read.
+    :param ignored: the names of some of these files.
+    :param links: the paths of symbolic links, which are not followed.
+    :param nothing: how many files gave nothing, by format and reason.
+    :param undated: messages whose time is there and could not be read.
     :param conversations: ids of the conversations that were read, new or not.
     :param marked: ids of conversations marked ``DO NOT INDEX``, and not imported.
     :param reasons: positions and reasons of skipped records, up to a thousand.
@@ -44,10 +51,14 @@ class ImportReport:
     ahead: int = 0
     mended: int = 0
     passed_over: int = 0
+    undated: int = 0
     secrets: Counter[str] = field(default_factory=Counter)
     modes: set[Mode] = field(default_factory=set)
     conversations: set[str] = field(default_factory=set)
     marked: set[str] = field(default_factory=set)
+    ignored: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    nothing: Counter[tuple[str, str]] = field(default_factory=Counter)
     reasons: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     repeated: int = field(default=0, compare=False)
@@ -80,12 +91,37 @@ class ImportReport:
             [f"  and {more:,} more"] if more else []
         )
 
+    def notes(self) -> list[str]:
+        """Return what was chosen and not read, and what could not be read, a sentence each."""
+        notes = [
+            f"{counted(count, 'file')} of {form} gave nothing: {reason}"
+            for (form, reason), count in sorted(self.nothing.items())
+        ]
+        if self.links:
+            links = counted(len(self.links), "link")
+            notes.append(f"{links} passed over, name the target to import it: {_some(self.links)}")
+        if self.passed_over:
+            notes.append(
+                f"{counted(self.passed_over, 'other file')} ignored: {_some(self.ignored)}"
+            )
+        if self.undated:
+            times = counted(self.undated, "time")
+            whose = "its message has" if self.undated == 1 else "these messages have"
+            notes.append(f"{times} could not be read; {whose} the time of the one before")
+        return notes
+
     def line(self, *, dry_run: bool = False) -> str:
         """Return the summary in one line."""
         verb = "would import" if dry_run else "imported"
         line = f"{verb} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
         line += f", renewed {self.renewed:,}" if self.renewed else ""
         return f"{line}, contexts removed {self.contexts:,}" if self.contexts else line
+
+
+def _some(names: list[str]) -> str:
+    """Return the first names of a list."""
+    more = ", …" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more
 
 
 @dataclass

@@ -20,7 +20,8 @@ from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.repeated_questions import RepeatedQuestions
 from reservoir_cli.transfer.skip_duplicates import SOURCE, identity_prefix
-from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import FileImport
 from reservoir_cli.util.clock import is_far_ahead
 
 #: A shortened history has at least a summary, a question and its answer.

@@ -30,14 +30,15 @@ from reservoir_cli.transfer.importers import (
     Unreadable,
     watched_files,
 )
-from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.message_times import count_unread_times, moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState, escape_path
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
-from reservoir_cli.transfer.store_records import INTERRUPTED, Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress, no_progress, report_megabytes
@@ -73,6 +74,11 @@ class SourceReport:
     marked: set[str] = field(default_factory=set)
     failures: list[str] = field(default_factory=list)
     imports: ImportReport = field(default_factory=ImportReport)
+
+    @property
+    def read_total(self) -> int:
+        """Count what was read of the files so far, stored or not, and files read in part."""
+        return self.imports.total + self.held + self.excluded + len(self.marked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,7 @@ class _SourceSync:
         self._whole = whole
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
-        self.importer: Importer = importers.importers()[source.tool]
+        self.importer: Importer = importers.importer_named(source.tool)
         self._version = int(getattr(self.importer, "version", 1))
         self._machine = platform.node()
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
@@ -141,7 +147,9 @@ class _SourceSync:
         self._progress: Callable[[int], None] = lambda _: None
 
     def run(self, progress: Progress) -> SourceReport:
-        files = list(watched_files.walk(self._source.path, self._excluded, self._report_unreadable))
+        links = self.report.imports.links
+        root = self._source.path
+        files = list(watched_files.walk(root, self._excluded, self._report_unreadable, links))
         key = (self._source.partition, self._machine)
         known = self._table.file_states(*key, self._source.tool)
         left_out = self._table.find_left_out(*key, self._source.tool, self._settings)
@@ -236,14 +244,28 @@ class _SourceSync:
         is_new = not start.offset and not start.state
         try:
             if is_new and not importers.is_of_tool(path, self._source.tool):
+                self.report.imports.passed_over += 1
+                self.report.imports.ignored.append(path.name)
                 self._table.put(row)
             else:
-                _FileSync(self, row, path, start, self._time).run(old=self._is_old(file))
+                before = self.report.read_total
+                with count_unread_times() as undated:
+                    _FileSync(self, row, path, start, self._time).run(old=self._is_old(file))
+                self.report.imports.undated += undated.count
+                if is_new and self.report.read_total == before:
+                    self._count_nothing(path)
         except NotTextError:
             self._table.put(row)  # reported once, and read again when the file changes
             raise
         except StartOver:
             _FileSync(self, row, path, Checkpoint()).run(old=self._is_old(file))
+
+    def _count_nothing(self, path: Path) -> None:
+        """Count a file that gave nothing, unless its messages are in another one."""
+        file = File.of_path(path, path.stat())
+        if not self.importer.is_repeated(file):
+            why = importers.DetectedFile(file, self.importer).describe_nothing()
+            self.report.imports.nothing[self._source.tool, why] += 1
 
     def _find_start(self, previous: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
         """Return the position to read from: the last one, if the file before it is unchanged."""
@@ -390,7 +412,7 @@ class _FileSync:
             is_database = watched_files.is_database(stream)
             importer = self._sync.importer
             self._resumes = isinstance(importer, Resumable) and (
-                is_database or not importer.only_databases
+                is_database or not (importer.only_databases or watched_files.is_converted(stream))
             )
             if is_database or not self._resumes or self._path.name.endswith(COMPRESSED):
                 return File.of_path(self._path, os.fstat(stream.fileno()))

@@ -24,6 +24,18 @@ _FUNCTION_WORDS = {
     "waarom dat die zijn ook naar bij",
 }
 _WORDS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+#: The English names of languages that are recognised.
+LANGUAGES = {
+    "en": "English",
+    "de": "German",
+    "fr": "French",
+    "es": "Spanish",
+    "it": "Italian",
+    "pt": "Portuguese",
+    "nl": "Dutch",
+    "zh": "Chinese",
+    "ja": "Japanese",
+}
 #: First-person singular words, in lower case.
 _FIRST_PERSON_WORDS = {
     "en": "i my me mine myself",
@@ -83,6 +95,11 @@ def has_foreign_words(text: str, words: Collection[str]) -> bool:
     """Return whether a text is not English, and some of these words are common in its language."""
     language = guess_language(text)
     return language != "en" and not _WORDS.get(str(language), frozenset()).isdisjoint(words)
+
+
+def is_function_word(word: str) -> bool:
+    """Return whether a word, in lower case, is common in any of the languages."""
+    return any(word in known for known in _WORDS.values())
 
 
 def language_of_function_words(words: Collection[str]) -> str | None:

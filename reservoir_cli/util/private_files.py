@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from reservoir_cli.util.clock import unix_time
+from reservoir_cli.util.time_limits import FILE_IN_USE
 
 #: The suffix of a temporary file's name; a temporary store may have a write-ahead log beside it.
 _TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
@@ -19,9 +20,8 @@ _TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
 _ABANDONED = 24 * 3_600
 #: Seconds between two attempts to take a lock, where the system cannot wait for one.
 _LOCK_PAUSE = 0.05
-#: Windows does not replace a file while another process, such as a virus scanner, reads it: the
-#: seconds to wait for it.
-_WAITS_FOR_READERS, _REPLACE_TIMEOUT = os.name == "nt", 2.0
+#: Windows does not replace a file while another process, such as a virus scanner, reads it.
+_WAITS_FOR_READERS = os.name == "nt"
 #: The file that is locked instead of its folder on Windows, which cannot open folders.
 _FOLDER_LOCK = ".reservoir.lock"
 #: The ending of files that are only locked; a folder's name is never created as a file.
@@ -85,7 +85,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
 
 def _replace(temporary: Path, path: Path) -> None:
     """Move a file to a path; on Windows wait until no program has the old file open."""
-    deadline = time.monotonic() + _REPLACE_TIMEOUT
+    deadline = time.monotonic() + FILE_IN_USE
     while True:
         try:
             os.replace(temporary, path)

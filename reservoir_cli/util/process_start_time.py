@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from reservoir_cli.util.time_limits import PROCESS_LIST
+
 #: Linux has it for each process; the file of this process says whether it is there.
 _STATUS = Path("/proc/self/stat")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -12,8 +14,6 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _START_FIELD = 19
 #: The states of a process that has ended, but whose parent has not asked for its exit code.
 _ENDED = ("Z", "X")
-#: Seconds that ``ps`` may take.
-_PATIENCE = 10.0
 #: The access right to ask Windows about a process, and the code of one that has not ended.
 _QUERY_LIMITED_INFORMATION, _STILL_ACTIVE = 0x1000, 259
 
@@ -46,7 +46,7 @@ def _ask_ps(pid: int) -> str | None:
     environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     try:
         process = subprocess.run(
-            command, capture_output=True, env=environment, timeout=_PATIENCE, check=False
+            command, capture_output=True, env=environment, timeout=PROCESS_LIST, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.util.time_limits import FIRST_BYTES_OF_PIPE
 
 #: Default limit, in bytes, of a text or an entry of a file, which is read into memory.
 LARGEST = 64 << 20
@@ -23,8 +24,6 @@ _BLOCK = 1 << 20
 _CONVERT, _REPLACEMENT = "iconv -f {} -t utf-8", "\ufffd".encode()
 #: What to do about replaced bytes: mostly they are text in another encoding.
 CONVERT_HINT = f"convert text in another encoding than UTF-8: {_CONVERT.format('latin1')}"
-#: Seconds to wait until a writer opens the other end of a pipe.
-_PIPE_TIMEOUT = 2.0
 
 
 class NotTextError(ReservoirError):
@@ -141,7 +140,7 @@ def _read_pipe(path: Path, most: int) -> bytes:
         raise OSError(errno.EINVAL, "not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb", buffering=0) as pipe:
-        deadline = time.monotonic() + _PIPE_TIMEOUT
+        deadline = time.monotonic() + FIRST_BYTES_OF_PIPE
         # read() returns None while a writer has sent nothing, and b"" while there is no writer.
         while (start := pipe.read(1 << 16)) == b"" and time.monotonic() < deadline:
             time.sleep(0.02)

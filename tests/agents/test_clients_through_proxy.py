@@ -22,13 +22,13 @@ from real_clients import KEYS, PROGRAMS, QUIET, Person, write_settings
 
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.util import time_limits
 
 if all(map(find_spec, ("starlette", "uvicorn", "httpx2", "mcp_types"))):
     import proxied
     from proxied import Served
     from starlette.types import ASGIApp, Receive, Send
 
-    from reservoir_cli.server.proxy import add_recalled_messages
 
 pytestmark = [
     pytest.mark.clients,
@@ -127,7 +127,7 @@ class Relay:
 def relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setattr(add_recalled_messages, "PATIENCE", 60.0)  # generous for a loaded machine
+    monkeypatch.setattr(time_limits, "RECALL_OF_REQUEST", 60.0)  # generous for a loaded machine
     store, tap = tmp_path / "store.db", Tap()
     with Reservoir.open(store) as reservoir:
         spring = datetime(2026, 3, 5, 12, tzinfo=UTC)

@@ -93,7 +93,7 @@ def test_recall_keeps_to_its_budget_and_time_range(answers, store_path) -> None:
 
 
 def test_recall_names_a_best_match_that_does_not_fit(answers, store_path) -> None:
-    say(store_path, "Is the zeppelin repainted?", "Yes.")
+    say(store_path, "Was hydrogen in the zeppelin?", "Yes.")
     report = ToolCall("w", "Write", f'{{"text": "{"zeppelin hydrogen " * 900}"}}')
     messages = [
         Message("assistant", "Writing a report.", created_at=NOON, tool_calls=(report,)),

@@ -192,7 +192,7 @@ def test_no_shell_executes_a_name_in_the_store(cli, tmp_path, shell):
     with closing(sqlite3.connect(cli.db)) as raw, raw:
         raw.execute("UPDATE messages SET source = instance")
         raw.execute("UPDATE conversations SET project = id")
-        raw.execute("INSERT INTO tags (message_id, name) SELECT id, instance FROM messages")
+        raw.execute("INSERT INTO tags SELECT partition, id, instance FROM messages")
         raw.execute("UPDATE messages SET partition = ? WHERE partition LIKE '%|%'", ["\x1b]0;\x07"])
     raw.close()
     tabs = "→" if shell == "fish" else "→→"

@@ -192,12 +192,32 @@ def test_explain_lists_every_candidate_in_the_document(talk, fill):
 
 def test_explain_prints_a_table_on_stderr_and_does_not_change_stdout(talk):
     plain = talk("context", "q", "--budget", "300")
-    explained = talk("context", "q", "--budget", "300", "--explain")
+    explained = talk("context", "q", "--budget", "300", "--explain", "all")
     assert explained.out == plain.out
     rows = [line for line in explained.err.splitlines() if "2026-05-09" in line]
     document = talk("context", "q", "--budget", "300", "--format", "json", "--explain").document
     assert len(rows) == len(document["explain"])
     assert {line.split()[0] for line in rows} == {str(row["id"]) for row in document["explain"]}
+
+
+def test_explain_prints_ten_nearest_misses_and_last_what_was_taken(talk):
+    result = talk("context", "q", "--budget", "300", "--explain", "--recent", "25", "--fill")
+    rows = [line for line in result.err.splitlines() if "2026-05-09" in line]
+    document = talk(
+        "context", "q", "--budget", "300", "--explain", "--recent", "25", "--format", "json"
+    ).document
+    kept = {str(row["id"]) for row in document["explain"] if row["outcome"] == "kept"}
+    assert {line.split()[0] for line in rows[10:]} == kept
+    assert not {line.split()[0] for line in rows[:10]} & kept
+    assert sum("best match" in line for line in rows) <= 1
+    assert re.search(r"\d+ candidates more left out \(--explain all\)", result.err)
+
+
+def test_all_is_a_word_of_the_question_unless_it_ends_the_options(talk):
+    asked = talk("context", "--explain", "all", "ports", "--format", "json").document
+    assert asked["query"] == "all ports"
+    asked = talk("context", "ports", "--explain", "all", "--format", "json").document
+    assert asked["query"] == "ports"
 
 
 def test_without_explain_the_document_has_no_explanation(talk):

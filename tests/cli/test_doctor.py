@@ -144,11 +144,6 @@ def test_a_folder_that_others_can_enter_is_noted_and_left_as_it_is(cli):
         assert Path(folder).stat().st_mode & 0o777 == 0o755
 
 
-def links(store) -> list[tuple]:
-    with closing(sqlite3.connect(store)) as connection, connection:
-        return connection.execute("SELECT * FROM synapses ORDER BY 1, 2").fetchall()
-
-
 def test_the_speed_is_that_of_a_question_among_all_messages(cli):
     for count in ("1 message", "2 messages"):
         cli.say("hello")
@@ -166,18 +161,15 @@ def test_the_engine_is_named_once(cli_with_model):
 
 
 @pytest.mark.model
-def test_repair_rebuilds_what_embedding_made(samples):
+def test_repair_renews_what_ranking_repeats_of_messages(samples):
     question = ("search", "why did we drop Redis?", "--all-partitions", "--json")
-    before, tied = samples(*question).document, links(samples.db)
-    assert tied
+    before = samples(*question).document
     with closing(sqlite3.connect(samples.db)) as connection, connection:
-        connection.execute("DELETE FROM vector_chunks")
-        connection.execute("DELETE FROM synapses")
+        connection.execute("UPDATE blocks SET word_counts = zeroblob(4 * n)")
     assert samples(*question).document != before
     checks(samples("doctor", "--json", code=1))
     assert checks(samples("doctor", "--repair", "--json"))["engine"] == ("ok", None)
     assert samples(*question).document == before
-    assert links(samples.db) == tied
 
 
 def test_calibrate_cannot_be_combined_with_repair(cli):
@@ -200,7 +192,7 @@ def test_a_calibrated_floor_is_kept_and_reported(samples):
     measured = samples("doctor", "--calibrate", "--json").document["calibration"]
     assert measured["questions"] >= 100
     # The samples have too few questions to lower what was measured for the model.
-    assert (measured["before"], measured["recall_floor"]) == (0.36, 0.36)
+    assert (measured["before"], measured["recall_floor"]) == (0.25, 0.25)
     assert measured["questions"] < 500
     assert 0 < measured["lost"] < measured["refused"]
     assert measured["unrelated_median"] < measured["related_median"]

@@ -192,7 +192,7 @@ eval "$(printf %s "$command" | sed 's/{q}/gate/')"
 """)
     fzf.chmod(0o700)
     recipe = next(block.text for block in BLOCKS if "rs() {" in block.text)
-    assert typed(reader, f"{recipe}\nrs -p 'my notes'") == "1. user: The gate is green.\n"
+    assert typed(reader, f"{recipe}\nrs -p 'my notes'").endswith(" user: The gate is green.\n")
     assert typed(reader, f"{recipe}\nrs") == ""
 
 

@@ -200,8 +200,8 @@ def test_a_question_can_be_piped(cli):
     for command in ("reservoir context", "reservoir context -"):
         assert cli.shell(f'echo "why?" | {command}').out.endswith("]\n\nuser: why?\n")
     cli.say("because of the queue")
-    assert cli.shell("echo queue | reservoir search --keyword -").out == (
-        "1. user: because of the queue\n"
+    assert cli.shell("echo queue | reservoir search --keyword -").out.endswith(
+        " user: because of the queue\n"
     )
 
 

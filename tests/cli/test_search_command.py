@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
+from reservoir_cli import Reservoir
 from reservoir_cli.cli import clipboard
+from reservoir_cli.messages import Conversation, Scope
 
 FIELDS = ["rank", "score", "similarity", "cosine", "bm25", "linked"]
 
@@ -25,7 +27,10 @@ def notes(cli):
 
 def test_hits_are_numbered_role_and_content(notes):
     result = notes("search", "--keyword", "job queue lost")
-    assert (result.out, result.err) == ("1. user: the job queue lost messages\n", "")
+    assert (result.out, result.err) == ("#1 2026-05-09 user: the job queue lost messages\n", "")
+    assert notes("search", "--keyword", "job queue lost", "--full").out == (
+        "1. user: the job queue lost messages\n"
+    )
 
 
 def test_one_conversation_is_searched_by_the_beginning_of_its_id(cli):
@@ -34,7 +39,7 @@ def test_one_conversation_is_searched_by_the_beginning_of_its_id(cli):
         {"content": "the queue at the bakery", "conversation_id": "bad-2"},
     )
     hits = cli("search", "--keyword", "queue", "--conversation", "c0f").out
-    assert hits == "1. user: the queue at work\n"
+    assert re.fullmatch(r"#\d+ 2026-05-09 user: the queue at work\n", hits)
     nothing = cli("search", "--keyword", "queue", "--conversation", "unknown")
     assert (nothing.out, "unknown" in nothing.err) == ("", True)
     cli("search", "queue", "--conversation", "", code=2)
@@ -122,7 +127,7 @@ def test_jsonl_has_one_hit_per_line(notes):
 
 def test_link_adds_the_reply_below_its_hit_and_does_not_count_it(notes):
     shown = notes("search", "--keyword", "lost", "-n", "1", "--link").out.splitlines()
-    assert shown[0] == "1. user: the job queue lost messages"
+    assert shown[0] == "#1 2026-05-09 user: the job queue lost messages"
     assert shown[1].strip() == "assistant: then use a table"
     hit = notes("search", "--keyword", "lost", "--link", "--json").document["hits"][0]
     assert [row["content"] for row in hit["linked"]] == ["then use a table"]
@@ -162,7 +167,7 @@ def test_a_search_without_words_explains_its_ranking(samples):
     note = "note: the term contains no words; ranked by embedding similarity only\n"
     for term in ("*", "…"):
         result = samples("search", term, "--all-partitions", "-n", "1")
-        assert result.out.startswith("1. ")
+        assert result.out.startswith("#")
         assert result.err == note
     assert note not in samples("search", "Redis", "--all-partitions", "-n", "1").err
 
@@ -181,7 +186,7 @@ def test_words_that_no_message_contains_are_reported(samples):
 
 def test_unquoted_words_are_one_query(notes):
     assert notes("search", "--keyword", "job", "queue", "lost").out == (
-        "1. user: the job queue lost messages\n"
+        "#1 2026-05-09 user: the job queue lost messages\n"
     )
     assert "job queue lost" in notes("context", "what", "lost", "messages?").out
 
@@ -189,10 +194,10 @@ def test_unquoted_words_are_one_query(notes):
 def test_hits_can_be_printed_on_one_line_with_times_or_as_passages(cli):
     cli.store({"content": "needle\n  in hay" + "\nhay stack" * 100, "trace_id": "12345678-90"})
     line = cli("search", "needle", "--oneline", "--timestamps").out
-    assert line.startswith("1. 2026-05-09T14:00:00+00:00 [12345678] user: needle\\n  in hay\\n")
+    assert line.startswith("#1 2026-05-09T14:00:00+00:00 [12345678] user: needle\\n  in hay\\n")
     assert line.count("\n") == 1
     passage = cli("search", "needle", "--snippets").out
-    assert passage.startswith("1. user: needle in hay hay stack hay")
+    assert passage.startswith("#1 2026-05-09 user: needle in hay hay stack hay")
     assert passage.endswith("…\n")
     assert len(passage) < 320
 
@@ -335,3 +340,25 @@ def test_a_misspelt_word_is_replaced_by_the_nearest_one_with_a_note(cli):
         assert 'note: nothing has "kuberntes"; searched for Kubernetes\n' in result.err
         assert "searched for" not in cli(command, "kubernetes").err
     assert cli("search", "--keyword", "kuberntes").out == ""
+
+
+def test_a_hit_in_a_pipe_names_the_title_of_its_conversation(cli):
+    cli.store({"content": "Restart the standby first.", "conversation_id": "c"})
+    with Reservoir.open(cli.db) as reservoir:
+        place = Scope("default", "default")
+        reservoir.store.add_conversations(place, [Conversation("c", "After the\nfailover")])
+    hits = cli("search", "--keyword", "standby").out
+    assert hits == "#1 2026-05-09 After the failover: user: Restart the standby first.\n"
+
+
+@pytest.mark.parametrize(
+    ("term", "note"),
+    [
+        ("wo ist der Schlüssel vom garden gate", True),
+        ("where is the key of the garden gate", False),
+        ("garden gate", False),
+    ],
+)
+def test_a_question_in_another_language_than_its_hits_is_noted(cli, term, note):
+    cli.store({"content": "The key of the garden gate is under the pot that we have on it."})
+    assert ("the question is in German" in cli("search", "--keyword", term).err) is note

@@ -299,7 +299,9 @@ def test_a_setting_for_embeddings_works_from_every_source(
                 messages += [Message("user", "one long line\n\n" * 500)]
             reservoir.ingest(messages, partition="p", instance="p")
             if setting == "link_cosine":
-                return reservoir.store.holdings()["synapses"]
+                return [
+                    len(hit.linked) for hit in reservoir.search("word", partition="p", link=True)
+                ]
             ask = {
                 "partition": "p",
                 "recent_context_size": 2,

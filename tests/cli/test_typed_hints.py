@@ -67,7 +67,6 @@ def test_the_hint_of_an_incomplete_or_wrong_command_says_what_to_type(cli, typed
         ("embed rebuild", "embed --rebuild"),
         ("stats json", "stats --json"),
         ("stats work", "stats -p work"),
-        ("models gpt-4o", "models --help"),
     ],
 )
 def test_an_argument_that_names_an_option_suggests_it(cli, typed, hint):

@@ -67,7 +67,7 @@ def _invent_vectors(path: Path) -> None:
                 vector = rng.standard_normal(384).astype(np.float32)
                 vector /= np.linalg.norm(vector)
                 passages[message.key] = [Passage(message.id, 0, 0, len(message.content), vector)]
-            store.add_passages("invented", passages, lambda _: 0.85)
+            store.add_passages("invented", passages)
 
 
 def damage(data: bytes, rng: random.Random) -> tuple[bytes, str]:

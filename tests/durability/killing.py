@@ -13,13 +13,10 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlite_utils import Database
 from trials import Home, Tally, copied, faults, settle
 
 from reservoir_cli.embedding import compiled_models
-from reservoir_cli.storage import fulltext
-from reservoir_cli.storage.sqlite.open_and_migrate import APPLICATION_ID, SCHEMA_VERSION
-from reservoir_cli.storage.sqlite.schema import migrations
+from reservoir_cli.storage.schema import VERSION
 
 _WORDS = "queue redis postgres deploy worker lease cat sofa backup night index token".split()
 NEEDLE = "zebrafish"
@@ -151,7 +148,7 @@ def _embedded(home: Home) -> tuple[int, ...]:
         counted = [
             connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() for table in counts
         ]
-        counted.append(connection.execute("SELECT SUM(n) FROM vector_chunks").fetchone())
+        counted.append(connection.execute("SELECT SUM(n) FROM blocks").fetchone())
     return tuple(row[0] for row in counted)
 
 
@@ -195,31 +192,6 @@ def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
     return tally
 
 
-def older_store(path: Path, version: int, count: int) -> None:
-    """Create a store of an older schema version, with messages."""
-    with closing(sqlite3.connect(path)) as connection:
-        database = Database(connection)
-        names = [migration.name for migration in migrations.pending(database)]
-        migrations.apply(database, stop_before=names[version])
-        connection.execute(f"PRAGMA user_version = {version}")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        columns = connection.execute("PRAGMA table_info(messages)").fetchall()
-        needed = {
-            name: 0 if kind == "INTEGER" else "p" for _, name, kind, need, *_ in columns if need
-        }
-        texts = {number: f"message {number} of an older store" for number in range(1, count + 1)}
-        database["messages"].insert_all(
-            {**needed, "id": number, "role": "user", "content": content, "source_id": str(number)}
-            for number, content in texts.items()
-        )
-        connection.executemany(
-            "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
-            [(number, content, fulltext.scope_keys("p", "p")) for number, content in texts.items()],
-        )
-        connection.execute("INSERT OR IGNORE INTO pending SELECT id FROM messages")
-        connection.commit()
-
-
 def compile_model(folder: Path, seed: int, trials: int) -> Tally:
     """Kill the first use of the model: it is compiled or absent, and the message is stored."""
     name = "sentence-transformers/all-MiniLM-L6-v2"
@@ -246,37 +218,27 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
     return tally
 
 
-def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
-    """Kill the command that migrates an older store."""
-    home, rng = Home(folder / "migrate"), random.Random(seed)
-    bases = {}
-    for version in range(1, SCHEMA_VERSION):
-        bases[version] = folder / f"schema-{version}.db"
-        older_store(bases[version], version, count)
-    copied(bases[1], home.db)
-    seconds = home.seconds("view", "1")
-    expected = home.rows()
-    tally = Tally("migrate")
+def create(folder: Path, seed: int, trials: int) -> Tally:
+    """Kill the command that creates a store."""
+    home, rng = Home(folder / "create"), random.Random(seed)
+    seconds = home.seconds("ingest", "--no-embed", stdin="the first")
+    tally = Tally("create")
     with tally.timed():
         for number in range(trials):
-            version = rng.choice(list(bases))
-            copied(bases[version], home.db)
-            result = home.killed(rng, seconds, "view", "1")
+            for file in home.db.parent.glob(f"{home.db.name}*"):
+                file.unlink()
+            result = home.killed(rng, seconds, "ingest", "--no-embed", stdin="the first")
             tally.trials += 1
             tally.hit += result.code < 0
-            with closing(sqlite3.connect(home.db)) as connection:
-                migrated = connection.execute("PRAGMA user_version").fetchone()[0]
-                whole = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-            tally.hold(whole, f"a fault, seed {seed} at {number}")
-            tally.hold(
-                migrated in (version, SCHEMA_VERSION), f"half migrated, seed {seed} at {number}"
-            )
-            tally.lost += len(set(expected) - set(home.rows()))
-            home.must("view", "1")
-            tally.hold(home.rows() == expected, f"another result, seed {seed} at {number}")
+            if home.db.exists():
+                with closing(sqlite3.connect(home.db)) as connection:
+                    created = connection.execute("PRAGMA user_version").fetchone()[0]
+                tally.hold(created in (0, VERSION), f"half created, seed {seed} at {number}")
+            tally.lost += bool(result.out) and ("the first",) not in home.rows("content")
+            home.must("ingest", "--no-embed", stdin="the next")
+            tally.hold(("the next",) in home.rows("content"), f"unusable, seed {seed} at {number}")
             tally.hold(not faults(home.db), f"a fault, seed {seed} at {number}")
             tally.size += home.db.stat().st_size
-        tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
     return tally
 
 
@@ -414,7 +376,7 @@ KINDS: dict[str, Callable[[Path, int, int], Tally]] = {
     "import": import_file,
     "sync": sync,
     "forget": forget,
-    "migrate": migrate,
+    "create": create,
     "config": write_settings,
     "backup": back_up,
 }

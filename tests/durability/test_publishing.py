@@ -46,7 +46,7 @@ def backup(store: Path, target: Path) -> None:
 
 
 def salvage(store: Path, target: Path) -> None:
-    maintenance.salvage(str(store), target, lambda _: 0.85)
+    maintenance.salvage(str(store), target)
 
 
 @pytest.fixture

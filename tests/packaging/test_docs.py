@@ -102,11 +102,14 @@ def test_the_man_page_matches_the_help_texts() -> None:
 
 def test_the_man_page_lists_the_variables_that_the_program_reads() -> None:
     listed = runpy.run_path(str(ROOT / "tools" / "man_page.py"))["ENVIRONMENT"]
-    readers = ("settings/paths.py", "transfer/importers/discover_histories.py")
-    sources = [(ROOT / "reservoir_cli" / file).read_text(encoding="utf-8") for file in readers]
-    read = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', "".join(sources)))
+    package = ROOT / "reservoir_cli"
+    paths = (package / "settings/paths.py").read_text(encoding="utf-8")
+    importers = (package / "transfer/importers").glob("*.py")
+    sources = "".join(file.read_text(encoding="utf-8") for file in importers)
+    variable = r'"([A-Z]+(?:_[A-Z]+)+)"'
+    read = {*re.findall(variable, paths), *re.findall(rf"(?:get|_dir)\({variable}", sources)}
     assert {"CLAUDE_CONFIG_DIR", "CODEX_HOME", "RESERVOIR_HOME"} <= read
-    of_the_platform = {"XDG_DATA_HOME", "FLATPAK_XDG_DATA_HOME"}
+    of_the_platform = {"XDG_DATA_HOME", "XDG_CONFIG_HOME", "FLATPAK_XDG_DATA_HOME"}
     assert {"VISUAL", "EDITOR", *read} - of_the_platform <= listed.keys()
 
 

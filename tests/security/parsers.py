@@ -57,7 +57,7 @@ def _entries(data: bytes) -> None:
 def _file(data: bytes) -> None:
     """Read a file or a zip in its detected format."""
     with ExitStack() as open_files, suppress(ReservoirError):
-        for file in find(File.of_bytes("x", data), None, open_files)[0]:
+        for file in find(File.of_bytes("x", data), None, open_files).files:
             for result in file.records():
                 _check(result)
 

@@ -112,7 +112,7 @@ def test_a_file_that_vanishes_or_grows_while_read_does_no_harm(tmp_path: Path) -
     (tmp_path / "a.jsonl").write_bytes(ROW * 4)
     (tmp_path / "b.jsonl").write_bytes(ROW)
     with ExitStack() as open_files:
-        first, second = find(tmp_path, None, open_files)[0]
+        first, second = find(tmp_path, None, open_files).files
         (tmp_path / "b.jsonl").unlink()
         [missing] = second.records()
         assert missing == Skipped("the file", "cannot be read: No such file or directory")
@@ -136,7 +136,7 @@ def zipped(members: dict[str, bytes]) -> bytes:
 
 def records(data: bytes) -> list[object]:
     with ExitStack() as open_files:
-        files = find(File.of_bytes("a.zip", data), None, open_files)[0]
+        files = find(File.of_bytes("a.zip", data), None, open_files).files
         return [record for file in files for record in file.records()]
 
 
@@ -349,13 +349,13 @@ def test_a_log_of_llm_cannot_fill_the_memory(
             row = (str(number), "m", text, None, "reply", None, "2026-05-09T12:00:00")
             connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     with ExitStack() as open_files:
-        [file] = find(tmp_path / "logs.db", None, open_files)[0]
+        [file] = find(tmp_path / "logs.db", None, open_files).files
         *records, last = file.records()
     assert [result.message.content for result in records if isinstance(result, Record)] == [
         "short",
         "reply",
     ]
-    assert last == Skipped("what follows", "the database cannot be read: SQLITE_TOOBIG")
+    assert last == Skipped("response 2", "larger than 0 MB")
 
 
 @pytest.mark.parametrize(

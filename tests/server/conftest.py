@@ -11,6 +11,7 @@ from upstream import Upstream
 
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.util import time_limits
 
 if any(find_spec(name) is None for name in ("starlette", "uvicorn", "httpx2", "mcp_types")):
     collect_ignore_glob = ["test_*.py"]  # the extra serve is not installed
@@ -21,14 +22,12 @@ else:
     import proxied
     from proxied import Served
 
-    from reservoir_cli.server.proxy import add_recalled_messages
-
 
 @pytest.fixture(autouse=True)
 def without_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setattr(add_recalled_messages, "PATIENCE", 60.0)  # generous for a loaded machine
+    monkeypatch.setattr(time_limits, "RECALL_OF_REQUEST", 60.0)  # generous for a loaded machine
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from upstream import Reply, Upstream
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
+from reservoir_cli.server.proxy.answer import Answer
 from reservoir_cli.server.proxy.parse_request import parse
-from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES
+from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES, protocol_at
+from reservoir_cli.transfer.importers.foreign_values import obj
 
 FIRST, SECOND = '{"x": 1}', '{"y": 2}'
 
@@ -173,10 +174,8 @@ ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
 def test_an_answer_is_read_whole(name: str) -> None:
     path, values, text, calls = ANSWERS[name]
     answer = Answer()
-    collect = collector_for(path, answer)
-    assert collect
     for value in values:
-        collect(value)
+        protocol_at(path).collect(answer, value)
     message = answer.message()
     assert message == Message("assistant", text, tool_calls=message.tool_calls if message else ())
     assert [(call.id, call.name, call.arguments) for call in message.tool_calls] == calls
@@ -364,10 +363,8 @@ def test_an_odd_tool_call_does_not_lose_the_answer(path: str) -> None:
     events = SHAPES[path]
     for odd in odd_forms(events[0]):
         answer = Answer()
-        collect = collector_for(path, answer)
-        assert collect
         for event in (odd, *events[1:]):
-            collect(event)
+            protocol_at(path).collect(answer, obj(event))
         message = answer.message()
         assert message, odd
         assert ANSWER in message.content, odd

@@ -5,21 +5,21 @@ import time
 
 import pytest
 
-from reservoir_cli.server import background_work
+from reservoir_cli.server import limits
 from reservoir_cli.server.background_work import StartReason, Traffic
 
 ASKING, WORKING = "asking", "working"
 
 
 def in_thread(work: Traffic, order: list[object]) -> threading.Thread:
-    due = time.monotonic() + background_work.MAX_DELAY
+    due = time.monotonic() + limits.MAX_DELAY
     thread = threading.Thread(target=lambda: order.append(work.wait(WORKING, due)), daemon=True)
     thread.start()
     return thread
 
 
 def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
     waiting = in_thread(questions, order)
@@ -32,7 +32,7 @@ def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatc
 def test_work_starts_immediately_if_a_request_waits_for_its_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
     waiting = in_thread(questions, order)
@@ -46,14 +46,14 @@ def test_work_that_has_waited_long_runs_with_the_work_queued_meanwhile() -> None
     questions.begin(ASKING)
     now = time.monotonic()
     assert questions.wait(WORKING, now) is StartReason.LATE
-    assert questions.wait(WORKING, now + background_work.MAX_DELAY / 2) is StartReason.LATE
+    assert questions.wait(WORKING, now + limits.MAX_DELAY / 2) is StartReason.LATE
 
 
 def test_embedding_is_not_released_by_overdue_storing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_work, "MAX_LONG_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_LONG_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
-    embedding_due = time.monotonic() + background_work.MAX_LONG_DELAY
+    embedding_due = time.monotonic() + limits.MAX_LONG_DELAY
     embedding = threading.Thread(
         target=lambda: order.append(questions.wait("embedding", embedding_due)), daemon=True
     )

@@ -13,7 +13,7 @@ from upstream import Upstream
 
 from reservoir_cli.server.limits import MAX_BODY
 from reservoir_cli.server.proxy.compression import Decoder, Undecodable
-from reservoir_cli.server.proxy.protocols import CHAT
+from reservoir_cli.server.proxy.providers import CHAT
 from reservoir_cli.transfer.importers.zstd_files import NoLibrary, load_zstd
 
 BODY = json.dumps(chat(HELLO)).encode()

@@ -15,7 +15,7 @@ from reservoir_cli.context.render.frame import unwrap, wrap
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.endpoint import url_of
-from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_GENERATE
+from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, OLLAMA_GENERATE
 from reservoir_cli.settings.upstreams import Upstream as UpstreamSetting
 
 pytestmark = pytest.mark.usefixtures("older")
@@ -362,7 +362,9 @@ def test_a_secret_is_masked_in_a_block(
 ) -> None:
     key = "AKIA" + "Q7XN2VD4KLP3ZWTM"
     with Reservoir.open(served.store) as reservoir:
-        reservoir.ingest([Message("user", f"the Redis job queue key is {key}")], embed=False)
+        reservoir.ingest(
+            [Message("user", f"why we drop the Redis job queue key is {key}")], embed=False
+        )
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(HELLO))
     assert "job queue key is" in block_of(provider.requests[0])

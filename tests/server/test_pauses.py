@@ -22,9 +22,8 @@ from reservoir_cli.embedding import load_model
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import background_work
-from reservoir_cli.server.proxy import store_in_pauses
-from reservoir_cli.server.proxy.protocols import CHAT
+from reservoir_cli.server import limits
+from reservoir_cli.server.proxy.providers import CHAT
 from reservoir_cli.storage.proxy_ledger import LIFETIME, Ledger, LedgerEntry
 from reservoir_cli.transfer.exchange import Exchange
 from reservoir_cli.transfer.store_exchange import ExchangeLog
@@ -48,7 +47,7 @@ def wait_until(holds: Callable[[], object]) -> None:
 def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_while_another_is_answered(served, client)
     with Reservoir.open(served.store) as reservoir:
@@ -60,7 +59,7 @@ def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
 def test_waiting_exchanges_are_stored_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_while_another_is_answered(served, client)
     seen, store = list[int](), ExchangeLog.store
@@ -108,7 +107,7 @@ def test_a_conversation_keeps_its_order_if_the_clock_is_set_back(store_path: Pat
 def test_an_exchange_that_cannot_be_stored_does_not_block_others(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_while_another_is_answered(served, client)
     store = ExchangeLog.store
@@ -134,7 +133,7 @@ def test_waiting_records_of_recalls_are_stored_in_one_transaction(
     monkeypatch: pytest.MonkeyPatch,
     reopened: bool,
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     with Reservoir.open(served.store) as reservoir:
         reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
@@ -209,7 +208,7 @@ def test_a_block_with_secrets_that_waits_is_not_used_once_secrets_must_be_masked
     *,
     is_asked_again: bool,
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     set_redact(home, "off")
     with proxied.serving(store_path, {"openai": provider.url}) as served:
@@ -224,7 +223,7 @@ def test_a_block_with_secrets_that_waits_is_not_used_once_secrets_must_be_masked
 def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
     rows, put = list[int](), Ledger.put
@@ -242,7 +241,7 @@ def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
 def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
     calls, put = list[int](), Ledger.put
@@ -274,7 +273,7 @@ def test_old_entries_of_the_ledger_are_deleted_when_the_server_starts(store_path
 def test_waiting_exchanges_are_stored_when_the_server_ends(
     store_path: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     with proxied.serving(store_path, {"openai": provider.url}) as server:
         server.state.traffic.begin(ASKING)
@@ -302,7 +301,7 @@ def test_the_last_question_is_rehearsed_in_a_pause_and_never_during_another(
 def test_a_rehearsed_question_is_not_counted(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "PAUSE", 0.0)
+    monkeypatch.setattr(limits, "PAUSE", 0.0)
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(user("what was it?")))
     texts(served, 1)
@@ -367,7 +366,7 @@ def test_a_reader_that_reopened_its_store_still_shares_its_model(
 def test_two_threads_do_not_work_at_the_same_time(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     order = list[str]()
 
     def work(_: Reservoir) -> None:
@@ -387,7 +386,7 @@ def test_two_threads_do_not_work_at_the_same_time(
 def test_background_work_that_waits_is_not_queued_again(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     collected, taken = list[int](), list[list[int]]()
 
     def take(_: Reservoir) -> None:
@@ -418,7 +417,7 @@ def test_exchanges_that_the_store_cannot_take_are_stored_later(
     monkeypatch: pytest.MonkeyPatch,
     count: int,
 ) -> None:
-    monkeypatch.setattr(store_in_pauses, "RETRY_DELAY", 0.05)
+    monkeypatch.setattr(limits, "RETRY_DELAY", 0.05)
     provider.reply = completion()
     served.state.writer._patience = 0.01
     served.state.writer.submit(lambda _: served.state.writer._store.release()).result(60)
@@ -435,9 +434,9 @@ def test_exchanges_that_the_store_cannot_take_are_stored_later(
 def test_only_the_newest_exchanges_wait_for_a_store(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_in_pauses, "MAX_WAITING", 1)
-    monkeypatch.setattr(store_in_pauses, "RETRY_DELAY", 0.05)
-    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(limits, "MAX_WAITING", 1)
+    monkeypatch.setattr(limits, "RETRY_DELAY", 0.05)
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     store, failing = ExchangeLog.store, [True]
 

@@ -16,7 +16,7 @@ from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.parse_request import conversation_of
-from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES
+from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES
 
 pytestmark = pytest.mark.usefixtures("older")
 

@@ -11,8 +11,8 @@ from upstream import Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.proxy import add_recalled_messages
-from reservoir_cli.server.proxy.protocols import OLLAMA_GENERATE, RESPONSES
+from reservoir_cli.server import limits
+from reservoir_cli.server.proxy.providers import OLLAMA_GENERATE, RESPONSES
 
 QUESTIONS = ["plan a trip", "continue", "continue", "continue"]
 ANSWERS = ["Where to?", "Day one.", "Day two.", "Day three."]
@@ -113,9 +113,7 @@ def test_the_answer_to_a_tool_result_is_stored(
 def test_blocks_that_the_provider_keeps_count_towards_the_limit(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        add_recalled_messages, "CONVERSATION_BUDGET", add_recalled_messages._MIN_BUDGET + 1
-    )
+    monkeypatch.setattr(limits, "CONVERSATION_BUDGET", limits.MIN_BUDGET + 1)
     provider.reply = response("r0", message("Because."))
     first = client.post(served.root + RESPONSES, json={"input": [HELLO]})
     body = {"input": f"once more: {QUESTION}", "previous_response_id": "r0"}

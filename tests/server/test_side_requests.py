@@ -8,7 +8,7 @@ from dialogue import ANSWER, HELLO, OLDER, QUESTION, assistant, chat, completion
 from proxied import Served
 from upstream import Reply, Upstream
 
-from reservoir_cli.server.proxy.protocols import CHAT, OLLAMA_CHAT, OLLAMA_GENERATE
+from reservoir_cli.server.proxy.providers import CHAT, OLLAMA_CHAT, OLLAMA_GENERATE
 
 pytestmark = pytest.mark.usefixtures("older")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reservoir_cli.server.proxy.json_spans import OddJSON, insert, read_document, string_end
 from reservoir_cli.server.proxy.parse_request import parse
-from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_GENERATE, RESPONSES
+from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, OLLAMA_GENERATE, RESPONSES
 
 BLOCK = 'Ein "Block"\nmit \\ und 😀'
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from reservoir_cli.server.proxy.split_stream import STEP, Reader
+from reservoir_cli.server.limits import LINES_AT_A_TIME
+from reservoir_cli.server.proxy.split_stream import Reader
 
 STREAM = b"data: [1]\r\n\r\ndata: [2,\r\rdata: 3\ndata: ]\n\ndata:[4]\n\r\ndata: [5]\r\r"
 
@@ -89,7 +90,7 @@ EMPTY = (
 @pytest.mark.parametrize("event", EMPTY)
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/x-ndjson", ""])
 def test_a_step_reads_a_bounded_number_of_lines(event: bytes, kind: str) -> None:
-    count = 20 * STEP
+    count = 20 * LINES_AT_A_TIME
     reader, lines = Reader(kind, "", lambda _: None), list[bytes]()
     read_line = reader._read_line
     reader._read_line = lambda line: (lines.append(line), read_line(line))[1]  # type: ignore
@@ -99,4 +100,4 @@ def test_a_step_reads_a_bounded_number_of_lines(event: bytes, kind: str) -> None
         for _ in steps:
             longest, before = max(longest, len(lines) - before), len(lines)
     assert count <= len(lines)
-    assert longest <= STEP + 2
+    assert longest <= LINES_AT_A_TIME + 2

@@ -7,6 +7,7 @@ import socket
 import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -20,8 +21,9 @@ from upstream import CUT, HOLD, Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import limits, process
-from reservoir_cli.server.proxy import split_stream
+from reservoir_cli.server import limits
+from reservoir_cli.server.proxy.split_stream import Reader
+from reservoir_cli.server.proxy.tee_answer import Listener
 
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "why Redis?"}]}
 
@@ -367,7 +369,7 @@ def test_any_bytes_are_passed_unchanged(
 def test_an_answer_that_is_cut_by_the_end_of_the_server_is_stored(
     store_path: Path, provider: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_SHUTDOWN_TIMEOUT", 0.1)
+    monkeypatch.setattr(limits, "LAST_ANSWERS", 0.1)
     provider.reply = Reply([GREETING + b"\n\n", HOLD])
     with ExitStack() as answers, proxied.serving(store_path, {"openai": provider.url}) as served:
         url = f"{served.root}/v1/chat/completions"
@@ -449,29 +451,32 @@ def test_a_websocket_is_refused_so_that_clients_go_on_with_http(
     assert provider.requests == []
 
 
-def test_other_requests_run_between_the_events_of_an_answer(
-    served: Served, provider: Upstream, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("what", ["lines", "chunks"])
+def test_other_requests_run_between_the_parts_of_an_answer(
+    served: Served, provider: Upstream, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """Count the events that are read before the event loop gets a turn."""
+    """Count the parts that are read before the event loop gets a turn."""
     count, most, loops = 0, 0, list[asyncio.AbstractEventLoop]()
-    read_line = split_stream.Reader._read_line
+    owner, name = (Reader, "_read_line") if what == "lines" else (Listener, "feed")
+    read = getattr(owner, name)
 
     def turn() -> None:
         nonlocal count, most
         most, count = max(most, count), 0
         loops[0].call_soon(turn)
 
-    def counted(reader: split_stream.Reader, line: bytes) -> None:
+    def counted(reader: Any, part: bytes) -> Any:
         nonlocal count
         if not loops:
             loops.append(asyncio.get_running_loop())
             turn()
         count += 1
-        read_line(reader, line)
+        return read(reader, part)
 
-    monkeypatch.setattr(split_stream.Reader, "_read_line", counted)
-    empty = 100_000
-    provider.reply = Reply([b"data: {}\n\n" * empty, GREETING + b"\n\n", END + b"\n\n"])
+    monkeypatch.setattr(owner, name, counted)
+    empty = [b"data: {}\n\n" * 100_000] if what == "lines" else [b":\n"] * 20_000
+    provider.reply = Reply([*empty, GREETING + b"\n\n", END + b"\n\n"])
     plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=60)
     assert stored(served) == ["user: why Redis?", "assistant: Grüße, 世界 😀"]
-    assert 0 < most <= 2 * split_stream.STEP
+    bound = limits.LINES_AT_A_TIME if what == "lines" else limits.CHUNKS_AT_A_TIME
+    assert 0 < most <= 2 * bound

@@ -70,7 +70,6 @@ def add_passages(
     model_id: str,
     ids: Sequence[int],
     passages: Sequence[Passage],
-    threshold: float = 1.0,
     partition: str = "p",
 ) -> None:
     """Store the passages of messages of one partition."""
@@ -78,7 +77,7 @@ def add_passages(
         Key(partition, id_): [passage for passage in passages if passage.message_id == id_]
         for id_ in ids
     }
-    store.add_passages(model_id, by_message, lambda _: threshold)
+    store.add_passages(model_id, by_message)
 
 
 def indexer(store: Store, embedder: Embedder, threshold: float = 0.85, **options: Any) -> Indexer:

@@ -9,7 +9,7 @@ from page_server import HOSTILE, PageServer, message
 
 from reservoir_cli.messages import Conversation, Scope
 from reservoir_cli.retrieval.recall_floor import floor_property
-from reservoir_cli.server.web.read_conversations import MESSAGES
+from reservoir_cli.server.limits import MESSAGES
 
 pytest.importorskip("selenium")
 from selenium.webdriver import Chrome, Keys

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 from reservoir_cli.context.run_statistics import answer_record
 from reservoir_cli.messages import Scope
-from reservoir_cli.server.web.usage import DAYS, bars, summarize
+from reservoir_cli.server.limits import DAYS
+from reservoir_cli.server.web.usage import bars, summarize
 
 
 def test_the_view_has_the_figures_of_stats(memory, client) -> None:

@@ -28,9 +28,8 @@ from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.settings.read_settings_file import missing_file_error
 from reservoir_cli.util import installation
+from reservoir_cli.util.time_limits import CLIENT_COMMAND
 
-#: Seconds that a client's own command may take.
-_PATIENCE = 60
 #: Returns the edits that a file needs.
 _Plan = Callable[[SettingsFile], list[Edit]]
 _PROGRAM_NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
@@ -239,7 +238,7 @@ def _succeeds(command: Sequence[str]) -> bool:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=_PATIENCE,
+            timeout=CLIENT_COMMAND,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -36,15 +36,12 @@ from reservoir_cli.agents.mcp import stdio
 from reservoir_cli.agents.mcp.reserve_pipes import Wire
 from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, Answers, Tool
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.util.time_limits import CLIENT_FOLDERS, LAST_CALL
 
 #: Returns the partition of a call, given its request.
 ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[str]]
-#: Seconds to wait for a client's list of the folders it works in.
-_PATIENCE = 2.0
 #: Seconds without a call after which the store is closed and the model unloaded.
 IDLE = 300.0
-#: Seconds that a call in progress may take when the session ends.
-_SHUTDOWN_TIMEOUT = 2.0
 
 
 class Worker:
@@ -73,7 +70,7 @@ class Worker:
     def close(self) -> None:
         """Close the store after the call in progress; if that takes too long, leave it open."""
         with suppress(TimeoutError, RuntimeError):
-            self._release().result(_SHUTDOWN_TIMEOUT)
+            self._release().result(LAST_CALL)
 
 
 def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -> Server:
@@ -177,7 +174,7 @@ async def _folders(context: ServerRequestContext[Any, Any]) -> list[Path]:
     if not session.can_send_request or capabilities is None or capabilities.roots is None:
         return folders
     try:
-        listed = await session.send_request(ListRootsRequest(), ListRootsResult, _PATIENCE)
+        listed = await session.send_request(ListRootsRequest(), ListRootsResult, CLIENT_FOLDERS)
     except (MCPError, ValidationError):  # no answer, or an invalid one
         return folders
     urls = [urlsplit(str(root.uri)) for root in listed.roots]

@@ -21,9 +21,10 @@ from reservoir_cli.util.installation import install_hint
 
 def client_argument(metavar: str) -> Any:
     """Return the argument that names a client."""
+    *names, last = CLIENTS
     return typer.Argument(
         metavar=metavar,
-        help="claude, codex, gemini, opencode, cursor, windsurf, vscode, zed or claude-desktop.",
+        help=f"{', '.join(names)} or {last}.",
         autocompletion=completion_values.among(*CLIENTS),
     )
 

@@ -39,13 +39,15 @@ _SETTINGS = {
     "--threshold": Setting(name="threshold", kind=float, high=1),
     "--floor": SETTINGS["recall_floor"],
 }
-COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
+COLUMNS = ("id", "day", "role", "cos", "sim", "rec", "prio", "tokens", "", "why", "text")
 #: Columns that a narrow terminal leaves out, the first of them first.
-_SPARE = ("text", "day", "tier", "rec", "sim")
+_SPARE = ("text", "day", "rec", "cos", "sim")
 _LEGEND = (
-    "sim: how well it fits the question · rec: how new it is · "
-    "prio: 0.7 sim + 0.3 rec, unless set otherwise"
+    "cos: cosine to the question, as it is · sim: how well it fits, 1 for the best · "
+    "rec: how new it is · prio: 0.7 sim + 0.3 rec, unless set otherwise"
 )
+#: How many messages that were left out are explained, unless all are.
+_NEAREST_MISSES = 10
 
 
 def _choices(key: str) -> tuple[str, ...]:
@@ -178,7 +180,7 @@ def context(
         float | None,
         typer.Option(
             metavar="X",
-            help="Recall nothing unless a message is at least this relevant; 0 always recalls.",
+            help="Say that nothing fits unless a message is at least this relevant; 0 never does.",
         ),
     ] = None,
     enough: Annotated[
@@ -193,8 +195,14 @@ def context(
     ] = False,
     trace_id: options.TraceId = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Explain why each message was included or left out.")
+        bool,
+        typer.Option(
+            "--explain",
+            help="Explain why each message was included, and the ten nearest were not; "
+            "--explain all explains every candidate.",
+        ),
     ] = False,
+    explain_all: Annotated[bool, typer.Option("--explain-all", hidden=True)] = False,
     strict: Annotated[
         bool,
         typer.Option(
@@ -266,7 +274,7 @@ def context(
             fitting = " that fit" if window.lacks_room else ""
             console.note(f"there is no question: the newest messages{fitting} are printed")
         try:
-            _print(window, explain, reservoir)
+            _print(window, explain, reservoir, everything=explain_all)
             if copy:
                 _copy(window, explain)
         finally:  # even if the reader closes the pipe before the end of the context
@@ -312,7 +320,7 @@ def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
         )
 
 
-def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
+def _print(window: ContextWindow, explain: bool, reservoir: Reservoir, *, everything: bool) -> None:
     request = window.request
     for note in window.notes:
         console.warn(note)
@@ -335,7 +343,7 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     else:
         console.write_json(rendered)
     if explain and request.format != "json":
-        print_explanation(window)
+        print_explanation(window, everything=everything)
     if request.format in PROVIDERS and not request.model:
         console.note("no model is set: the request has no model key (--model adds it)")
     console.aside(window.summary())
@@ -385,14 +393,30 @@ def _text(text: str, option: str) -> str:
     return decode(data, str(path))[0].strip("\r\n")
 
 
-def print_explanation(window: ContextWindow) -> None:
-    """Print the table of ``--explain`` to stderr: each candidate, its scores, and its outcome."""
+def print_explanation(window: ContextWindow, *, everything: bool = False) -> None:
+    """Print the table of ``--explain`` to stderr: candidates, their scores and outcomes.
+
+    The messages that were taken come last.
+
+    :param everything: include all candidates that were left out, not only the nearest ones.
+    """
     selection = window.selection
     left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
     candidates = {candidate.message.id: candidate for candidate in (*window.kept, *left_out)}
-    rows = [_cells(row, candidates[row["id"]]) for row in explain_candidates(window)]
-    console.side_table(COLUMNS, rows, numeric=COLUMNS[4:8], spare=_SPARE)
+    rows = explain_candidates(window)
+    best = rows[0]["id"] if rows else None
+    misses = [row for row in rows if row["outcome"] != "kept"]
+    shown = misses if everything else misses[:_NEAREST_MISSES]
+    taken = [row for row in rows if row["outcome"] == "kept"]
+    console.side_table(
+        COLUMNS,
+        [_cells(row, candidates[row["id"]], best) for row in (*shown, *taken)],
+        numeric=COLUMNS[3:8],
+        spare=_SPARE,
+    )
     console.legend(_LEGEND)
+    if hidden := len(misses) - len(shown):
+        console.aside(f"{options.counted(hidden, 'candidate')} more left out (--explain all)")
     if count := window.not_reached:
         verb = "was" if count == 1 else "were"
         console.aside(
@@ -401,17 +425,43 @@ def print_explanation(window: ContextWindow) -> None:
         )
 
 
-def _cells(row: dict[str, Any], candidate: Candidate) -> Sequence[str]:
+def _cells(row: dict[str, Any], candidate: Candidate, best: int | None) -> Sequence[str]:
+    """Return a row of the table.
+
+    :param best: the id of the candidate with the highest priority.
+    """
     return (
         str(row["id"]),
         row["created_at"][:10],
         row["role"],
-        row["tier"],
+        f"{row['cosine']:.2f}",
         f"{row['similarity']:.2f}",
         f"{row['recency']:.2f}",
         f"{row['priority']:.3f}",
         f"{row['tokens']:,}",
         "✓" if row["outcome"] == "kept" else "·",
-        describe_reason(row["reason"], candidate.message),
+        _describe(row, candidate, best),
         " ".join(plain_text(candidate.message)[:200].split()),
     )
+
+
+def _describe(row: dict[str, Any], candidate: Candidate, best: int | None) -> str:
+    """Say in words why a message was taken or left out."""
+    if row["outcome"] == "kept" and row["id"] == best:
+        return "best match"
+    if row["reason"] == "newest":
+        return "newest of the running session" if candidate.running else "newest"
+    if row["outcome"] == "kept" and row["reason"] in _BY_TIER:
+        return _TIERS[row["tier"]]
+    return describe_reason(row["reason"], candidate.message)
+
+
+#: The reasons for which the tier says more.
+_BY_TIER = ("priority", "tier")
+_TIERS = {
+    "recent": "recent",
+    "similar": "similar to the question",
+    "synapse": "linked to a match",
+    "older": "fills the rest",
+    "pinned": "pinned",
+}

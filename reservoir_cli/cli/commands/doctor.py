@@ -97,7 +97,7 @@ def _salvage(flags: Globals, target: Path, as_json: bool) -> None:
     config = load(flags.config)
     console.progress("reading the damaged store", 0, 0)
     try:
-        lost = salvage_store(config.store_location(flags.db), target, config.link_threshold)
+        lost = salvage_store(config.store_location(flags.db), target)
     finally:
         console.progress.stop()
     console.aside(f"saved {options.counted(lost.saved, 'message')} to {target}")

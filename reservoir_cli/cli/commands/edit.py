@@ -33,7 +33,7 @@ def edit(
 ) -> None:
     """Replace the text of a message.
 
-    The old text is removed from all files of the store. Embeddings and links are rebuilt; the
+    The old text is removed from all files of the store. The message is embedded again; the
     summary of the conversation is deleted until the next `summarize`. Importing the file again does
     not bring the old text back. Backups and exports made earlier still have it.
     """

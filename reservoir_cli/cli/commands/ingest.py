@@ -14,8 +14,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.embed_messages import describe_backlog
-from reservoir_cli.transfer.importers import FORMATS, File
-from reservoir_cli.transfer.importers.detect_format import importer_named
+from reservoir_cli.transfer.importers import FORMATS, File, importer_named
 from reservoir_cli.transfer.importers.input_files import LARGEST_PIPED
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_time_options import parse_time
@@ -64,9 +63,8 @@ def ingest(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="reservoir, gemini-cli, opencode, copilot-chat, copilot-cli, cursor, chatgpt, "
-            "claude, claude-code, codex, llm, cline, goose, lm-studio, open-webui, aider, zed, "
-            "sharegpt, anthropic, openai, markdown or text (default: detected from the content).",
+            help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} "
+            "(default: detected from the content).",
             autocompletion=completion_values.among(*FORMATS),
         ),
     ] = None,
@@ -258,8 +256,8 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
     if report.mended:
         messages = options.counted(report.mended, "message")
         console.note(f"invalid characters replaced by U+FFFD in {messages}; {CONVERT_HINT}")
-    if report.passed_over:
-        console.note(f"{options.counted(report.passed_over, 'other file')} ignored")
+    for note in report.notes():
+        console.note(note)
 
 
 def _print_forgotten(report: ImportReport, included: bool) -> None:
@@ -292,6 +290,7 @@ def _print_json(report: ImportReport, dry_run: bool) -> None:
             "unreadable": report.unreadable,
             "secrets": dict(sorted(report.secrets.items())),
             "reasons": report.reasons,
+            "notes": report.notes(),
             "dry_run": dry_run,
         }
     )

@@ -26,7 +26,12 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.history_sources import Source, choose_name, configured_sources
-from reservoir_cli.transfer.importers import discover_histories, watched_files
+from reservoir_cli.transfer.importers import (
+    Importer,
+    discover_histories,
+    importers,
+    watched_files,
+)
 from reservoir_cli.transfer.importers.discover_histories import History
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.interrupts import explain_interrupt
@@ -85,9 +90,8 @@ def init(
 ) -> None:
     """Find chat histories on this machine and import them.
 
-    Looks for histories of Claude Code, Codex, Gemini CLI, opencode, Copilot, Cursor, Cline, Goose,
-    LM Studio, aider, Zed, Open WebUI and llm. Asks before it reads anything, shows what it found,
-    and imports what you choose. Run it again to add only new messages.
+    Looks for histories of {programs}. Asks before it reads anything, shows what it found, and
+    imports what you choose. Run it again to add only new messages.
     """
     if partition is not None:
         check_name(partition)
@@ -130,6 +134,13 @@ def init(
         )
     if any(entry.failure for entry in read):
         raise typer.Exit(1)
+
+
+#: The programs whose histories are found.
+_PROGRAMS = [each.title for each in importers().values() if type(each).places != Importer.places]
+init.__doc__ = (init.__doc__ or "").format(
+    programs=f"{', '.join(_PROGRAMS[:-1])} and {_PROGRAMS[-1]}"
+)
 
 
 # Find and examine histories
@@ -218,6 +229,8 @@ def _print_contents(read: Sequence[_Read]) -> None:
     for entry in read:
         if entry.failure:
             console.warn(entry.failure.message)
+        for note in entry.report.notes():
+            console.note(f"{entry.source.name}: {note}")
         if marked := entry.report.marked:
             console.note(f"{entry.source.name}: {options.describe_marked(marked)}")
         if entry.report.forgotten and not entry.report.imported:  # otherwise after the import
@@ -478,5 +491,6 @@ def _row(read: _Read) -> dict[str, object]:
         "imported": read.imported,
         "skipped": report.skipped,
         "marked": len(report.marked),
+        "notes": report.notes(),
         "error": read.failure.message if read.failure else None,
     }

@@ -17,9 +17,8 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers
 from reservoir_cli.util import installation
 from reservoir_cli.util.programs import start_in_background
+from reservoir_cli.util.time_limits import SERVER_START
 
-#: Seconds to wait for a new server.
-_START = 60.0
 _PAUSE = 0.1
 
 
@@ -70,7 +69,7 @@ def _start(command: Sequence[str]) -> str:
     running_servers.require_writable()
     with tempfile.TemporaryFile() as errors:
         process = start_in_background(command, errors=errors)
-        end = time.monotonic() + _START
+        end = time.monotonic() + SERVER_START
         while time.monotonic() < end and process.poll() is None:
             if address := _address():
                 return address

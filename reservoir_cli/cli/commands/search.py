@@ -1,6 +1,7 @@
 """``reservoir search``: find messages."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,7 @@ from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.util.clock import to_local
+from reservoir_cli.util.languages import LANGUAGES, guess_language
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -108,7 +110,8 @@ def search(
 ) -> None:
     """Find messages by meaning and words, best first.
 
-    A terminal shows the best passage of each hit in three lines; a pipe gets whole messages.
+    A terminal shows the best passage of each hit in three lines; a pipe gets whole messages, each
+    after its number, day and title.
     Searches the whole partition, or the instance given with -i.
     """
     if semantic and keyword:
@@ -145,7 +148,7 @@ def search(
             link=link,
             deduplicate=deduplicate,
             where=where,
-            passages=not (as_json or as_lines) and (form.cuts or console.is_terminal()),
+            passages=not (as_json or as_lines or full),
         )
         if not found:
             _explain_nothing(reservoir, scope, where, keyword)
@@ -182,8 +185,23 @@ def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
         console.note("none of these contains any of the words; they are the nearest in meaning")
     for note in found[0].notes:
         console.note(note)
+    if languages := _differing_languages(term, found):
+        console.note(
+            f"the question is in {languages[0]}, most of these are in {languages[1]}; across "
+            "languages only names, numbers and similar words are found"
+        )
     if not found[0].all_words:
         console.note("no message contains all the words; these contain some of them")
+
+
+def _differing_languages(term: str, found: Sequence[Hit]) -> tuple[str, str] | None:
+    """Return the languages of a question and of most of its hits, if they are known and differ."""
+    asked = guess_language(term)
+    guesses = Counter(guess_language(hit.message.content) for hit in found)
+    [(language, count)] = guesses.most_common(1)
+    if not (asked in LANGUAGES and language in LANGUAGES) or asked == language:
+        return None
+    return (LANGUAGES[asked], LANGUAGES[language]) if 2 * count > len(found) else None
 
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, keyword: bool) -> None:
@@ -232,9 +250,17 @@ def print_hits(hits: Sequence[Hit], form: Form) -> None:
 
 
 def _plain_lines(hit: Hit, form: Form) -> str:
-    lines = [f"{hit.rank}. {_line(hit.message, hit, form)}\n"]
+    head = f"{hit.rank}. " if form.full else _plain_head(hit, form)
+    lines = [f"{head}{_line(hit.message, hit, form)}\n"]
     lines += [f"{_INDENT}{_line(message, None, form)}\n" for message in hit.linked]
     return "".join(lines)
+
+
+def _plain_head(hit: Hit, form: Form) -> str:
+    """Return the number, day and title of a hit; the time stands in the line itself."""
+    day = "" if form.timestamps else f"{to_local(hit.message.created_at):%Y-%m-%d} "
+    title = " ".join((hit.title or "").split())
+    return f"#{hit.message.id} {day}" + (f"{title}: " if title else "")
 
 
 def _line(message: StoredMessage, hit: Hit | None, form: Form) -> str:

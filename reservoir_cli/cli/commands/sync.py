@@ -243,6 +243,8 @@ def _print_source(report: SourceReport, prefix: str = "") -> None:
         unseen_errors.log(failure)
     if report.held:
         console.note(f"{name}: an unfinished last turn in {options.counted(report.held, 'file')}")
+    for note in report.imports.notes():
+        console.note(f"{report.source.name}: {note}")
     print_left_out(report)
 
 

@@ -8,7 +8,8 @@ Phrases in German, French, Spanish and Chinese are first rewritten in English
   belongs to the year in which it begins. Early, mid and late are thirds of a period.
 * A weekday is the latest one before today; "next" and "this" look ahead.
 * "Two months ago" is every day that rounds to two months; "a couple" is 2–3, "a few" 2–5.
-* 7/4/2023 is ambiguous and is not read; 25/12/2023 and 7/7/2023 are.
+* 7/4/2023 is ambiguous: another date of the text decides, or else both days are meant.
+  25.01.2024 and 25.1. begin with the day.
 * "Since X" extends to now. "After X" and "before X" are open-ended for a month or a year, which
   divide messages into two eras. For a day, or without a year, they mean X itself: "before
   Christmas" means shortly before, and nearby days score by their distance anyway.
@@ -19,7 +20,7 @@ The words of the question are turned into kinds ("on DAY MONTH"), and rules are 
 """
 
 from reservoir_cli.retrieval.question_dates.calendar_days import Span
-from reservoir_cli.retrieval.question_dates.nearness import date_scores
+from reservoir_cli.retrieval.question_dates.nearness import date_scores, describe_empty_days
 from reservoir_cli.retrieval.question_dates.parser import find_dates
 
-__all__ = ["Span", "date_scores", "find_dates"]
+__all__ = ["Span", "date_scores", "describe_empty_days", "find_dates"]

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-HALF_LIFE_DAYS = 7
+#: How fast a score falls beside a span, by its length: a quarter of a day beside a day, a week
+#: beside a month. Outside of it a message has at most this score.
+HALF_LIFE_SHARE, OUTSIDE = 0.25, 0.5
 
 _DAY_MS = 86_400_000
 
@@ -18,7 +20,10 @@ _DAY_MS = 86_400_000
 def date_scores(
     spans: Sequence[Span], created_at: "NDArray[np.int64]", zone: tzinfo
 ) -> "NDArray[np.float64]":
-    """Score how near messages are to the nearest of the spans: 2^(-days/7), 1 inside.
+    """Score how near messages are to the nearest of the spans: 1 inside, at most a half outside.
+
+    Beside a span the score falls the faster, the more precise the span is: it halves with every
+    quarter of the span's length.
 
     :param created_at: shape (n,), milliseconds since 1970, ascending.
     :param zone: the zone in which days begin; a fixed offset ignores daylight saving time.
@@ -26,20 +31,56 @@ def date_scores(
     """
     import numpy as np
 
-    if not spans or not len(created_at):
-        return np.zeros(len(created_at))
+    scores = np.zeros(len(created_at))
+    if not len(created_at):
+        return scores
     extremes = created_at[[0, -1]].astype("datetime64[ms]")
     first, last = (int(year) + 1970 for year in extremes.astype("datetime64[Y]").astype(np.int64))
-    edges = sorted(_edges(spans, first, last, zone))
+    by_length: dict[int, list[Span]] = {}
+    for span in spans:
+        by_length.setdefault((span.end - span.start).days, []).append(span)
+    for days, equally_long in by_length.items():
+        edges = sorted(_edges(equally_long, first, last, zone))
+        distances = _distances(edges, created_at)
+        half_life = HALF_LIFE_SHARE * days * _DAY_MS
+        nearness = np.where(distances <= 0, 1.0, OUTSIDE * np.exp2(distances / -half_life))
+        np.maximum(scores, nearness, out=scores)
+    return scores
+
+
+def describe_empty_days(
+    spans: Sequence[Span], created_at: "NDArray[np.int64]", zone: tzinfo
+) -> tuple[str, ...]:
+    """Return a note if a question names only single days, and no message is from one of them."""
+    if not spans or any((span.end - span.start).days > 1 for span in spans):
+        return ()
+    if (date_scores(spans, created_at, zone) == 1).any():
+        return ()
+    days = dict.fromkeys(
+        f"{span.start:%d %B} of any year" if span.every_year else span.start.isoformat()
+        for span in spans
+    )
+    return (f"no message is from {' or '.join(days)}",)
+
+
+def _distances(
+    edges: Sequence[tuple[float, float]], created_at: "NDArray[np.int64]"
+) -> "NDArray[np.float64]":
+    """Return how far messages are from the nearest span, in milliseconds; 0 inside.
+
+    :param edges: the start and end of each span, in order of their starts.
+    """
+    import numpy as np
+
     starts = np.array([start for start, _ in edges] + [np.inf])
     # Where spans overlap, the latest end counts for all that began before.
     ends = np.maximum.accumulate([-np.inf] + [end for _, end in edges])
     # Few searches in many times are faster than many in few.
     counts = np.diff(np.searchsorted(created_at, starts), prepend=0)
-    distances = np.minimum(
-        created_at - np.repeat(ends, counts), np.repeat(starts, counts) - created_at
-    )
-    return np.asarray(np.exp2(np.maximum(distances, 0.0) / (-HALF_LIFE_DAYS * _DAY_MS)))
+    # The end itself belongs to the next day.
+    after = created_at - np.repeat(ends, counts) + 1
+    distances = np.minimum(after, np.repeat(starts, counts) - created_at)
+    return np.asarray(np.maximum(distances, 0.0))
 
 
 def _edges(

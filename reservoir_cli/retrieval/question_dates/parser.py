@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
+from reservoir_cli.retrieval.question_dates import rewrite_numeric
 from reservoir_cli.retrieval.question_dates.calendar_days import DAY, Span
 from reservoir_cli.retrieval.question_dates.date_rules import Phrase, prefixes, rules
 from reservoir_cli.retrieval.question_dates.lexer import (
@@ -30,7 +31,7 @@ def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
 
     :param now: the time of asking, aware; relative dates are resolved in its zone.
     """
-    text = in_english(without_code(question[:_LONGEST]))
+    text = in_english(rewrite_numeric.rewrite(without_code(question[:_LONGEST])))
     tokens = read_tokens(text, now.year + _YEARS_AHEAD)
     if not any(token.kind.isupper() or token.kind in SIGNS for token in tokens):
         return ()

@@ -10,27 +10,20 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from reservoir_cli.agents.transcript import quoted_numbers
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
 from reservoir_cli.reservoir import LedgerEntry, Reservoir
-from reservoir_cli.server.background_work import MAX_HOLD
+from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.json_spans import insert
 from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.question_identity import Question
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.store_threads import SHORT_PATIENCE
+from reservoir_cli.util import time_limits
 
 T = TypeVar("T")
 
-#: Seconds that a request waits for the store, at most.
-PATIENCE = 0.3
-#: The most tokens that are added to one question, and to all questions of a conversation.
-BUDGET, CONVERSATION_BUDGET = 1_000, 8_000
-#: The smallest remaining budget in tokens for which anything is recalled.
-_MIN_BUDGET = 100
-#: Nothing is added when this share of the model's context window is used.
-_FULL = 0.9
 #: Average characters per token.
 _CHARACTERS_PER_TOKEN = 4
 #: Old ledger entries are deleted at the start, and once per this many new entries.
@@ -56,6 +49,7 @@ class _Turn:
     :param masked: whether secrets must be redacted.
     :param version: of the partition's texts; see :meth:`Ledger.version`.
     :param deadline: when to stop waiting for the store, in seconds of the event loop's clock.
+    :param quoted: ids of the messages that the request's blocks have already.
     """
 
     request: ParsedRequest
@@ -63,6 +57,7 @@ class _Turn:
     masked: bool
     version: int
     deadline: float
+    quoted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +75,7 @@ class Enricher:
         self._state, new_thread = state, state.new_thread
         # Separate threads: earlier blocks must be replayed even while questions are queued or
         # another program writes.
-        self._ledger = new_thread("ledger", SHORT_PATIENCE)
+        self._ledger = new_thread("ledger", time_limits.LOCKED_STORE_OF_REQUEST)
         self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put_count = 0
@@ -110,7 +105,7 @@ class Enricher:
 
         This takes at most 0.3 seconds. On any failure less is added.
         """
-        deadline = asyncio.get_running_loop().time() + PATIENCE
+        deadline = asyncio.get_running_loop().time() + time_limits.RECALL_OF_REQUEST
         self._expire_after_changes()
         masked = self._is_masked(partition)
 
@@ -142,9 +137,10 @@ class Enricher:
             for question in request.questions
             if not question.kept and (entry := known.get((question.ordinal, question.id)))
         }
-        turn = _Turn(request, partition, masked, version, deadline)
         counted = known if request.continues else entries  # the provider keeps all earlier blocks
         used = sum(entry.tokens for entry in counted.values())
+        quoted = quoted_numbers(entry.block for entry in counted.values())
+        turn = _Turn(request, partition, masked, version, deadline, quoted)
         note = await self._add_newest(turn, entries, used)
         text = insert(request.text, {at: f"\n\n{entry.block}" for at, entry in entries.items()})
         return Enriched(text.encode(), note)
@@ -160,7 +156,7 @@ class Enricher:
             return f"replayed={replayed}" if replayed else "skipped; reason=no question"
         reason = newest.kept or self._why_full(turn.request, used)
         if not reason:
-            budget = min(BUDGET, CONVERSATION_BUDGET - used)
+            budget = min(limits.BUDGET, limits.CONVERSATION_BUDGET - used)
             recall = await self._recall(turn, newest, budget)
             if isinstance(recall, Recall):
                 entries[newest.at] = self._add_entry(turn, newest, recall)
@@ -177,6 +173,8 @@ class Enricher:
                 partition=turn.partition,
                 budget=budget,
                 exclude_conversation=turn.request.conversation,
+                talk=_talk_before(turn.request),
+                shown=turn.quoted,
                 recorded=recorded,
             )
 
@@ -230,7 +228,7 @@ class Enricher:
         puts = [self._puts.popleft() for _ in range(len(self._puts))]
         try:
             if puts:
-                due = time.monotonic() + MAX_HOLD
+                due = time.monotonic() + limits.MAX_HOLD
                 with reservoir.store.write():
                     for put in puts:
                         self._ledger_writes.give_way(due)
@@ -258,10 +256,13 @@ class Enricher:
 
     def _why_full(self, request: ParsedRequest, used: int) -> str:
         """Return why nothing more may be added to a conversation; empty if it may."""
-        if CONVERSATION_BUDGET - used < _MIN_BUDGET:
+        if limits.CONVERSATION_BUDGET - used < limits.MIN_BUDGET:
             return "enough was added"
         window = self._window(request)
-        if window and request.characters / _CHARACTERS_PER_TOKEN + used >= _FULL * window:
+        if (
+            window
+            and request.characters / _CHARACTERS_PER_TOKEN + used >= limits.FULL_WINDOW * window
+        ):
             return "the window is full"
         return ""
 
@@ -272,6 +273,16 @@ class Enricher:
 
     def _is_masked(self, partition: str) -> bool:
         return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value
+
+
+def _talk_before(request: ParsedRequest) -> list[tuple[str, str]]:
+    """Return the turns before the newest question, as the client has sent them."""
+    turns = [
+        (str(message.role), message.content)
+        for message in request.messages
+        if message.role in ("user", "assistant") and message.content.strip()
+    ]
+    return turns[-limits.TALK_TURNS :]
 
 
 async def _wait_until(deadline: float, work: Awaitable[T]) -> T | None:

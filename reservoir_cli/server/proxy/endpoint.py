@@ -13,30 +13,42 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from reservoir_cli.server.limits import MAX_BODY, ClientGone, RefusedBody, read_body
+from reservoir_cli.server import limits
 from reservoir_cli.server.proxy import forward, identify_client
 from reservoir_cli.server.proxy.add_recalled_messages import Enricher
 from reservoir_cli.server.proxy.compression import Decoder, Undecodable
 from reservoir_cli.server.proxy.forward import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
-from reservoir_cli.server.proxy.parse_request import LISTS, ParsedRequest, parse
-from reservoir_cli.server.proxy.protocols import Target, error_body, parse_path, protocol_of
+from reservoir_cli.server.proxy.parse_request import ParsedRequest, parse
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
+from reservoir_cli.server.proxy.providers import Route, WireProtocol, protocol_at, route_of
+from reservoir_cli.server.proxy.scoped_paths import Target, parse_path
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener
+from reservoir_cli.server.request_body import ClientGone, RefusedBody, read_body
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.upstreams import Upstream
 
-#: Larger bodies (in bytes) are parsed in a thread, so as not to block the event loop.
-_LARGE = 256 << 10
 #: Values of headers that switch something off.
 _NO = ("", "0", "no", "false", "off", "never")
 #: Base URLs with a version, such as ``https://host/v1beta/openai``.
 _VERSIONED = re.compile(r"(?<!/)/v\d[^/]*(/|$)")
 _VERSION_1 = re.compile(r"/v1$")
+#: The version at the beginning of a path, and Azure's base URLs with the beginning of its paths.
+_PATH_VERSION = re.compile(r"^/v1(?:alpha|beta)?(?=/)")
+_AZURE_BASE = re.compile(r"/openai(?:/v1)?$")
 #: The command ``ollama`` sends HEAD / first.
 _RUNNING = "Reservoir is running\n"
 _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTANCE/v1/…\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Incoming:
+    """A request as it arrived."""
+
+    target: Target
+    route: Route
+    headers: Headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,82 +96,88 @@ class Proxy:
             await answer(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        protocol = protocol_of(target.path, headers)
-        if "websocket" in headers.get("upgrade", "").lower():
-            answer = _failure(protocol, 426, "websockets are not supported; send a POST request")
-            answer.headers.update({"Upgrade": "HTTP/1.1", "Connection": "Upgrade"})
-            await answer(scope, receive, send)
-            return
+        incoming = _Incoming(target, route_of(target.path, headers), headers)
+        protocol = incoming.route.protocol
         try:
-            upstream = self._upstream(protocol, headers.get("x-reservoir-upstream"))
+            if "websocket" in headers.get("upgrade", "").lower():
+                raise _NoWebSocket("websockets are not supported; send a POST request")
+            upstream = self._upstream(incoming.route, headers.get("x-reservoir-upstream"))
             body = await read_body(receive)
         except ClientGone:
             return
-        except (RefusedBody, _UnknownUpstream) as error:
+        except (RefusedBody, _Refused) as error:
             await _failure(protocol, error.status, str(error))(scope, receive, send)
             return
-        outgoing = await self._prepare(scope["method"], target, headers, body)
-        await self._exchange(scope, receive, send, target, upstream, outgoing)
+        outgoing = await self._prepare(scope["method"], incoming, body)
+        await self._exchange(scope, receive, send, incoming, upstream, outgoing)
 
-    def _upstream(self, protocol: str, name: str | None) -> Upstream:
+    def _upstream(self, route: Route, name: str | None) -> Upstream:
         """Return a request's upstream: it may name any one that speaks its protocol."""
-        upstream = self._state.upstreams.get(name or protocol)
-        if upstream is None or upstream.protocol != protocol:
-            raise _UnknownUpstream(f"no upstream of that name speaks {protocol}")
+        upstream = self._state.upstreams.get(name or route.upstream)
+        if upstream is None and not name:
+            setting = f"upstreams.{route.upstream}.url"
+            raise _UnknownUpstream(f"this path needs a URL: reservoir config set {setting}=…")
+        if upstream is None or upstream.protocol != route.speaks:
+            raise _UnknownUpstream(f"no upstream of that name speaks {route.speaks}")
         return upstream
 
-    async def _prepare(
-        self, method: str, target: Target, headers: Headers, body: bytes
-    ) -> _Outgoing:
+    async def _prepare(self, method: str, incoming: _Incoming, body: bytes) -> _Outgoing:
         """Return a request enriched with recalled messages, or unchanged."""
-        if method != "POST" or target.path not in LISTS:
+        headers, shape = incoming.headers, incoming.route.shape
+        if method != "POST" or shape is None:
             return _Outgoing(body)
         if headers.get("x-reservoir-bypass", "no").strip().lower() not in _NO:
             return _Outgoing(body, "bypassed")
         encoding = ",".join(headers.getlist("content-encoding")).strip().lower()
         if encoding in ("", "identity"):
-            return await self._enrich(target, headers, body)
+            return await self._enrich(incoming, shape, body)
         try:
             body = await anyio.to_thread.run_sync(_decode, body, encoding)
         except Undecodable:
             return _Outgoing(body, "skipped; reason=encoding")
-        return replace(await self._enrich(target, headers, body), decoded=True)
+        return replace(await self._enrich(incoming, shape, body), decoded=True)
 
-    async def _enrich(self, target: Target, headers: Headers, body: bytes) -> _Outgoing:
+    async def _enrich(self, incoming: _Incoming, shape: str, body: bytes) -> _Outgoing:
         """Return a readable request enriched with recalled messages, or unchanged."""
         try:
-            parsed = await _parse(target.path, body, headers)
+            parsed = await _parse(shape, body, incoming.headers)
         except OddJSON:
             return _Outgoing(body, "skipped; reason=form")
         except Exception as error:  # it must be forwarded all the same
             self._state.log(f"a request could not be read: {type(error).__name__}")
             return _Outgoing(body, "skipped; reason=form")
-        if parsed.side and not target.path.endswith("/count_tokens"):
+        if parsed.side:
             return _Outgoing(body, "skipped; reason=side request")
         if parsed.continues and not parsed.named:
-            known = self._histories.find(self._partition(target), parsed.continues)
+            known = self._histories.find(self._partition(incoming), parsed.continues)
             parsed = replace(parsed, conversation=known or parsed.conversation)
-        enriched = await self._enricher.enrich(parsed, *self._scope_of(target, headers))
-        return _Outgoing(enriched.body, enriched.note, None if parsed.side else parsed)
+        enriched = await self._enricher.enrich(parsed, *self._scope_of(incoming))
+        return _Outgoing(enriched.body, enriched.note, None if parsed.only_counts else parsed)
 
-    def _scope_of(self, target: Target, headers: Headers) -> tuple[str, str]:
+    def _scope_of(self, incoming: _Incoming) -> tuple[str, str]:
         """Return the partition and the instance of a request."""
-        return self._partition(target), target.instance or identify_client.client_of(headers)
+        instance = incoming.target.instance or identify_client.client_of(incoming.headers)
+        return self._partition(incoming), instance
 
-    def _partition(self, target: Target) -> str:
-        return target.partition or str(self._state.config.lookup("partition")[0])
+    def _partition(self, incoming: _Incoming) -> str:
+        return incoming.target.partition or str(self._state.config.lookup("partition")[0])
 
-    def _listener(
-        self, target: Target, headers: Headers, parsed: ParsedRequest | None
-    ) -> Listener | None:
+    def _listener(self, incoming: _Incoming, parsed: ParsedRequest | None) -> Listener | None:
         """Return a listener for the answer; ``None`` if the client wants nothing stored."""
-        if parsed is None or headers.get("x-reservoir-store", "yes").strip().lower() in _NO:
+        headers, shape = incoming.headers, incoming.route.shape
+        if parsed is None or shape is None:
+            return None
+        if headers.get("x-reservoir-store", "yes").strip().lower() in _NO:
             return None
         storing = identify_client.is_stored(identify_client.client_of(headers), self._state.config)
-        scope = self._scope_of(target, headers)
-        writer = self._state.writer
         return Listener(
-            writer, self._queue, self._histories, target.path, parsed, scope, storing=storing
+            self._state.writer,
+            self._queue,
+            self._histories,
+            protocol_at(shape),
+            parsed,
+            self._scope_of(incoming),
+            storing=storing,
         )
 
     async def _exchange(
@@ -167,13 +185,13 @@ class Proxy:
         scope: Scope,
         receive: Receive,
         send: Send,
-        target: Target,
+        incoming: _Incoming,
         upstream: Upstream,
         outgoing: _Outgoing,
     ) -> None:
         """Forward a request until its answer has ended or the client disconnects."""
-        listener = self._listener(target, Headers(scope=scope), outgoing.parsed)
-        url = url_of(upstream, target.path, scope["query_string"])
+        listener = self._listener(incoming, outgoing.parsed)
+        url = url_of(upstream, incoming.target.path, scope["query_string"])
         scope["reservoir_log"] += [outgoing.note] if outgoing.note else []
         try:
             failure, began = await self._relay(scope, receive, send, url, outgoing, listener)
@@ -187,7 +205,7 @@ class Proxy:
             name, host = upstream.name, urlsplit(upstream.url).netloc.rpartition("@")[2]
             setting = f"its URL is from upstreams.{name}.url or --upstream"
             problem = f"the upstream {name} at {host} {failure}; {setting}"
-            await _failure(upstream.protocol, 502, problem)(scope, receive, send)
+            await _failure(incoming.route.protocol, 502, problem)(scope, receive, send)
 
     async def _relay(
         self,
@@ -221,10 +239,25 @@ class Proxy:
         return failure, began
 
 
-class _UnknownUpstream(Exception):
-    """A request names an unknown upstream."""
+class _Refused(Exception):
+    """A request is not forwarded.
+
+    :cvar status: of the answer.
+    """
+
+    status = 400
+
+
+class _UnknownUpstream(_Refused):
+    """A request names an unknown upstream, or needs one that has no URL."""
 
     status = 404
+
+
+class _NoWebSocket(_Refused):
+    """A request opens a websocket; clients then use HTTP."""
+
+    status = 426
 
 
 def _decode(body: bytes, encoding: str) -> bytes:
@@ -232,7 +265,7 @@ def _decode(body: bytes, encoding: str) -> bytes:
 
     :raises Undecodable: it is damaged, incomplete or too large, or the encoding is not read.
     """
-    decoder = Decoder(encoding, MAX_BODY)
+    decoder = Decoder(encoding, limits.MAX_BODY)
     decoded = decoder.decode(body)
     if not decoder.is_whole:
         raise Undecodable("incomplete")
@@ -240,19 +273,22 @@ def _decode(body: bytes, encoding: str) -> bytes:
 
 
 async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
-    if len(body) <= _LARGE:
+    if len(body) <= limits.PARSED_IN_THREAD:
         return parse(path, body, headers)
     return await anyio.to_thread.run_sync(parse, path, body, headers)
 
 
 def url_of(upstream: Upstream, path: str, query: bytes) -> str:
-    """Return the URL of a request at an upstream, whose base URL may contain the version.
+    """Return the URL of a request at an upstream, whose base URL may contain the path's beginning.
 
-    That of OpenAI's protocol may have another one, and not at its end.
+    With OpenAI's protocol it may have another version than the path, and not at its end.
     """
-    versioned = _VERSIONED if upstream.protocol == "openai" else _VERSION_1
-    if versioned.search(upstream.url):
-        path = re.sub("^/v1(?=/)", "", path)
+    versioned = _VERSION_1 if upstream.protocol in ("anthropic", "ollama") else _VERSIONED
+    azure = _AZURE_BASE.search(upstream.url)
+    if azure and path.startswith(f"{azure[0]}/"):
+        path = path.removeprefix(azure[0])
+    elif versioned.search(upstream.url):
+        path = _PATH_VERSION.sub("", path)
     return f"{upstream.url}{path}{'?' if query else ''}{query.decode('ascii', 'replace')}"
 
 
@@ -260,5 +296,7 @@ def _note_header(note: str) -> list[tuple[bytes, bytes]]:
     return [(b"x-reservoir", note.encode("ascii", "replace"))] if note else []
 
 
-def _failure(protocol: str, status: int, problem: str) -> Response:
-    return Response(error_body(protocol, problem), status, media_type="application/json")
+def _failure(protocol: WireProtocol, status: int, problem: str) -> Response:
+    headers = {"Upgrade": "HTTP/1.1", "Connection": "Upgrade"} if status == 426 else None
+    body = protocol.error_body(status, problem)
+    return Response(body, status, headers, media_type="application/json")

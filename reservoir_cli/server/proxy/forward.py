@@ -9,9 +9,14 @@ import httpx2
 from anyio.lowlevel import checkpoint
 from starlette.types import Receive, Send
 
-#: Seconds to connect to a model. Reading has no limit: a model may think for long.
-_TIMEOUT = httpx2.Timeout(None, connect=10.0)
-_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=30.0)
+from reservoir_cli.server import limits
+
+_TIMEOUT = httpx2.Timeout(None, connect=limits.CONNECT_TIMEOUT)
+_LIMITS = httpx2.Limits(
+    max_connections=None,
+    max_keepalive_connections=limits.IDLE_CONNECTIONS,
+    keepalive_expiry=limits.IDLE_TIMEOUT,
+)
 #: Statuses that a server may send as its answer; h11 reads those up to 999.
 _STATUSES = range(200, 600)
 Headers = list[tuple[bytes, bytes]]
@@ -101,11 +106,16 @@ async def relay(
     if watcher:
         watcher.start(response.status_code, response.headers)
     try:
+        number = 0
         async for chunk in response.aiter_raw():
+            number += 1
+            # Small chunks arrive many at once: let other requests run. Not behind the last one: the
+            # client may continue the answer at once, and it has not been read to its end yet.
+            if number % limits.CHUNKS_AT_A_TIME == 0:
+                await checkpoint()
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if watcher:
                 await watcher.feed(chunk)
-            await checkpoint()  # many small chunks arrive at once: let other requests run
     except httpx2.HTTPError as error:
         raise UpstreamError(f"ended its answer early ({type(error).__name__})") from None
     await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -7,30 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from reservoir_cli.messages import Message, clean_name
+from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.json_spans import OddJSON, read_document
-from reservoir_cli.server.proxy.protocols import (
-    CHAT,
-    COUNT_TOKENS,
-    MESSAGES,
-    OLLAMA_CHAT,
-    OLLAMA_GENERATE,
-    RESPONSES,
-    ollama_options,
-)
 from reservoir_cli.server.proxy.provider_histories import named_history, reference_of
+from reservoir_cli.server.proxy.providers import protocol_at
 from reservoir_cli.server.proxy.question_identity import IdentityChain, Question
 from reservoir_cli.server.proxy.side_requests import is_side_request
 from reservoir_cli.transfer.importers.foreign_values import obj
 
-#: The key of a request's messages by path.
-LISTS = {
-    CHAT: "messages",
-    RESPONSES: "input",
-    MESSAGES: "messages",
-    COUNT_TOKENS: "messages",
-    OLLAMA_CHAT: "messages",
-    OLLAMA_GENERATE: "prompt",
-}
 #: A picture or another file in base64: a long string without spaces and escapes.
 _ENCODED = re.compile(r'"[!#-\[\]-~]{2000,}')
 #: Headers that hold the id of a conversation.
@@ -39,7 +23,6 @@ _HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-i
 _METADATA = ("session_id", "conversation_id", "thread_id", "chat_id")
 #: Anthropic's clients join user, account and session in one text, newer ones as JSON.
 _SESSION = re.compile(r'(?:_session_|"session_id": ?")([0-9A-Za-z-]{8,})')
-_MAX_ID = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +37,7 @@ class ParsedRequest:
     :param named: whether the client gave the id of the conversation.
     :param continues: the reference to a history at the provider that the request continues.
     :param window: the context window in tokens, if the request sets it.
+    :param only_counts: whether only its tokens are counted.
     """
 
     text: str
@@ -67,19 +51,21 @@ class ParsedRequest:
     named: bool = False
     continues: str | None = None
     window: int | None = None
+    only_counts: bool = False
 
 
 def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
     """Parse the body of a request.
 
-    :param path: one of :data:`LISTS`.
+    :param path: one whose requests are enriched.
     :raises OddJSON: it cannot be changed safely, or contains no question.
     """
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         raise OddJSON("not UTF-8") from None
-    key = LISTS[path]
+    protocol = protocol_at(path)
+    key = protocol.lists[path]
     document = read_document(text, key)
     values = {name: span.value for name, span in document.members.items()}
     conversation, continues = conversation_of(values, headers), reference_of(values)
@@ -95,7 +81,7 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
     has_answers = continues is not None or any(
         message.role == "assistant" for message in chain.messages
     )
-    side = is_side_request(values, texts[0], texts[-1], has_answers=has_answers)
+    side = is_side_request(protocol, values, texts[0], texts[-1], has_answers=has_answers)
     return ParsedRequest(
         text,
         conversation or f"proxy-{_hash(continues) if continues else chain.first_id[:32]}",
@@ -103,11 +89,12 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
         tuple(chain.questions),
         tuple(chain.messages),
         chain.next_id(),
-        side or path == COUNT_TOKENS,
+        side,
         len(text) - sum(map(len, _ENCODED.findall(text))),
         conversation is not None,
         continues,
-        window_of(values),
+        protocol.window(values),
+        protocol.is_counting(path),
     )
 
 
@@ -143,13 +130,7 @@ def cache_key_of(values: Mapping[str, Any]) -> str | None:
     return _clean(values.get("prompt_cache_key"))
 
 
-def window_of(values: Mapping[str, Any]) -> int | None:
-    """Return the context window in tokens that a request to Ollama sets, if any."""
-    window = ollama_options(values).get("num_ctx")
-    return window if type(window) is int and window > 0 else None
-
-
 def _clean(value: Any) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return None
-    return clean_name(value.strip())[:_MAX_ID]
+    return clean_name(value.strip())[: limits.MAX_ID]

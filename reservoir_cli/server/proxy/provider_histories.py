@@ -12,8 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-#: The most answers whose conversations are remembered.
-_MAX_ANSWERS = 10_000
+from reservoir_cli.server import limits
 
 
 def reference_of(values: Mapping[str, Any]) -> str | None:
@@ -62,5 +61,5 @@ class ProviderHistories:
     def add(self, partition: str, reference: str, conversation: str) -> None:
         """Remember the conversation of an answer."""
         self._conversations[partition, reference] = conversation
-        if len(self._conversations) > _MAX_ANSWERS:
+        if len(self._conversations) > limits.MAX_REMEMBERED_ANSWERS:
             self._conversations.popitem(last=False)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reservoir_cli.server.proxy import request_messages
-from reservoir_cli.server.proxy.protocols import ollama_options
+from reservoir_cli.server.proxy.providers import WireProtocol
 
 #: System prompts of such requests.
 _SIDE = re.compile(
@@ -44,14 +44,17 @@ _CARRIES_SUMMARY = re.compile(
 )
 #: Characters in which that is said, and the fewest of a message that carries a summary.
 _SUMMARY_HEAD, _SHORTEST_SUMMARY = 300, 300
-#: The settings of the most tokens of an answer.
-_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 #: Characters of a prompt that are searched, and of a system prompt that say what it is for.
 _SEARCHED, _INTRODUCTION = 1_000, 600
 
 
 def is_side_request(
-    values: Mapping[str, Any], first: str, newest: str, *, has_answers: bool
+    protocol: WireProtocol,
+    values: Mapping[str, Any],
+    first: str,
+    newest: str,
+    *,
+    has_answers: bool,
 ) -> bool:
     """Return whether a request asks for a title or a summary, completes code, or checks a model.
 
@@ -59,12 +62,7 @@ def is_side_request(
     :param newest: its last question.
     :param has_answers: whether it contains answers: then its system prompt only mentions titles.
     """
-    limits = [values.get(key) for key in _LIMITS]
-    if any(isinstance(limit, int) and 0 <= limit <= 1 for limit in limits):  # -1 means no limit
-        return True
-    if ollama_options(values).get("num_predict") == 1:  # 0 means no limit, too
-        return True
-    if values.get("raw") is True or values.get("suffix"):  # Ollama: an editor completes code
+    if protocol.wants_one_token(values) or protocol.completes_code(values):
         return True
     if _TASK.match(newest) or _TITLE.fullmatch(first):
         return True

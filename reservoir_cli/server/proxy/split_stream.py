@@ -6,14 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.compression import Decoder
 
-#: The largest answer in bytes that is read; a larger one is still relayed, but not stored.
-MAX_BYTES = 32 << 20
-#: Bytes of a stream without a type that are searched for an event.
-_SNIFFED = 1_000
-#: Lines that are read at a time: other requests wait meanwhile.
-STEP = 256
 #: A line ends in CR, LF or both.
 _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
 
@@ -28,7 +23,7 @@ class Reader:
 
     def __init__(self, content_type: str, encoding: str, on_value: Callable[[Any], None]) -> None:
         self._on_value, self._buffer = on_value, bytearray()
-        self._decoder = Decoder(encoding, MAX_BYTES)
+        self._decoder = Decoder(encoding, limits.MAX_ANSWER)
         kind = content_type.partition(";")[0].strip().lower()
         self._events = kind == "text/event-stream"
         self._lines = self._events or "ndjson" in kind or "jsonl" in kind
@@ -60,7 +55,7 @@ class Reader:
         if not self._lines:
             if self._read_value(rest):
                 return
-            self._events = b"data:" in rest[:_SNIFFED]  # a stream whose type is not named
+            self._events = b"data:" in rest[: limits.SNIFFED]  # a stream whose type is not named
         yield from self._read_lines(rest + b"\n\n")
 
     def _take_lines(self, start: int) -> bytes:
@@ -77,7 +72,7 @@ class Reader:
         """Read whole lines, and yield after each step."""
         for number, line in enumerate(_LINE.finditer(lines), 1):
             self._read_line(line[1])
-            if number % STEP == 0:
+            if number % limits.LINES_AT_A_TIME == 0:
                 yield
 
     def _read_line(self, line: bytes) -> None:

@@ -12,14 +12,9 @@ from typing import NamedTuple
 from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.background_work import MAX_HOLD, MAX_LONG_DELAY
+from reservoir_cli.server import limits
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.transfer.exchange import Exchange
-
-#: Seconds before another attempt to store exchanges.
-RETRY_DELAY = 5.0
-#: The most exchanges that wait while the store cannot be written; the oldest are dropped.
-MAX_WAITING = 500
 
 
 class _Waiting(NamedTuple):
@@ -102,7 +97,7 @@ class ExchangeQueue:
 
         :returns: how many messages each added.
         """
-        due, counts = time.monotonic() + MAX_HOLD, list[int]()
+        due, counts = time.monotonic() + limits.MAX_HOLD, list[int]()
         with reservoir.store.write():
             for waiting in batch:
                 self._writer.give_way(due)
@@ -135,7 +130,7 @@ class ExchangeQueue:
         if error is None or not self._waiting:
             self._problem = ""
             return
-        lost = max(len(self._waiting) - (0 if self._closing else MAX_WAITING), 0)
+        lost = max(len(self._waiting) - (0 if self._closing else limits.MAX_WAITING), 0)
         for oldest in sorted(self._waiting, key=lambda waiting: waiting.since)[:lost]:
             self._waiting.remove(oldest)
         counts = f"exchanges that wait for the store: {len(self._waiting)}, lost: {lost}"
@@ -143,7 +138,7 @@ class ExchangeQueue:
             self._log(f"{counts}; {_reason(error)}")
         self._problem = counts
         if self._retry is None and not self._closing:
-            self._retry = threading.Timer(RETRY_DELAY, self._try_again)
+            self._retry = threading.Timer(limits.RETRY_DELAY, self._try_again)
             self._retry.daemon = True
             self._retry.start()
 
@@ -159,7 +154,7 @@ class ExchangeQueue:
             self._on_embedded()
 
         with suppress(RuntimeError):  # the server is stopping
-            self._embedder.submit_in_pause(embed, since + MAX_LONG_DELAY)
+            self._embedder.submit_in_pause(embed, since + limits.MAX_LONG_DELAY)
 
 
 def _reason(error: BaseException) -> str:

@@ -3,19 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from anyio.lowlevel import checkpoint
 
 from reservoir_cli.context.run_statistics import answer_record
 from reservoir_cli.messages import Scope
-from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
+from reservoir_cli.server.proxy.answer import Answer
 from reservoir_cli.server.proxy.compression import Undecodable
 from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
+from reservoir_cli.server.proxy.providers import WireProtocol
 from reservoir_cli.server.proxy.split_stream import Reader
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.transfer.exchange import Exchange
+from reservoir_cli.transfer.importers.foreign_values import obj
 
 
 class Listener:
@@ -33,23 +36,27 @@ class Listener:
         writer: StoreThread,
         queue: ExchangeQueue,
         histories: ProviderHistories,
-        path: str,
+        protocol: WireProtocol,
         request: ParsedRequest,
         scope: tuple[str, str],
         *,
         storing: bool,
     ) -> None:
         self._storing = storing
-        self._writer, self._queue, self._histories, self._path = writer, queue, histories, path
+        self._writer, self._queue, self._histories = writer, queue, histories
+        self._protocol = protocol
         self._request, self._scope = request, Scope(*scope)
         self._answer, self._asked_at = Answer(), datetime.now(UTC)
         self._reader: Reader | None = None
 
     def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Choose a reader by the status and headers; the body of an error is not read."""
-        collect = collector_for(self._path, self._answer)
-        if status != 200 or collect is None:
+        if status != 200:
             return
+
+        def collect(value: Any) -> None:
+            self._protocol.collect(self._answer, obj(value))
+
         try:
             self._reader = Reader(
                 headers.get("content-type", ""), headers.get("content-encoding", ""), collect

@@ -12,12 +12,9 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
+from reservoir_cli.server import limits
 from reservoir_cli.server.web.rendering import visible
 
-#: Characters of a message that are rendered; a link leads to the rest.
-MAX_RENDERED = 20_000
-#: The longest code block in characters that is highlighted.
-_MAX_CODE = 10_000
 #: Languages that are highlighted, as named after a code fence.
 _LANGUAGES = frozenset(
     "bash c console cpp css diff dockerfile go html ini java javascript js json makefile python py "
@@ -41,7 +38,7 @@ _LOWER = {f"h{level}": f"h{min(6, level + 2)}" for level in range(1, 7)}
 
 def to_html(text: str) -> Markup:
     """Render a message as HTML that loads nothing and runs nothing."""
-    dirty = _parser().render(visible(text[:MAX_RENDERED]))
+    dirty = _parser().render(visible(text[: limits.MAX_RENDERED]))
     return Markup(
         nh3.clean(
             dirty,
@@ -55,7 +52,7 @@ def to_html(text: str) -> Markup:
 
 def to_plain_html(text: str) -> Markup:
     """Return a message as HTML that shows its text as it is."""
-    return Markup('<pre class="whole">{}</pre>').format(visible(text[:MAX_RENDERED]))
+    return Markup('<pre class="whole">{}</pre>').format(visible(text[: limits.MAX_RENDERED]))
 
 
 @cache
@@ -81,7 +78,7 @@ def _lower_heading(
 def _highlight(code: str, language: str, _attributes: str) -> str:
     """Return highlighted code; ``""`` to leave it unhighlighted."""
     language = language.lower()
-    if language not in _LANGUAGES or len(code) > _MAX_CODE or _LONG_LINE.search(code):
+    if language not in _LANGUAGES or len(code) > limits.MAX_CODE or _LONG_LINE.search(code):
         return ""
     if language == "java" and _WORDS.search(code):
         return ""

@@ -20,16 +20,11 @@ from reservoir_cli.messages import (
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
+from reservoir_cli.server import limits
 from reservoir_cli.server.web.conversation_filter import ConversationFilter
-from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html, to_plain_html
+from reservoir_cli.server.web.markdown import to_html, to_plain_html
 from reservoir_cli.server.web.rendering import visible
 
-#: Conversations, hits and messages per page.
-CONVERSATIONS, HITS, MESSAGES = 50, 50, 50
-#: Seconds of rendering after which the other messages of a page are shown as plain text.
-_RENDER_TIME = 2.0
-#: Characters of a hit's snippet.
-_SNIPPET = 280
 #: Partition, instance and conversation; ``None`` for messages outside of any conversation.
 Thread = tuple[str, str, str | None]
 
@@ -115,13 +110,13 @@ def list_or_search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
 
 def _search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     hits = reservoir.search(
-        query.text, limit=HITS, scope=query.scope, where=query.where, passages=True
+        query.text, limit=limits.HITS, scope=query.scope, where=query.where, passages=True
     )
     return Listing((), [_hit_snippet(hit) for hit in hits], len(hits), 0, 1)
 
 
 def _hit_snippet(hit: Hit) -> HitSnippet:
-    text, words = choose_part(plain_text(hit.message), hit.words, hit.passage, _SNIPPET)
+    text, words = choose_part(plain_text(hit.message), hit.words, hit.passage, limits.MAX_SNIPPET)
     return HitSnippet(hit.message, hit.title, list(_split_words(text, words)))
 
 
@@ -156,9 +151,9 @@ def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
             continue
         items.append(Item(*thread, title, source, len(ids), last))
     items.sort(key=attrgetter("last"), reverse=True)
-    pages = _count_pages(len(items), CONVERSATIONS)
-    start = (min(query.page, pages) - 1) * CONVERSATIONS
-    shown = items[start : start + CONVERSATIONS]
+    pages = _count_pages(len(items), limits.CONVERSATIONS)
+    start = (min(query.page, pages) - 1) * limits.CONVERSATIONS
+    shown = items[start : start + limits.CONVERSATIONS]
     conversations = sum(item.conversation is not None for item in items)
     return Listing(shown, (), len(items), conversations, pages)
 
@@ -189,12 +184,12 @@ def read_thread(
     thread = _masked(reservoir, thread)
     if not ids:
         raise MissingError("there is no such conversation")
-    pages = _count_pages(len(ids), MESSAGES)
+    pages = _count_pages(len(ids), limits.MESSAGES)
     if at in ids:
-        page = ids.index(at) // MESSAGES + 1
+        page = ids.index(at) // limits.MESSAGES + 1
     page = min(page or pages, pages)
-    start = (page - 1) * MESSAGES
-    keys = [Key(partition, number) for number in ids[start : start + MESSAGES]]
+    start = (page - 1) * limits.MESSAGES
+    keys = [Key(partition, number) for number in ids[start : start + limits.MESSAGES]]
     messages = list(_show_page(reservoir.messages(keys)))
     title = _find_title(reservoir, thread)
     return ConversationPage(thread, title, messages, start + 1, len(ids), page, pages)
@@ -236,7 +231,7 @@ def _show_page(messages: Iterable[StoredMessage]) -> Iterator[ShownMessage]:
     """Prepare the messages of a page, whose Markdown may take long to render."""
     start = time.thread_time()
     for message in messages:
-        yield show(message, plain=time.thread_time() - start > _RENDER_TIME)
+        yield show(message, plain=time.thread_time() - start > limits.RENDER_TIME)
 
 
 def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) -> ShownMessage:
@@ -251,8 +246,10 @@ def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) ->
         return ShownMessage(message, None, visible("\n".join(filter(None, (text, calls)))), 0)
     to_markup = to_plain_html if plain else to_html
     html = None if message.role is Role.TOOL else to_markup(message.content)
-    shown = visible("\n".join(filter(None, (text[:MAX_RENDERED], calls[:MAX_RENDERED]))))
-    return ShownMessage(message, html, shown, max(0, len(message.content) - MAX_RENDERED))
+    shown = visible(
+        "\n".join(filter(None, (text[: limits.MAX_RENDERED], calls[: limits.MAX_RENDERED])))
+    )
+    return ShownMessage(message, html, shown, max(0, len(message.content) - limits.MAX_RENDERED))
 
 
 def forget(reservoir: Reservoir, thread: Thread) -> int:

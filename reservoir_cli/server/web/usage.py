@@ -6,10 +6,8 @@ from datetime import date, timedelta
 from typing import Any
 
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
+from reservoir_cli.server import limits
 from reservoir_cli.server.web.stacked_bar import Part, stack
-
-#: Days in the chart.
-DAYS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
         return []
     by_day = {row["day"]: row for row in rows}
     newest = date.fromisoformat(max(by_day))
-    days = [(newest - timedelta(days=back)).isoformat() for back in reversed(range(DAYS))]
+    days = [(newest - timedelta(days=back)).isoformat() for back in reversed(range(limits.DAYS))]
     most = max(_count_asked(by_day.get(day, {})) for day in days) or 1
     return [_bar(day, by_day.get(day, {}), most) for day in days]
 

@@ -11,13 +11,12 @@ from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import limits
 from reservoir_cli.server.web.rendering import link
 from reservoir_cli.server.web.stacked_bar import Part, stack
 from reservoir_cli.server.web.window_form import Question, context_command
 from reservoir_cli.settings.schema import Settings
 
-#: The most messages shown that could only have filled the budget.
-_MOST_FILLERS = 50
 #: Parts of a priority below this share of the bar are not listed.
 _SMALLEST_PART = 0.0005
 _PART_NAMES = {"question": "question it answers"}
@@ -116,7 +115,7 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Wind
         usual,
         kept,
         _left_out_rows(window, settings),
-        window.not_reached - min(len(window.selection.passed_over), _MOST_FILLERS),
+        window.not_reached - min(len(window.selection.passed_over), limits.MAX_FILLERS),
         above,
         window.used - (running or 0),
         _budget_bar(window, messages),
@@ -188,7 +187,7 @@ def _kept_rows(
 
 def _left_out_rows(window: ContextWindow, settings: Settings) -> list[Row]:
     """Return the candidates that were left out: those for lack of room first, best first."""
-    fillers = sorted(window.selection.passed_over, key=_sort_key)[:_MOST_FILLERS]
+    fillers = sorted(window.selection.passed_over, key=_sort_key)[: limits.MAX_FILLERS]
     left_out = sorted([*window.selection.dropped, *fillers], key=_sort_key)
     return [_left_out_row(window, drop, settings) for drop in left_out]
 

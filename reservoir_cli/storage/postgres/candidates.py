@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES
-from reservoir_cli.storage import properties, scope_conditions
-from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings
+from reservoir_cli.storage import properties, scope_conditions, titles
+from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings, sort
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
-from reservoir_cli.storage.sqlite.candidates import sort
+from reservoir_cli.storage.quantize import encode_queries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,8 +22,8 @@ _COLUMNS = {
     "created_at": ("m.created_at", "i8"),
     "thread": ("m.thread", "i8"),
     "tokens": ("m.tokens", "i4"),
-    "terms": ("m.terms", "i4"),
-    "asks": ("m.asks", "i2"),
+    "terms": ("m.word_count", "i4"),
+    "asks": ("m.has_question_mark", "i4"),
     "loose": ("(m.conversation_id IS NULL)::int", "i4"),
     "own": ("(m.instance IS NOT DISTINCT FROM ? AND m.source <> ALL(?))::int", "i4"),
 }
@@ -57,6 +57,7 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Uncompared
         candidates,
         query,
         lambda text: keyword_search.read_postings(connection, stemmer, candidates, scope, text),
+        lambda stems: titles.find_titled(connection, candidates, scope, stems),
         lambda absent: keyword_search.correct_misspelt(
             connection, stemmer, candidates, scope, query.question, absent
         ),
@@ -75,7 +76,8 @@ def _compare(
     """
     import numpy as np
 
-    scope, queries = query.scope, query.matrix()
+    # As exact as in a file, so that both stores give the same answers.
+    scope, queries = query.scope, encode_queries(query.matrix()).restore()
     joined = np.full((len(candidates.ids), len(queries)), np.nan, np.float32)
     index = None
     if scope.partition is not None and scope.instance is None:

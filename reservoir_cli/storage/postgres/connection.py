@@ -16,6 +16,7 @@ from reservoir_cli.storage.portable_sql import Condition
 from reservoir_cli.storage.postgres import locks
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.server_errors import FULL, locked_error, unreachable_error
+from reservoir_cli.storage.schema import TABLES
 
 try:
     import psycopg
@@ -37,21 +38,14 @@ _SEND = {
     "i2": "int2send(({})::int2)",
     "f4": "float4send(({})::float4)",
 }
-#: The types of columns other than text, by table.
+_ARRAYS = {"text": "text", "integer": "bigint", "real": "float8", "blob": "bytea"}
+#: The types of columns by table, as elements of arrays.
 _TYPES = {
-    "messages": {
-        **dict.fromkeys(("id", "created_at", "thread"), "bigint"),
-        **dict.fromkeys(("tokens", "terms"), "int"),
-        "asks": "smallint",
-    },
-    "pending": {"message_id": "bigint"},
-    "rebuilding": {"message_id": "bigint"},
-    "tags": {"message_id": "bigint"},
-    "pins": {"message_id": "bigint", "pinned_at": "bigint"},
-    "synapses": {"source_id": "bigint", "target_id": "bigint", "score": "float8"},
-    "words": {"message_id": "bigint", "part": "int", "start": "int", "stems": "tsvector"},
-    "forgotten": {"mark": "bytea"},
+    table: {name: _ARRAYS[kind.rstrip("?")] for name, kind in described.types().items()}
+    for table, described in TABLES.items()
 }
+_TYPES["messages"]["thread"] = "bigint"
+_TYPES["words"] = {"message_id": "bigint", "part": "int", "start": "int", "stems": "tsvector"}
 
 #: The OIDs of the types ``real`` and ``real[]``.
 _REAL, _REALS = 700, 1021
@@ -119,9 +113,7 @@ class Connection:
 
     ordered_join = "JOIN"
     instr = "strpos"
-    message_key = "partition, message_id"
-    key_of_message = "m.partition, m.id"
-    vector_tables: tuple[str, ...] = ("embeddings",)
+    vectors, vectors_key, vectors_at_once = "embeddings", "partition, message_id", 2_000
 
     def __init__(self, server: "psycopg.Connection[Any]", ids: "IdSource") -> None:
         self.server = server
@@ -211,14 +203,6 @@ class Connection:
         """Return the condition that a column has one of these values."""
         cast = "::bigint[]" if values and isinstance(values[0], int) else ""
         return f"{column} = ANY(?{cast})", [list(values)]
-
-    def in_partition(self, alias: str, partition: str | None) -> Condition:
-        """Return the condition that restricts a table to a partition, if one is given."""
-        return ("true", []) if partition is None else (f"{alias}.partition = ?", [partition])
-
-    def of_message(self, alias: str, messages: str = "m") -> str:
-        """Return the condition that joins a derived table to the messages."""
-        return f"{alias}.partition = {messages}.partition AND {alias}.message_id = {messages}.id"
 
     def index_hint(self, _index: str | None) -> str:
         """Return nothing: the server's planner has statistics and needs no hint."""

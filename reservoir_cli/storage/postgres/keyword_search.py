@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
 from reservoir_cli.storage import correct_misspelt_words, fulltext, scope_conditions
 from reservoir_cli.storage.candidates import Candidates, Correction, Posting
-from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
 from reservoir_cli.storage.sqlite import keyword_search
@@ -70,9 +70,9 @@ def read_postings(
     postings: list[Posting] = []
     common: list[Posting] = []
     total = len(candidates.ids)
-    for row in counts:
+    for stem, row in zip(stems, counts, strict=True):
         holds = row > 0
-        posting = Posting(places[holds], row[holds])
+        posting = Posting(places[holds], row[holds], stem)
         if total > limits.LARGE and holds.sum() > limits.COMMON * total:
             common.append(posting)
         elif holds.any():
@@ -238,8 +238,8 @@ def search(
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
     condition, values = scope_conditions.where_scope(scope)
     scoped = connection.arrays(
-        {"ids": ("t.id", "i8"), "terms": ("t.terms", "i4")},
-        f"FROM (SELECT m.id, m.terms FROM messages m WHERE {condition} ORDER BY m.id) t",
+        {"ids": ("t.id", "i8"), "terms": ("t.word_count", "i4")},
+        f"FROM (SELECT m.id, m.word_count FROM messages m WHERE {condition} ORDER BY m.id) t",
         values,
     )
     lengths = dict(zip(scoped["ids"].tolist(), scoped["terms"].tolist(), strict=True))

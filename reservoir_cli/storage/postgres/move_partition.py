@@ -4,70 +4,28 @@ Rows are copied and deleted, because a row of a distributed table cannot change 
 An id that the new partition already uses is replaced by a new one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import (
-    conversations,
-    find_by_filter,
-    links,
-    proxy_ledger,
-    sources,
-    summaries,
-    tag_and_pin_rows,
-    twins,
-    writes,
-)
+from reservoir_cli.storage import find_by_filter, tag_and_pin_rows, writes
+from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import batches
-from reservoir_cli.storage.postgres import delete
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import scope_stems
-from reservoir_cli.storage.sqlite.vector_blocks import thread_key
+from reservoir_cli.storage.schema import OF_MESSAGES, TABLES
 
 _Place = tuple[str, str]
 #: The columns of a message that do not change.
-_KEPT = (
-    "trace_id, conversation_id, role, content, name, tool_calls, tool_call_id, created_at, "
-    "source, source_id, tokens, counter, secrets, terms, asks"
+_KEPT = ", ".join(
+    name for name in TABLES["messages"].types() if name not in ("partition", "instance", "id")
 )
 _RENAMED = "unnest(?::bigint[], ?::bigint[]) AS t (old, new)"
 
 
-def move(
-    connection: Connection, old: str, new: str, replace_text: twins.ReplaceText
-) -> tuple[int, int]:
-    """Move all messages of a partition into another; call it inside a write transaction.
-
-    Instances keep their names, except one that is named like the partition and renamed with it.
-
-    :returns: how many were moved, and how many were dropped as duplicates.
-    """
-    connection.lock([old, new])
-    names = connection.rows("SELECT DISTINCT instance FROM messages WHERE partition = ?", [old])
-    moved = dropped = 0
-    for (instance,) in names:
-        places = (old, instance), (new, new if instance == old else instance)
-        duplicates = twins.merge(connection, *places, replace_text)
-        delete.remove(connection, {old: duplicates} if duplicates else {}, mark=False)
-        dropped += len(duplicates)
-        moved += _move(connection, *places)
-    connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
-    connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
-    sources.move(connection, old, new)
-    proxy_ledger.clear(connection, old)
-    _move_runs(connection, old, new)
-    return moved, dropped
-
-
-def _move_runs(connection: Connection, old: str, new: str) -> None:
+def move_runs(connection: Connection, old: str, new: str) -> None:
+    """Move the records of built contexts of a partition to another."""
     columns = ", ".join(
-        row[0]
-        for row in connection.rows(
-            """
-            SELECT attname FROM pg_attribute WHERE attrelid = 'context_runs'::regclass
-            AND attnum > 0 AND NOT attisdropped AND attname NOT IN ('partition', 'id')
-            """
-        )
+        name for name in TABLES["context_runs"].types() if name not in ("partition", "id")
     )
     rows = connection.rows("SELECT id FROM context_runs WHERE partition = ? ORDER BY id", [old])
     ids = [row[0] for row in rows]
@@ -96,19 +54,17 @@ def _free_ids(connection: Connection, table: str, ids: Sequence[int], partition:
     return [next(fresh) if old in used else old for old in ids]
 
 
-def _move(connection: Connection, old: _Place, new: _Place) -> int:
+def move(connection: Connection, old: _Place, new: _Place) -> int:
+    """Move messages and what is derived from them; return how many."""
     ids = find_by_filter.find(connection, Scope(*old)).ids
     renamed = dict(zip(ids, _free_ids(connection, "messages", ids, new[0]), strict=True))
     for batch in batches(ids):
         new_ids = {message_id: renamed[message_id] for message_id in batch}
         _copy_messages(connection, old, new, batch, list(new_ids.values()))
         tag_and_pin_rows.copy(connection, old[0], new[0], new_ids)
-        for table in tag_and_pin_rows.TABLES:
+        for table in OF_MESSAGES:
             writes.delete_rows(connection, table, old[0], batch)
-    _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
-    connection.execute(summaries.MOVE, [*new, *old])
-    connection.execute(conversations.MOVE, [*new, *old])
     return len(ids)
 
 
@@ -165,19 +121,3 @@ def _copy_messages(
             """,
             [new[0], before, after, old[0]],
         )
-
-
-def _copy_links(connection: Connection, old: str, new: str, renamed: Mapping[int, int]) -> None:
-    rows = connection.rows(
-        """
-        SELECT source_id, target_id, score, kind FROM synapses
-        WHERE partition = ? AND source_id = ANY(?::bigint[])
-        """,
-        [old, list(renamed)],
-    )
-    moved = [
-        (new, renamed[source], renamed[target], score, kind)
-        for source, target, score, kind in rows
-        if target in renamed
-    ]
-    links.insert(connection, moved)

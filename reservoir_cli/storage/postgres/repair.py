@@ -1,19 +1,19 @@
 """Check and rebuild derived data on a server."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import find_by_filter, holdings, links, reads
+from reservoir_cli.storage import find_by_filter, holdings, reads
+from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import keyword_search
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
-from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _AT_ONCE = 1_000
 #: Messages with text that have no vectors of a model and are not pending.
 _LACKING = """
-    SELECT m.partition, m.id FROM messages m WHERE m.terms > 0 AND NOT EXISTS
+    SELECT m.partition, m.id FROM messages m WHERE m.word_count > 0 AND NOT EXISTS
     (SELECT 1 FROM pending p WHERE p.partition = m.partition AND p.message_id = m.id)
     AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.partition = m.partition
     AND e.message_id = m.id AND e.model_id = ?)
@@ -39,22 +39,19 @@ def rebuild(
     connection: Connection,
     stemmer: Stemmer,
     model_id: str | None,
-    link_threshold: Callable[[str], float],
 ) -> None:
-    """Rebuild the full-text index and all links.
+    """Rebuild the full-text index.
 
     Messages that have lost their vectors become pending.
     """
     connection.lock(None)
-    for table in ("words", "synapses"):
-        connection.execute(f"DELETE FROM {table}")
+    connection.execute("DELETE FROM words")
     for partition, instance, _ in holdings.places(connection):
         ids = find_by_filter.find(connection, Scope(partition, instance)).ids
         for batch in batches(ids, _AT_ONCE):
             _index(connection, stemmer, (partition, instance), batch)
     if model_id:
         connection.execute(f"INSERT INTO pending (partition, message_id) {_LACKING}", [model_id])
-        links.add_all(connection, model_id, link_threshold)
 
 
 def _index(

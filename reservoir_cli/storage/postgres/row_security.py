@@ -33,11 +33,8 @@ def guard_statements() -> list[str]:
     statements += [
         f"GRANT USAGE ON SCHEMA {name} TO {_BOTH}",
         *(f"GRANT SELECT ON {name}.{table} TO {_BOTH}" for table in (*EVERYWHERE, *SPREAD)),
-        f"GRANT INSERT ON {name}.forgotten TO {MEMBER}",
+        f"GRANT INSERT ON {name}.tombstones TO {MEMBER}",
         *_policies("members", own_rows=f"FOR SELECT TO {_BOTH} USING (member = current_user)"),
-        # Earlier versions granted more.
-        f"REVOKE UPDATE, DELETE ON {name}.properties FROM {MEMBER}",
-        f"DROP POLICY IF EXISTS own ON {name}.properties",
         f"GRANT INSERT ON {name}.properties TO {MEMBER}",
         *_policies(
             "properties",

@@ -1,6 +1,6 @@
 """The store on a PostgreSQL server."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.storage import properties, tag_and_pin_rows
 from reservoir_cli.storage.candidates import Query, Uncompared
-from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.keys import by_partition, thread_key
+from reservoir_cli.storage.links import Place, Vectors
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import (
     candidates,
-    delete,
     keyword_search,
     move_partition,
     repair,
@@ -23,7 +23,6 @@ from reservoir_cli.storage.postgres import (
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
-from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 from reservoir_cli.storage.store import Problem, Repaired, Store, derived_problems
 from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.storage.writes import COLUMNS
@@ -93,10 +92,21 @@ class PostgresStore(Transactions, Store):
     ) -> None:
         vectors.add(self._connection, partition, model_id, passages)
 
-    def _remove(
-        self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
-    ) -> None:
-        delete.remove(self._connection, ids, mark=mark, progress=progress)
+    def _read_passages(
+        self, partition: str, model_id: str, ids: Sequence[int]
+    ) -> dict[int, list[Passage]]:
+        return vectors.read_passages(self._connection, partition, model_id, ids)
+
+    def _read_vectors(self, place: Place, model_id: str, ids: Sequence[int]) -> Vectors | None:
+        return vectors.read(self._connection, place[0], model_id, ids)
+
+    @reading
+    def dimensions(self) -> int | None:
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
+        return vectors.dimensions(self._connection, self._model_id())
+
+    def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
+        return vectors.count_embedded(self._connection, model_id, partition)
 
     def _purge(self) -> bool:
         """Let the server reuse the space of deleted rows.
@@ -110,18 +120,24 @@ class PostgresStore(Transactions, Store):
 
     def require_removable_tombstones(self) -> None:
         """See :class:`~reservoir_cli.storage.store.Writes`."""
-        granted = f"SELECT has_table_privilege('{SCHEMA}.forgotten', 'DELETE')::int"
+        granted = f"SELECT has_table_privilege('{SCHEMA}.tombstones', 'DELETE')::int"
         if not self._run_read(lambda: self._connection.number(granted)):
             raise StoreError(
                 f"only the owner can import forgotten messages into the store {self.location}",
-                hint=f"the owner imports them, or runs GRANT DELETE ON {SCHEMA}.forgotten TO USER",
+                hint=f"the owner imports them, or runs GRANT DELETE ON {SCHEMA}.tombstones TO USER",
             )
 
     @writing
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.store.Writes`."""
         self.lift_timeouts()
-        return move_partition.move(self._connection, old, check_name(new), self._replace_text)
+        return self._move(old, check_name(new))
+
+    def _move_messages(self, old: Place, new: Place) -> int:
+        return move_partition.move(self._connection, old, new)
+
+    def _move_runs(self, old: str, new: str) -> None:
+        move_partition.move_runs(self._connection, old, new)
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """Refuse to copy a store on a server to a file.
@@ -170,11 +186,11 @@ class PostgresStore(Transactions, Store):
             return list(derived_problems(self._connection, unindexed, unranked))
 
     @writing
-    def repair(self, link_threshold: Callable[[str], float]) -> Repaired:
+    def repair(self) -> Repaired:
         """See :class:`~reservoir_cli.storage.store.Store`."""
         self.lift_timeouts()
         tag_and_pin_rows.remove_orphans(self._connection)
-        repair.rebuild(self._connection, self._stemmer, self._model_id(), link_threshold)
+        repair.rebuild(self._connection, self._stemmer, self._model_id())
         return Repaired()  # a server refuses invalid bytes
 
     # Questions

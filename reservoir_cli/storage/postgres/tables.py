@@ -1,24 +1,12 @@
 """The tables of a store on a server and their distribution on a cluster, without psycopg."""
 
+from reservoir_cli.storage.schema import TABLES
+
 SCHEMA = "reservoir"
-#: The tables that a cluster distributes by partition; ``EVERYWHERE`` has those it replicates.
-SPREAD = (
-    "messages",
-    "words",
-    "embeddings",
-    "pending",
-    "rebuilding",
-    "synapses",
-    "conversations",
-    "context_runs",
-    "summaries",
-    "sources",
-    "tags",
-    "pins",
-    "ledger",
-    "ledger_messages",
-)
-EVERYWHERE = ("properties", "forgotten", "members", "migrations")
+#: The tables that a cluster replicates; ``SPREAD`` has those it distributes by partition, the first
+#: one being that which others refer to.
+EVERYWHERE = ("properties", "tombstones", "members", "migrations")
+SPREAD = (*(table for table in TABLES if table not in EVERYWHERE), "words", "embeddings")
 
 
 def sharding_statements() -> list[str]:

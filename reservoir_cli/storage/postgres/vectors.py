@@ -1,4 +1,7 @@
-"""Store vectors on a server, and compare them by exact search."""
+"""Store vectors on a server, and compare them by exact search.
+
+They are made from the codes that a file would hold, so that both stores give the same answers.
+"""
 
 from __future__ import annotations
 
@@ -80,12 +83,15 @@ def add(
     """
     import numpy as np
 
+    from reservoir_cli.storage.quantize import round_to_codes
+
     passages = [passage for of_message in by_message.values() for passage in of_message]
     if not passages:
         return
     if properties.get(connection, properties.DIMENSIONS) is None:
         dimensions = str(len(passages[0].vector))
         properties.put_first(connection, properties.DIMENSIONS, dimensions)
+    stored = round_to_codes(np.stack([passage.vector for passage in passages]))
     lengths = [len(passage.vector) for passage in passages]
     connection.execute(
         """
@@ -99,7 +105,7 @@ def add(
         """,
         [
             model_id,
-            FloatArray(np.concatenate([passage.vector for passage in passages])),
+            FloatArray(stored.ravel()),
             [message_id for message_id, of_message in by_message.items() for _ in of_message],
             [passage.number for passage in passages],
             [passage.start for passage in passages],
@@ -111,16 +117,65 @@ def add(
     )
 
 
+def read_passages(
+    connection: Connection, partition: str, model_id: str, ids: Sequence[int]
+) -> dict[int, list[Passage]]:
+    """Return the passages of embedded messages by id."""
+    passages: dict[int, list[Passage]] = {}
+    for message_id, *passage in connection.with_vectors(
+        """
+        SELECT message_id, passage, start, "end", vector FROM embeddings
+        WHERE partition = ? AND message_id = ANY(?::bigint[]) AND model_id = ? ORDER BY 1, 2
+        """,
+        [partition, list(ids), model_id],
+    ):
+        passages.setdefault(message_id, []).append(Passage(message_id, *passage))
+    return passages
+
+
+def read(
+    connection: Connection, partition: str, model_id: str, ids: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+    """Return the message of each passage, ascending, and its vector; ``None`` without any."""
+    import numpy as np
+
+    rows = list(
+        connection.with_vectors(
+            """
+            SELECT message_id, vector FROM embeddings
+            WHERE partition = ? AND message_id = ANY(?::bigint[]) AND model_id = ?
+            ORDER BY message_id, passage
+            """,
+            [partition, list(ids), model_id],
+        )
+    )
+    if not rows:
+        return None
+    return np.array([row[0] for row in rows], np.int64), np.stack([row[1] for row in rows])
+
+
+def dimensions(connection: Connection, model_id: str | None) -> int | None:
+    """Return the dimensions of a model's vectors; ``None`` if it has none yet."""
+    sql = "SELECT vector_dims(vector) FROM embeddings WHERE model_id = ? LIMIT 1"
+    return connection.number(sql, [model_id]) or None
+
+
+def count_embedded(connection: Connection, model_id: str | None, partition: str | None) -> int:
+    """Count the messages of a partition, or of all, that have vectors of a model."""
+    condition, values = ("", []) if partition is None else ("AND partition = ?", [partition])
+    return connection.number(
+        f"SELECT count(*) FROM embeddings WHERE model_id = ? AND passage = 0 {condition}",
+        [model_id, *values],
+    )
+
+
 def note_dimensions(connection: Connection) -> None:
     """Store the dimensions of the active model; drop them if it has no vectors yet."""
-    row = connection.execute(
-        "SELECT vector_dims(vector) FROM embeddings WHERE model_id = ? LIMIT 1",
-        [properties.get(connection, properties.MODEL_ID)],
-    ).fetchone()
-    if row is None:
+    size = dimensions(connection, properties.get(connection, properties.MODEL_ID))
+    if size is None:
         properties.drop(connection, properties.DIMENSIONS)
     else:
-        properties.put(connection, properties.DIMENSIONS, str(row[0]))
+        properties.put(connection, properties.DIMENSIONS, str(size))
 
 
 def add_missing(connection: Connection, model_id: str) -> None:

@@ -8,18 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import scope_conditions
-from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings
+from reservoir_cli.storage import scope_conditions, titles
+from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings, sort
+from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import decoding, placeholders
-from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks, vector_scan
+from reservoir_cli.storage.sqlite import blocks as packed_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import correct_misspelt, read_postings
 from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, read_blocks
-from reservoir_cli.util.greatest import greatest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,11 +42,11 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
         ids=ids,
         created_at=timeline.columns["created_at"],
         tokens=timeline.columns["tokens"],
-        terms=timeline.columns["terms"],
-        asks=(flags & vector_blocks.ASKS) > 0,
+        terms=timeline.columns["word_counts"],
+        asks=(flags & packed_blocks.ASKS) > 0,
         own=timeline.columns["own"].copy(),
         thread=timeline.columns["threads"],
-        loose=(flags & vector_blocks.LOOSE) > 0,
+        loose=(flags & packed_blocks.LOOSE) > 0,
         cosine=np.full(len(ids), np.nan, np.float32),
         by_id=timeline.by_id,
         postings=(),
@@ -61,27 +60,13 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
         candidates,
         query,
         lambda text: read_postings(connection, candidates, scope, text),
+        lambda stems: titles.find_titled(connection, candidates, scope, stems),
         lambda absent: correct_misspelt(connection, candidates, query.question, absent),
     )
     if scan is None or scan.compare is None:
         return Uncompared(candidates)
-    return Uncompared(candidates, partial(_compare, connection, query, scan.compare, timeline))
-
-
-def _compare(
-    connection: Connection, query: Query, by_codes: vector_scan.Compare, timeline: Timeline
-) -> NDArray[np.float32]:
-    """Return the cosines of all messages, those of the nearest by their exact vectors.
-
-    :returns: shape (n, vectors).
-    """
-    assert query.model_id is not None
-    matrix = query.matrix()
-    cosine = timeline.best(by_codes(matrix))
-    nearest = _nearest(cosine, exact_vectors.RESCORED)
-    ids = timeline.columns["ids"][nearest]
-    cosine[nearest] = exact_vectors.compare(connection, query.model_id, ids, matrix)
-    return cosine
+    compare = scan.compare
+    return Uncompared(candidates, lambda: timeline.best(compare(query.matrix())))
 
 
 def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
@@ -109,8 +94,9 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     *joined, partitions, instances, conversations = connection.execute(
         f"""
         SELECT group_concat(m.id), group_concat(m.created_at), group_concat(m.tokens),
-        group_concat(m.terms), group_concat(m.asks), group_concat(m.instance IS ?),
-        group_concat(m.conversation_id IS NULL), json_group_array(m.partition),
+        group_concat(m.word_count), group_concat(m.has_question_mark),
+        group_concat(m.instance IS ?), group_concat(m.conversation_id IS NULL),
+        json_group_array(m.partition),
         json_group_array(m.instance), json_group_array(m.conversation_id)
         FROM pending p CROSS JOIN messages m ON m.id = p.message_id WHERE {where}
         """,
@@ -119,34 +105,19 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     with decoding("messages"):
         arrays = [np.fromstring(column or "", np.int64, sep=",") for column in joined]
         names = list(zip(*map(json.loads, (partitions, instances, conversations)), strict=True))
-        keys = {name: vector_blocks.thread_key(*name) for name in dict.fromkeys(names)}
+        keys = {name: thread_key(*name) for name in dict.fromkeys(names)}
         threads = np.array([keys[name] for name in names], np.int64)
-        vector_blocks.require_length(arrays, len(threads))
+        packed_blocks.require_length(arrays, len(threads))
     ids, created_at, tokens, terms, asks, owned, loose = arrays
     return {
         "ids": ids,
         "created_at": created_at,
         "threads": threads,
         "tokens": tokens.astype(np.int32),
-        "terms": terms.astype(np.int32),
-        "flags": (vector_blocks.ASKS * (asks != 0) + vector_blocks.LOOSE * loose).astype(np.uint8),
+        "word_counts": terms.astype(np.int32),
+        "flags": (packed_blocks.ASKS * (asks != 0) + packed_blocks.LOOSE * loose).astype(np.uint8),
         "own": owned.astype(bool),
     }
-
-
-def sort(columns: Columns) -> Columns:
-    """Sort by time, then id.
-
-    A stable sort is fast for nearly sorted data: a million, of which a tenth come late, take 4 ms.
-    """
-    import numpy as np
-
-    for name in ("ids", "created_at"):
-        keys = columns[name]
-        if len(keys) and (keys[1:] < keys[:-1]).any():
-            order = np.argsort(keys, kind="stable")
-            columns = {column: values[order] for column, values in columns.items()}
-    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,24 +206,3 @@ class QuestionCache:
         if last is None or last[0] is not blocks or last[1:3] != (packed, own):
             self._last = last = blocks, packed, own, build_timeline(blocks, pending, own)
         return last[-1]
-
-
-def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """Return the positions of the greatest cosines with any of the vectors.
-
-    :param cosine: shape (n, vectors).
-    :param count: how many positions to return for each vector.
-    """
-    import numpy as np
-
-    known = ~np.isnan(cosine[:, 0])
-    places = None if known.all() else np.flatnonzero(known)
-    compared = cosine if places is None else cosine[places]
-    nearest = np.arange(len(compared))
-    if len(compared) > count:
-        chosen = np.zeros(len(compared), bool)  # np.unique loads numpy's masked arrays in 10 ms
-        for values in compared.T:
-            best = greatest(values, count)
-            chosen[best[np.argsort(-values[best], kind="stable")[:count]]] = True
-        nearest = np.flatnonzero(chosen)
-    return nearest if places is None else places[nearest]

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
-from reservoir_cli.storage.portable_sql import Condition, decoding, placeholders
+from reservoir_cli.storage.portable_sql import Condition, placeholders
 from reservoir_cli.storage.transactions import closed_error
 
 #: The oldest SQLite that has all we use. The newest of that are the limit of 32,766 bound values
@@ -17,8 +17,6 @@ from reservoir_cli.storage.transactions import closed_error
 _OLDEST = (3, 32)
 #: The most values bound in one statement; SQLite's limit is 32,766.
 _MOST_VALUES = 5_000
-#: Tables that refer to messages by their id alone.
-_WITHOUT_PARTITION = {"pending", "rebuilding", "synapses", "embeddings", "tags", "pins"}
 _PERMISSIONS = "check the permissions of the file and its folder"
 #: The error and the hint for each of SQLite's primary result codes.
 _FAULTS = {
@@ -41,7 +39,6 @@ _FAULTS = {
 
 #: Set on every connection before the store is used.
 PRAGMAS = {
-    "foreign_keys": "ON",
     "secure_delete": "ON",
     "synchronous": "FULL",
     # By default, words are sorted and looked up in a temporary file.
@@ -121,9 +118,7 @@ class Connection(sqlite3.Connection):
 
     ordered_join = "CROSS JOIN"
     instr = "instr"
-    message_key = "message_id"
-    key_of_message = "m.id"
-    vector_tables: tuple[str, ...] = ("embeddings", "vector_chunks")
+    vectors, vectors_key, vectors_at_once = "blocks", "id", 16
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
         """Yield the rows of a query."""
@@ -133,28 +128,15 @@ class Connection(sqlite3.Connection):
         """Return a column of integers."""
         return [row[0] for row in self.execute(f"SELECT {column} {rest}", values)]
 
-    def with_vectors(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
-        """Yield rows whose last column is a vector."""
-        import numpy as np
-
-        for *row, vector in self.execute(sql, values):
-            with decoding("vectors"):
-                decoded = np.frombuffer(vector, "<f4")
-            yield *row, decoded
-
     def insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
     ) -> None:
         """Insert rows."""
         names = columns.split(", ")
-        if table in _WITHOUT_PARTITION and "partition" in names:
-            at = names.index("partition")
-            names.pop(at)
-            rows = ([*row[:at], *row[at + 1 :]] for row in rows)
         # Not INSERT OR IGNORE, which would also skip rows that break another constraint.
         conflict = "ON CONFLICT DO NOTHING" if ignore else ""
         self.executemany(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({placeholders(names)}) {conflict}",
+            f"INSERT INTO {table} ({columns}) VALUES ({placeholders(names)}) {conflict}",
             rows,
         )
 
@@ -169,14 +151,6 @@ class Connection(sqlite3.Connection):
             padded = [*values, *list(values[-1:]) * (size - len(values))]
             return f"{column} IN ({placeholders(padded)})", padded
         return f"{column} IN (SELECT value FROM json_each(?))", [json.dumps(list(values))]
-
-    def in_partition(self, _alias: str, _partition: str | None) -> Condition:
-        """Return a condition that is always true: ids are unique in a file."""
-        return "true", []
-
-    def of_message(self, alias: str, messages: str = "m") -> str:
-        """Return the condition that joins a derived table to the messages."""
-        return f"{alias}.message_id = {messages}.id"
 
     def index_hint(self, index: str | None) -> str:
         """Return the planner hint to use an index."""

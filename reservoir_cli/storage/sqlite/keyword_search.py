@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text, searchable_text
-from reservoir_cli.storage import fulltext, properties, scope_conditions
-from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
+from reservoir_cli.storage import fulltext, scope_conditions
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.portable_sql import decoding
 from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -49,20 +49,11 @@ def _write(
     connection: Connection, sql: str, place: tuple[str, str], messages: Sequence[StoredMessage]
 ) -> None:
     keys = fulltext.scope_keys(*place)
-    escaped_until = int(properties.get(connection, properties.ESCAPED_UNTIL) or 0)
     rows = []
     for message in messages:
-        text_of = plain_text if message.id <= escaped_until else searchable_text
-        rows.append((message.id, fulltext.indexed_text(clean_text(text_of(message))), keys))
+        text = clean_text(searchable_text(message))
+        rows.append((message.id, fulltext.indexed_text(text), keys))
     connection.executemany(sql, rows)
-
-
-def by_place(messages: Iterable[StoredMessage]) -> dict[tuple[str, str], list[StoredMessage]]:
-    """Return messages by their partition and instance."""
-    places: dict[tuple[str, str], list[StoredMessage]] = {}
-    for message in messages:
-        places.setdefault((message.partition, message.instance), []).append(message)
-    return places
 
 
 def search(
@@ -136,13 +127,13 @@ def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict
     where, values = scope_conditions.where_scope(scope)
     lengths: dict[int, int] = dict(
         connection.execute(
-            "SELECT m.id, m.terms FROM pending p CROSS JOIN messages m ON m.id = p.message_id "
+            "SELECT m.id, m.word_count FROM pending p CROSS JOIN messages m ON m.id = p.message_id "
             f"WHERE {where}",
             values,
         )
     )
     blocks = connection.execute(
-        f"SELECT m.ids, m.terms FROM vector_chunks m WHERE m.model_id = ? AND {where}",
+        f"SELECT m.ids, m.word_counts FROM blocks m WHERE m.model_id = ? AND {where}",
         [model_id, *values],
     )
     with decoding("blocks of vectors"):

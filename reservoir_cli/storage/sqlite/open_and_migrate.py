@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from reservoir_cli.errors import StoreError
+from reservoir_cli.storage.schema import VERSION
 from reservoir_cli.storage.sqlite.connection import (
     PRAGMAS,
     Connection,
@@ -26,8 +27,6 @@ from reservoir_cli.storage.sqlite.store_file import (
 )
 from reservoir_cli.storage.transactions import refuse_newer
 
-#: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 11
 #: The application id in the file's header: "Rsvr".
 APPLICATION_ID = 0x52737672
 
@@ -79,7 +78,7 @@ def check_and_migrate(
     for pragma, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {pragma} = {value}").fetchall()
     _refuse_others(connection, location)
-    if version < SCHEMA_VERSION:
+    if version < VERSION:
         if read_only:
             raise StoreError(
                 f"the store has an older schema ({version}) and cannot be written to",
@@ -94,7 +93,7 @@ def known_version(connection: Connection) -> int:
     :raises StoreError: it is newer than this program.
     """
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    refuse_newer(version, SCHEMA_VERSION)
+    refuse_newer(version, VERSION)
     return version
 
 
@@ -117,7 +116,7 @@ def _migrate(connection: Connection, location: str, patience: float) -> None:
     from reservoir_cli.storage.sqlite import schema
 
     check = partial(refuse_code, connection, location)
-    schema.migrate(connection, SCHEMA_VERSION, APPLICATION_ID, check)
+    schema.migrate(connection, APPLICATION_ID, check)
     # This pragma ignores the busy timeout, so retry it until it succeeds.
     deadline = time.monotonic() + patience
     while True:

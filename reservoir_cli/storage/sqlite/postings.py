@@ -80,7 +80,7 @@ def read_postings(
         if large and len(posting.places) > most:
             common.append(stem)
         elif len(posting.places):
-            postings.append(posting)
+            postings.append(posting._replace(stem=stem.name))
         else:
             absent.append(stem.name)
     return tuple(postings or (_in_scope(candidates, *stem.holders) for stem in common[:1])), absent

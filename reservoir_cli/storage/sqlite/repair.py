@@ -1,12 +1,12 @@
 """Check a store, rebuild derived data, and rewrite a damaged file.
 
-Messages and vectors are the primary data; the full-text index, the vector blocks and the links are
-derived from them.
+Messages and the vectors in blocks are the primary data; the full-text index and what blocks repeat
+of messages are derived from them. A message whose vectors are damaged is embedded again.
 
-A damaged page of an index, of the full-text index or of the vector blocks cannot be repaired in
-place. Therefore the tables are copied row by row into a fresh file, without using any index. If
-every message can be read, the pages of that file replace the store's in one transaction, so that
-programs that have the store open can keep using it.
+A damaged page of an index, of the full-text index or of the blocks cannot be repaired in place.
+Therefore the tables are copied row by row into a fresh file, without using any index. If every
+message can be read, the pages of that file replace the store's in one transaction, so that programs
+that have the store open can keep using it.
 """
 
 import sqlite3
@@ -17,9 +17,11 @@ from typing import Any
 
 from reservoir_cli.errors import StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope, ThreadName, clean_text
-from reservoir_cli.storage import links, properties, reads, tag_and_pin_rows
+from reservoir_cli.storage import properties, reads, tag_and_pin_rows
+from reservoir_cli.storage.delete import by_place
 from reservoir_cli.storage.portable_sql import batches
-from reservoir_cli.storage.sqlite import keyword_search, store_file, vector_blocks
+from reservoir_cli.storage.schema import OF_MESSAGES
+from reservoir_cli.storage.sqlite import check_blocks, keyword_search, store_file
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.store import Problem, derived_problems
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
@@ -28,13 +30,14 @@ from reservoir_cli.util.progress import counted
 _AT_ONCE = 1_000
 #: Tables that are rebuilt from the others, created by SQLite itself, or useful only for a short
 #: time.
-_DERIVED = ("vector_chunks", "synapses", "ledger%", "messages_fts%", "_sqlite_%", "sqlite_%")
+_DERIVED = ("ledger%", "messages_fts%", "_sqlite_%", "sqlite_%")
 #: Tables that a store can lose: vectors can be computed again, records of runs are statistics.
-DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs", "summaries", "sources"}
+DISPENSABLE = {"blocks", "pending", "rebuilding", "context_runs", "summaries", "sources"}
 #: Pages per step of the copy: so few that the first step never copies the whole file.
 _PAGES = 8
-#: How many ids are read at once; if that fails, half of them, down to one.
-_IDS_AT_ONCE = 4_096
+#: How many ids are read at once, and the most ranges of ids; if that fails, half of them, down to
+#: one.
+_IDS_AT_ONCE, _RANGES = 4_096, 1_000
 
 
 def file_problems(connection: sqlite3.Connection) -> list[str]:
@@ -76,7 +79,7 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
     """
     if code := store_file.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
-    unranked = vector_blocks.count_problems(connection, model_id or "")
+    unranked = check_blocks.count_problems(connection, model_id) if model_id else 0
     yield from derived_problems(connection, count_full_text_problems(connection), unranked)
     if unreadable := find_unreadable(connection):
         ids = ", ".join(map(str, unreadable[:10]))
@@ -84,9 +87,7 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
         yield Problem(detail, repairable=False)
 
 
-def rebuild(
-    connection: Connection, active: Callable[[], str | None], link_threshold: Callable[[str], float]
-) -> list[int]:
+def rebuild(connection: Connection, active: Callable[[], str | None]) -> list[int]:
     """Rebuild all derived data.
 
     :param active: returns the active model, called after its identity is repaired.
@@ -97,16 +98,19 @@ def rebuild(
     repair_model(connection)
     rebuild_full_text(connection)
     if model_id := active():
-        rebuild_vector_blocks(connection, model_id)
-        connection.execute("DELETE FROM synapses")
-        links.add_all(connection, model_id, link_threshold)
+        check_blocks.repair(connection, model_id)
+    else:
+        connection.execute(
+            "INSERT INTO pending (partition, message_id) SELECT partition, id FROM messages "
+            "WHERE true ON CONFLICT DO NOTHING"
+        )
     return repaired
 
 
 def find_unreadable(connection: Connection) -> list[int]:
     """Return the ids of messages whose rows cannot be decoded."""
     unreadable: list[int] = []
-    for batch in _batches(connection, "1"):
+    for batch in _batches(connection):
         if not _is_readable(connection, batch):
             unreadable += [
                 message_id for message_id in batch if not _is_readable(connection, [message_id])
@@ -162,7 +166,7 @@ def repair_model(connection: Connection) -> None:
     Do nothing during a change of models, when there are two models or pending messages.
     """
     active = properties.get(connection, properties.MODEL_ID)
-    used = {row[0] for row in connection.execute("SELECT DISTINCT model_id FROM embeddings")}
+    used = {row[0] for row in connection.execute("SELECT DISTINCT model_id FROM blocks")}
     waiting = connection.execute("SELECT EXISTS (SELECT 1 FROM pending)").fetchone()[0]
     if active and active not in used and len(used) == 1 and not waiting:
         properties.put(connection, properties.MODEL_ID, used.pop())
@@ -171,25 +175,15 @@ def repair_model(connection: Connection) -> None:
 def rebuild_full_text(connection: Connection) -> None:
     """Rebuild the full-text index."""
     connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
-    properties.drop(connection, properties.ESCAPED_UNTIL)
-    for batch in _batches(connection, "1"):
+    for batch in _batches(connection):
         messages = reads.by_id(connection, batch, Scope(None))
-        for place, of_place in keyword_search.by_place(messages).items():
+        for place, of_place in by_place(messages).items():
             keyword_search.index(connection, place, of_place)
 
 
-def rebuild_vector_blocks(connection: Connection, model_id: str) -> None:
-    """Rebuild the vector blocks of a model."""
-    connection.execute("DELETE FROM vector_chunks WHERE model_id = ?", [model_id])
-    for batch in _batches(connection, "id NOT IN (SELECT message_id FROM pending)"):
-        vector_blocks.append(
-            connection, model_id, batch, vector_blocks.read_vectors(connection, model_id, batch)
-        )
-
-
-def _batches(connection: Connection, condition: str) -> Iterator[Sequence[int]]:
-    """Return the ids of messages that meet a condition, a thousand at a time."""
-    rows = connection.execute(f"SELECT id FROM messages WHERE {condition} ORDER BY id")
+def _batches(connection: Connection) -> Iterator[Sequence[int]]:
+    """Return the ids of messages, a thousand at a time."""
+    rows = connection.execute("SELECT id FROM messages ORDER BY id")
     return batches([row[0] for row in rows.fetchall()], _AT_ONCE)
 
 
@@ -254,18 +248,20 @@ def copy_tables(
     names = new.execute(
         f"SELECT name FROM sqlite_master WHERE type = 'table' AND {unlike}", _DERIVED
     ).fetchall()
-    new.execute("PRAGMA foreign_keys = OFF")
     new.execute("BEGIN IMMEDIATE")
     with suppress(sqlite3.DatabaseError):
         old.execute("BEGIN")  # read all tables in the same state
     lost = {name for (name,) in names if not _copy_table(old, new, name, all_or_nothing)}
-    if lost - {"conversations", "forgotten", "summaries", "sources", "tags", "pins"}:
-        # Vectors may be missing, or their model unknown: embed all messages again.
-        for name in ("embeddings", "pending", "rebuilding"):
-            new.execute(f"DELETE FROM {name}")
+    if "rebuilding" in lost or "properties" in lost:  # what the next model lacks is unknown
+        new.execute("DELETE FROM rebuilding")
         new.execute("DELETE FROM properties WHERE key LIKE 'next_model%'")
-        new.execute("INSERT INTO pending SELECT id FROM messages")
-    for name in ("embeddings", "pending", "rebuilding", "tags", "pins"):
+    if "properties" in lost:  # so is the model of the vectors
+        new.execute("DELETE FROM blocks")
+        new.execute("DELETE FROM pending")
+        new.execute(
+            "INSERT INTO pending (partition, message_id) SELECT partition, id FROM messages"
+        )
+    for name in OF_MESSAGES:
         new.execute(f"DELETE FROM {name} WHERE message_id NOT IN (SELECT id FROM messages)")
     if not all_or_nothing:  # the salvaged store is a new one
         new.execute("DELETE FROM properties WHERE key = ?", [UNFINISHED_COPY])
@@ -317,7 +313,7 @@ def _copy_table(
                 hint="look for them in a backup",
             ) from error
     new.execute(f"DELETE FROM {name}")
-    if name == "summaries" or not all_or_nothing:
+    if name in ("summaries", "blocks") or not all_or_nothing:
         for row in _readable_rows(old, name, select):
             with suppress(sqlite3.DatabaseError):  # skip rows that break a constraint
                 new.execute(insert, row)
@@ -341,8 +337,9 @@ def _readable_rows(old: sqlite3.Connection, name: str, select: str) -> Iterator[
         with suppress(sqlite3.DatabaseError):
             yield from old.execute(select)
         return
-    last = _last_id(old, name) // _IDS_AT_ONCE * _IDS_AT_ONCE
-    wanted = [(start, start + _IDS_AT_ONCE) for start in range(last, -1, -_IDS_AT_ONCE)]
+    last = _last_id(old, name)
+    step = max(_IDS_AT_ONCE, last // _RANGES)  # the ids of blocks are times, far apart
+    wanted = [(start, start + step) for start in range(last // step * step, -1, -step)]
     while wanted:
         start, end = wanted.pop()
         is_one = end - start == 1  # only a search for one id does not read the next page, too

@@ -16,9 +16,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.sqlite.store_file import find_code, refuse_special_files
 from reservoir_cli.util.private_files import replace_atomically, resolve_path
-
-#: Seconds to wait for another program that uses the old file.
-_PATIENCE = 1.0
+from reservoir_cli.util.time_limits import OWN_FILE
 
 
 @contextmanager
@@ -53,7 +51,7 @@ def check_count(location: str, expected: int) -> None:
 
     :raises StoreCorruptError: the number differs.
     """
-    with closing(open_store(location, create=False, patience=_PATIENCE)) as store:
+    with closing(open_store(location, create=False, patience=OWN_FILE)) as store:
         count = store.holdings()["messages"]
     if count != expected:
         raise StoreCorruptError(
@@ -96,7 +94,7 @@ def _locked(path: Path) -> Iterator[None]:
     refuse_special_files(path)
     uri = f"{path.as_uri()}?mode=rw"
     with closing(
-        sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+        sqlite3.connect(uri, uri=True, timeout=OWN_FILE, isolation_level=None)
     ) as connection:
         _write_back(connection, path)
         if os.name == "nt":  # Windows cannot replace an open file

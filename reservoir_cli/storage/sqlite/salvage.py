@@ -1,7 +1,6 @@
 """Copy the readable messages of a damaged store into a fresh one."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +16,9 @@ from reservoir_cli.storage.sqlite.repair import (
     count_missing,
 )
 from reservoir_cli.storage.sqlite.store import SqliteStore
+from reservoir_cli.util.time_limits import OWN_FILE
 
 _NOTHING = "nothing of the store can be read"
-#: Seconds to wait for a lock; nobody else uses the files.
-_PATIENCE = 1.0
 #: The greatest size to believe in a header; a greater one is damage.
 _LONGEST = 1 << 40
 
@@ -42,7 +40,7 @@ class Lost:
     texts: int = 0
 
 
-def rescue(path: Path, fresh: Path, folder: Path, link_threshold: Callable[[str], float]) -> Lost:
+def rescue(path: Path, fresh: Path, folder: Path) -> Lost:
     """Copy the readable messages of a damaged store, which is not changed, into a fresh one.
 
     :param path: a store that nobody is writing to.
@@ -51,7 +49,7 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: Callable[[str]
     :raises StoreCorruptError: nothing can be read.
     :raises OSError: there is no room, or the damaged store cannot be read as a file.
     """
-    store = SqliteStore(str(fresh), create=True, patience=_PATIENCE)
+    store = SqliteStore(str(fresh), create=True, patience=OWN_FILE)
     try:
         lost = _copy_rows(_copy_files(path, folder), fresh)
         with store.write():
@@ -61,7 +59,7 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: Callable[[str]
             store._connection.executemany(
                 "DELETE FROM messages WHERE id = ?", [(message_id,) for message_id in unreadable]
             )
-        store.repair(link_threshold)
+        store.repair()
         saved = store.holdings()["messages"]
         if not saved and lost.messages:
             raise StoreCorruptError(_NOTHING, hint="copy a backup to its place")
@@ -85,8 +83,8 @@ def _drop_calls(connection: Connection) -> int:
 def _copy_rows(path: Path, fresh: Path) -> Lost:
     try:
         with (
-            closing(connect_to_damaged(fresh.as_uri(), _PATIENCE)) as new,
-            closing(connect_to_damaged(f"{path.as_uri()}?mode=rw", _PATIENCE)) as old,
+            closing(connect_to_damaged(fresh.as_uri(), OWN_FILE)) as new,
+            closing(connect_to_damaged(f"{path.as_uri()}?mode=rw", OWN_FILE)) as old,
         ):
             lost = copy_tables(old, new, all_or_nothing=False)
             count = count_missing(old, new)

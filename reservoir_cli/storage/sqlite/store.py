@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.settings import paths
+from reservoir_cli.storage.links import Place, Vectors
 from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.quantize import restore
+from reservoir_cli.storage.schema import VERSION
 from reservoir_cli.storage.sqlite import erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import errors
-from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import Transactions
 from reservoir_cli.storage.store import Problem, Repaired, Store
@@ -21,13 +23,11 @@ from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
+from reservoir_cli.util.time_limits import CHECKPOINT
 
 if TYPE_CHECKING:
     from reservoir_cli.storage.candidates import Query, Uncompared
     from reservoir_cli.storage.sqlite.candidates import QuestionCache
-
-#: Seconds that a checkpoint waits for readers; a question takes less than one.
-_CHECKPOINT_PATIENCE = 5.0
 
 
 class SqliteStore(Transactions, Store):
@@ -66,7 +66,7 @@ class SqliteStore(Transactions, Store):
 
     def engine(self) -> str:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        return f"SQLite {sqlite3.sqlite_version}, schema {SCHEMA_VERSION}"
+        return f"SQLite {sqlite3.sqlite_version}, schema {VERSION}"
 
     # Writing
 
@@ -81,16 +81,45 @@ class SqliteStore(Transactions, Store):
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
     ) -> None:
-        from reservoir_cli.storage.sqlite import exact_vectors
+        from reservoir_cli.storage.sqlite import blocks
 
-        exact_vectors.add(self._connection, partition, model_id, passages)
+        blocks.append(self._connection, model_id, passages)
 
-    def _remove(
-        self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
-    ) -> None:
-        from reservoir_cli.storage.sqlite import delete
+    def _renew_ranking_data(self, ids: Mapping[str, Sequence[int]]) -> None:
+        from reservoir_cli.storage.sqlite import blocks
 
-        delete.remove(self._connection, list(chain(*ids.values())), mark=mark, progress=progress)
+        blocks.renew(self._connection, list(chain(*ids.values())))
+
+    def _read_passages(
+        self, partition: str, model_id: str, ids: Sequence[int]
+    ) -> dict[int, list[Passage]]:
+        from reservoir_cli.storage.sqlite import blocks
+
+        return blocks.read_passages(self._connection, model_id, ids)
+
+    def _read_vectors(self, place: Place, model_id: str, ids: Sequence[int]) -> Vectors | None:
+        from reservoir_cli.storage.sqlite import blocks
+
+        entries = blocks.read(self._connection, place, model_id, ids)
+        return None if entries is None else (entries.ids, restore(entries.scales, entries.codes))
+
+    @reading
+    def dimensions(self) -> int | None:
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
+        from reservoir_cli.storage.sqlite import blocks
+
+        return blocks.dimensions(self._connection, self._model_id())
+
+    def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
+        from reservoir_cli.storage.sqlite import blocks
+
+        return blocks.count_embedded(self._connection, model_id, partition)
+
+    def _unindex(self, place: Place, messages: Sequence[StoredMessage]) -> None:
+        from reservoir_cli.storage.sqlite import blocks, keyword_search
+
+        keyword_search.unindex(self._connection, place, messages)
+        blocks.remove(self._connection, place, [message.id for message in messages])
 
     def _seal(self, progress: Progress = no_progress) -> None:
         progress("rewriting the full-text index", 0, 0)
@@ -98,21 +127,27 @@ class SqliteStore(Transactions, Store):
 
     def _purge(self) -> bool:
         with self._outside_transaction():
-            return erase_deleted_text.finish(self._connection, _CHECKPOINT_PATIENCE)
+            return erase_deleted_text.finish(self._connection, CHECKPOINT)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        from reservoir_cli.storage.sqlite import move_partition
-
         with self.write():
-            moved, dropped = move_partition.move(
-                self._connection, old, check_name(new), self._replace_text
-            )
+            moved, dropped = self._move(old, check_name(new))
             if dropped:  # one of two texts may be gone, which an edit was to erase
                 self._seal()
         if dropped:
             self._purge()  # if a reader prevents it, a later command does it
         return moved, dropped
+
+    def _move_messages(self, old: Place, new: Place) -> int:
+        from reservoir_cli.storage.sqlite import move_partition
+
+        return move_partition.move(self._connection, old, new)
+
+    def _move_runs(self, old: str, new: str) -> None:
+        self._connection.execute(
+            "UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old]
+        )
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """See :class:`~reservoir_cli.storage.store.Store`."""
@@ -141,7 +176,7 @@ class SqliteStore(Transactions, Store):
         with self.snapshot():
             return list(repair.problems(self._connection, self._model_id()))
 
-    def repair(self, link_threshold: Callable[[str], float]) -> Repaired:
+    def repair(self) -> Repaired:
         """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import repair
 
@@ -150,14 +185,14 @@ class SqliteStore(Transactions, Store):
             damaged = repair.file_problems(self._connection)
         if not damaged:
             with self.write():
-                return Repaired(repair.rebuild(self._connection, self._model_id, link_threshold))
+                return Repaired(repair.rebuild(self._connection, self._model_id))
         with self._temporary_store() as fresh:
             texts: list[int] = []
             with self._outside_transaction():
                 summaries = repair.rewrite_damaged(
                     self._file,
                     fresh._file,
-                    lambda: texts.extend(fresh.repair(link_threshold).texts),
+                    lambda: texts.extend(fresh.repair().texts),
                     self._patience,
                 )
         return Repaired(texts, summaries)

@@ -10,17 +10,14 @@ import sqlite3
 from pathlib import Path
 
 from reservoir_cli.errors import StoreError
+from reservoir_cli.storage import schema
 from reservoir_cli.util.private_files import make_private_dir
 
 #: The endings of SQLite's files beside a store.
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _WAY_BACK = "move it and the files -wal and -shm beside it away, then copy a backup there"
 #: Our tables; those of the full-text index start with :data:`FULL_TEXT`.
-TABLES = frozenset(
-    "messages conversations embeddings pending properties synapses context_runs vector_chunks "
-    "forgotten rebuilding summaries sources tags pins ledger ledger_messages "
-    "_sqlite_migrations".split()
-)
+TABLES = frozenset({*schema.TABLES, "blocks", "_sqlite_migrations"})
 FULL_TEXT = "messages_fts"
 
 

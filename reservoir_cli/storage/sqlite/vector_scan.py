@@ -15,7 +15,8 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.candidates import Query
 from reservoir_cli.storage.portable_sql import batches, decoding, placeholders
-from reservoir_cli.storage.sqlite import vector_blocks
+from reservoir_cli.storage.quantize import Queries, encode_queries
+from reservoir_cli.storage.sqlite import blocks as packed_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -32,28 +33,13 @@ if TYPE_CHECKING:
     #: codes, shape (n, vectors); NaN for those without a vector.
     Compare = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
-#: The columns of a block except its codes.
-HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
+#: The columns of a block that ranking reads, except its codes.
+HEAD = tuple(name for name in packed_blocks.COLUMNS if name not in ("starts", "ends", "codes"))
 _ROW = ("id", "instance", "n", *HEAD)
 #: How many blocks are compared at once if they are kept.
 _AT_ONCE = 8
-#: The greatest number that two codes of a question can hold.
-_GREATEST = 127 * 128 + 63
 #: The most bytes of codes that are kept between questions.
 MOST_KEPT = 256 * 1024**2
-
-
-class Queries(NamedTuple):
-    """The vectors of a question as whole numbers: step · (128 · high + low).
-
-    Two codes are nearly as exact as a float32: the cosines differ by less than 0.0001.
-
-    :param codes: int8, shape (2 · vectors, dimensions): all high ones, then all low ones.
-    :param steps: float32, shape (vectors,).
-    """
-
-    codes: NDArray[np.int8]
-    steps: NDArray[np.float32]
 
 
 class Blocks:
@@ -77,9 +63,9 @@ class Blocks:
         place = _ROW.index(name)
         with decoding("blocks of vectors"):
             values = np.frombuffer(
-                b"".join([row[place] for row in self.rows]), vector_blocks.COLUMNS[name]
+                b"".join([row[place] for row in self.rows]), packed_blocks.COLUMNS[name]
             )
-            vector_blocks.require_length([values], sum(row[2] for row in self.rows))
+            packed_blocks.require_length([values], sum(row[2] for row in self.rows))
         return values
 
     @cached_property
@@ -90,7 +76,7 @@ class Blocks:
     @cached_property
     def is_empty(self) -> NDArray[np.bool_]:
         """Whether each passage has no vector, shape (n,)."""
-        is_empty: NDArray[np.bool_] = (self.column("flags") & vector_blocks.EMBEDDED) == 0
+        is_empty: NDArray[np.bool_] = (self.column("flags") & packed_blocks.EMBEDDED) == 0
         return is_empty
 
     def of_instance(self, name: str | None) -> NDArray[np.bool_]:
@@ -191,7 +177,7 @@ def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
     """Return the bytes of the codes of blocks, without reading them."""
     return sum(
         connection.execute(
-            f"SELECT SUM(LENGTH(codes)) FROM vector_chunks WHERE id IN ({placeholders(ids)})", ids
+            f"SELECT SUM(LENGTH(codes)) FROM blocks WHERE id IN ({placeholders(ids)})", ids
         ).fetchone()[0]
         for ids in batches(block_ids)
     )
@@ -200,8 +186,7 @@ def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
 def _read_blocks(connection: Connection, block_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
     for ids in batches(block_ids):
         yield from connection.execute(
-            f"SELECT {', '.join((*_ROW, 'codes'))} FROM vector_chunks "
-            f"WHERE id IN ({placeholders(ids)})",
+            f"SELECT {', '.join((*_ROW, 'codes'))} FROM blocks WHERE id IN ({placeholders(ids)})",
             ids,
         )
 
@@ -234,25 +219,15 @@ def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -
         blocks, groups = read
 
         def compare(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-            queries = _to_codes(vectors)
+            queries = encode_queries(vectors)
             return _to_cosines(blocks, kept.compare(groups, queries), queries)
 
         return Scan(blocks, compare)
     blocks = Blocks([])
     codes_read = _read(connection, scope, model_id, width, blocks.rows)
-    queries = _to_codes(query.matrix())
+    queries = encode_queries(query.matrix())
     cosine = _to_cosines(blocks, _compare(codes_read, queries), queries)
     return Scan(blocks, lambda _: cosine)
-
-
-def _to_codes(vectors: NDArray[np.float32]) -> Queries:
-    """Return the codes of a question's vectors, shape (vectors, dimensions)."""
-    import numpy as np
-
-    steps = np.maximum(np.abs(vectors).max(axis=1), 1e-30) / _GREATEST
-    numbers = np.rint(vectors / steps[:, None])
-    high = np.rint(numbers / 128)
-    return Queries(np.concatenate([high, numbers - 128 * high]).astype(np.int8), steps)
 
 
 def _to_cosines(
@@ -287,7 +262,7 @@ def _select(
 ) -> sqlite3.Cursor:
     where, values = scope_conditions.where_scope(scope)
     return connection.execute(
-        f"SELECT {', '.join(columns)} FROM vector_chunks m WHERE m.model_id = ? AND {where}",
+        f"SELECT {', '.join(columns)} FROM blocks m WHERE m.model_id = ? AND {where}",
         [model_id, *values],
     )
 
@@ -302,7 +277,7 @@ def _decode(length: int, packed: bytes, width: int) -> _Codes:
 
     with decoding("blocks of vectors"):
         codes = np.frombuffer(packed, np.int8)
-        if length > vector_blocks.SIZE:
+        if length > packed_blocks.SIZE:
             raise ValueError("a block is too long")
     if len(codes) != length * width:
         return np.zeros((length, width), np.int8)

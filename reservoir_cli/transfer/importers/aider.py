@@ -5,19 +5,23 @@ with two blanks, which distinguishes them from headings and quotes in a model's 
 strip such blanks: a session whose first line has none was stripped.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from reservoir_cli.messages import Message, clean_text
+from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.importers.importer import Record, Skipped
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_lines
 from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.places import Place
 from reservoir_cli.util.read_files import LARGEST
 
 _HISTORY = ".aider.chat.history.md"
@@ -29,15 +33,29 @@ _ASKING_COMMAND = re.compile(r"/(?:ask|code|architect|context|help)\s+(?=\S)")
 _COMMAND = re.compile(r"[/!]\S")
 
 
-class Aider:
+class Aider(Importer):
     """Reads ``.aider.chat.history.md``."""
 
     name = "aider"
+    title = "aider"
+    endings = (_HISTORY,)
     instance = "aider"
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a session at the beginning; a document may quote one further down."""
-        return _STARTED.match(head.lstrip("\ufeff \t\r\n")) is not None
+        return _STARTED.match(head.start) is not None
+
+    def places(self) -> Iterator[Place]:
+        """Yield the history of the current project, else of the home folder."""
+        if path := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
+            yield Place(expand_user(path), (".md",))
+            return
+        folders = [Path.home()]
+        with suppress(OSError):  # the current folder was deleted
+            here = Path.cwd()
+            folders = [here, *here.parents, *folders]
+        found = [folder for folder in folders if (folder / _HISTORY).is_file()]
+        yield Place((found or folders[-1:])[0] / _HISTORY, (".md",), nearby=True)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; skip commands and aider's own output."""

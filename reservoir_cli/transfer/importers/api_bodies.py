@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.transfer.importers.content_blocks import content_text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.importers.foreign_values import obj, text
+from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
@@ -28,6 +29,7 @@ def read_bodies(
     singles: dict[str | None, _ConversationReader] = {}
 
     def read_body(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+        value = unwrap(value)
         messages = value.get("messages")
         if not isinstance(messages, list):
             key = text(value.get("conversation_id"))
@@ -45,6 +47,38 @@ def read_bodies(
     return read_entries(file, read_body)
 
 
+def read_system(value: Any) -> list[Message]:
+    """Return the message of a system text or its blocks, which a body has beside its messages."""
+    try:
+        content = content_text(value)
+    except ValueError:
+        raise ValueError("neither a text nor a list of blocks") from None
+    return [Message("system", content)] if content.strip() else []
+
+
+def unwrap(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a body with its messages under the usual name.
+
+    A line of a batch holds a request, or the response to one. Responses and other lists have their
+    messages under other names.
+    """
+    for name in ("body", "params", "response", "result"):
+        inner = value.get(name)
+        if "custom_id" in value and isinstance(inner, dict):
+            return unwrap(obj(inner.get("body")) or obj(inner.get("message")) or inner)
+    if isinstance(value.get("messages"), list) or "role" in value:
+        return value
+    choices = objects(value.get("choices"))
+    if choices and "message" in choices[0]:
+        return value | {"messages": [choices[0]["message"]]}
+    for name in ("conversations", "conversation", "input", "output"):
+        if isinstance(listed := value.get(name), list):
+            return value | {"messages": listed}
+    if isinstance(value.get("input"), str) and "model" in value:
+        return value | {"messages": [{"role": "user", "content": value["input"]}]}
+    return value
+
+
 class _ConversationReader:
     """One conversation: the ids of its messages depend on the messages before them.
 
@@ -58,11 +92,9 @@ class _ConversationReader:
         self._time = time_of(body)
 
     def records(self, place: str, value: Any, read: Read) -> Iterator[Record | Skipped]:
-        try:
+        def timed() -> Iterator[Message]:
             messages = read(value)
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
-        self._time = time_of(obj(value)) or self._time
-        for message in messages:
-            yield self._thread.record(replace(message, created_at=self._time))
+            self._time = time_of(obj(value)) or self._time
+            return (replace(message, created_at=self._time) for message in messages)
+
+        yield from self._thread.convert(place, None, timed)

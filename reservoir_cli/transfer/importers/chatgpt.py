@@ -16,7 +16,8 @@ from reservoir_cli.transfer.importers.content_blocks import (
 )
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import call, obj, objects, parse_object, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
@@ -39,15 +40,16 @@ _RECORDINGS = ("audio_asset_pointer", "real_time_user_audio_video_asset_pointer"
 Placed = tuple[int, dict[str, Any]]
 
 
-class ChatGPT:
+class ChatGPT(Importer):
     """Reads ``conversations.json`` and its shards."""
 
     name = "chatgpt"
+    title = "ChatGPT"
     instance = "chatgpt"
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a conversation that keeps its messages in a mapping."""
-        return is_json(head) and has_key(head, "mapping", depth=1)
+        return head.has("mapping", depth=1) and not head.has("inserted_at", depth=1)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield each conversation from its first message to its current one."""
@@ -61,7 +63,8 @@ def _read_conversation(
     if not isinstance(mapping, dict):
         yield Skipped(place, "no mapping of messages")
         return
-    branch = find_branch(mapping, value.get("current_node"), "parent", _time, "children")
+    current = value.get("current_node")
+    branch = find_branch(mapping, current, "parent", _time, "children", _is_displayed)
     messages: list[Placed] = []
     skipped: dict[int, str] = {}
     for number, node in enumerate(branch, 1):
@@ -211,6 +214,18 @@ def _is_hidden(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
     weight = value.get("weight")
     weightless = isinstance(weight, int | float) and weight == 0
     return weightless or metadata.get("is_visually_hidden_from_conversation") is True
+
+
+def _is_displayed(node: dict[str, Any]) -> bool:
+    """Return whether a node has a message of the user or the model with a content."""
+    value = obj(node.get("message"))
+    if obj(value.get("author")).get("role") not in ("user", "assistant"):
+        return False
+    try:
+        content = _content_text(value.get("content"))
+    except ValueError:
+        return False
+    return bool(content.strip()) and not _is_hidden(value, obj(value.get("metadata")))
 
 
 def _content_text(content: Any) -> str:

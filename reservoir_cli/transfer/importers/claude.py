@@ -10,9 +10,10 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import file_marker, tool_result, tool_use
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, number_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import fill_gaps, moment, seconds
@@ -46,17 +47,16 @@ _FOREIGN = ("skill", "folder", "fig-file", "image")
 _OBJECT_CONTENT = re.compile(r'"content"\s*:\s*\{')
 
 
-class Claude:
+class Claude(Importer):
     """Reads ``conversations.json`` and its parts, and the files of ``design_chats``."""
 
     name = "claude"
+    title = "Claude"
     instance = "claude"
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a conversation that lists its chat messages, or a design chat."""
-        if not is_json(head):
-            return False
-        return has_key(head, "chat_messages", depth=1) or _is_design_chat(head)
+        return head.has("chat_messages", depth=1) or _is_design_chat(head)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all conversations, in the order of the file."""
@@ -101,13 +101,8 @@ def _read_messages(
         row_id = text(obj(row).get("uuid"))
         if row is None or row_id in abandoned:
             continue
-        try:
-            messages = convert(row, created_at)
-        except ValueError as error:
-            yield Skipped(f"{place}, message {number}", str(error))
-            continue
-        for source_id, message in number_ids(row_id, messages):
-            yield thread.record(message, source_id)
+        read = partial(convert, row, created_at)
+        yield from thread.convert(f"{place}, message {number}", row_id, read)
 
 
 def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
@@ -122,7 +117,8 @@ def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
     for identity, node in nodes.items():
         if parent := text(node.get(_PARENT)):
             children.setdefault(parent, []).append(identity)
-    branch = {text(node.get("uuid")): node for node in find_branch(nodes, current, _PARENT, _time)}
+    found = find_branch(nodes, current, _PARENT, _time, has_message=_has_content)
+    branch = {text(node.get("uuid")): node for node in found}
     parents = filter(None, (text(node.get(_PARENT)) for node in branch.values()))
     versions = [identity for parent in parents for identity in children[parent]]
     left = [identity for identity in versions if identity not in branch]
@@ -133,6 +129,11 @@ def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
             abandoned.add(identity)
             left += children.get(identity, ())
     return abandoned
+
+
+def _has_content(node: dict[str, Any]) -> bool:
+    has_text = bool(node.get("content") or text(node.get("text")))
+    return has_text or bool(node.get("attachments") or node.get("files"))
 
 
 def _time(node: dict[str, Any]) -> float:
@@ -205,12 +206,10 @@ def _attachment_texts(value: dict[str, Any]) -> list[str]:
 # Design chats
 
 
-def _is_design_chat(head: str) -> bool:
+def _is_design_chat(head: Head) -> bool:
     """Return whether a JSON text begins like a design chat."""
-    names = ("uuid", "project", "messages")
-    return all(has_key(head, name, depth=1) for name in names) and bool(
-        _OBJECT_CONTENT.search(head)
-    )
+    has_keys = head.has_all("uuid", "project", "messages", depth=1)
+    return has_keys and bool(_OBJECT_CONTENT.search(head.text))
 
 
 def _read_design_chat(

@@ -6,20 +6,27 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from reservoir_cli.messages import Conversation
+from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.claude_code_notices import remove_plumbing, remove_reminders
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, number_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import branch_name, obj, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries, readable_objects
 from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.places import Place, app_dir, claude_config_dirs
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
 _MESSAGE_TYPES = ("user", "assistant")
 #: Flags of lines that the program wrote itself.
 _INTERNAL_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+#: The origins of messages that other sessions, agents and services sent.
+_PASSED_ON = frozenset(
+    "agent ci ci-monitor cross-session hook monitor peer schedule scheduled session subagent "
+    "system task task-notification teammate".split()
+)
 #: The model of replies that the program wrote itself.
 _SYNTHETIC = "<synthetic>"
 #: The key of a title by the type of its line, the best last.
@@ -30,18 +37,26 @@ _CONTINUING = (None, "tool_use", "pause_turn")
 _LINES, _THREADS = 32, 8
 
 
-class ClaudeCode:
+class ClaudeCode(Importer):
     """Reads the files below ``~/.claude/projects``."""
 
     name = "claude-code"
+    title = "Claude Code"
     instance = "claude-code"
     version = 2
     only_databases = False
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise lines that name their session, or the line they belong to."""
-        has_id = has_key(head, "sessionId", "leafUuid", "parentUuid", "isSnapshotUpdate")
-        return is_json(head) and has_id and has_key(head, "type")
+        has_session = head.has("sessionId", "parentUuid") and head.has("content", "isSidechain")
+        return head.has("type") and (has_session or head.has("leafUuid", "isSnapshotUpdate"))
+
+    def places(self) -> Iterator[Place]:
+        """Yield the folders of the sessions."""
+        for folder in claude_config_dirs():
+            yield Place(folder / "projects")
+        cowork = app_dir("Claude") / "local-agent-mode-sessions"
+        yield Place(cowork, inside="projects", title="Claude Desktop")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; the lines of one reply are one message.
@@ -150,20 +165,13 @@ class _Session:
         if not held:
             return
         place, line = held[0]
-        try:
-            content = _content(line)
-            for _, further in held[1:]:
-                content += _content(further)
-            role, line_id = str(line["type"]), text(line.get("uuid"))
-            messages = content_blocks.messages(
-                role, content, moment(line.get("timestamp")), line_id or ""
-            )
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
-        thread = self._thread(line)
-        for source_id, message in number_ids(line_id, messages):
-            yield thread.record(message, source_id, text(line.get("cwd")))
+        line_id, created_at = text(line.get("uuid")), moment(line.get("timestamp"))
+
+        def read() -> list[Message]:
+            content = [block for _, part in held for block in _content(part)]
+            return content_blocks.messages(str(line["type"]), content, created_at, line_id or "")
+
+        yield from self._thread(line).convert(place, line_id, read, text(line.get("cwd")))
 
     def _thread(self, line: dict[str, Any]) -> Thread:
         """Return the conversation of a line, a session or a sub-agent, with updated metadata."""
@@ -201,6 +209,8 @@ def _as_message(line: dict[str, Any]) -> dict[str, Any]:
 
 def _is_message(line: dict[str, Any]) -> bool:
     """Return whether a line is part of a message, but not of the program or another session."""
+    if line.get("type") == "user" and (_has_results(line) or _is_from_channel(line)):
+        return True
     is_passed_on = line.get("type") == "user" and not _is_typed(line)
     is_main = line.get("isSidechain") is not True
     is_internal = any(line.get(flag) is True for flag in _INTERNAL_FLAGS)
@@ -210,7 +220,18 @@ def _is_message(line: dict[str, Any]) -> bool:
 
 def _is_typed(value: dict[str, Any]) -> bool:
     """Return whether a human wrote a message, as one without an origin."""
-    return text(obj(value.get("origin")).get("kind")) in (None, "human")
+    return text(obj(value.get("origin")).get("kind")) not in _PASSED_ON
+
+
+def _is_from_channel(line: dict[str, Any]) -> bool:
+    """Return whether the user sent a message through another program, such as Telegram."""
+    return obj(line.get("origin")).get("kind") == "channel"
+
+
+def _has_results(line: dict[str, Any]) -> bool:
+    content = obj(line.get("message")).get("content")
+    blocks = content if isinstance(content, list) else ()
+    return any(obj(block).get("type") == "tool_result" for block in blocks)
 
 
 def _metadata(about: Conversation) -> tuple[str | None, str | None, str | None]:
@@ -219,11 +240,8 @@ def _metadata(about: Conversation) -> tuple[str | None, str | None, str | None]:
 
 def _is_question(line: dict[str, Any]) -> bool:
     """Return whether a line is the user's question to the main session."""
-    content = obj(line.get("message")).get("content")
-    has_results = isinstance(content, list) and any(
-        obj(block).get("type") == "tool_result" for block in content
-    )
-    return line.get("type") == "user" and line.get("isSidechain") is not True and not has_results
+    is_main = line.get("type") == "user" and line.get("isSidechain") is not True
+    return is_main and not _has_results(line)
 
 
 def _has_words(line: dict[str, Any]) -> bool:

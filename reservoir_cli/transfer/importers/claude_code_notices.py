@@ -51,6 +51,8 @@ _PASSED_ON = re.compile(
     r"(?:\s[^<>\n]{0,1000})?>.*</\1>",
     re.DOTALL,
 )
+#: The words of the user that came through another program.
+_CHANNEL = re.compile(r"\s*<channel(?:\s[^<>\n]{0,1000})?>(.*)</channel>\s*", re.DOTALL)
 #: Commands that the program runs itself. The arguments of others are a question to the model.
 _LOCAL_COMMANDS = frozenset(
     "add-dir agents branch clear color compact config context copy cost diff doctor effort exit "
@@ -64,6 +66,8 @@ def remove_plumbing(text: str) -> str:
     """Return a user message without Claude Code's own text; empty if nothing else remains."""
     if text.lstrip().startswith(_BEGINNINGS) or _PASSED_ON.match(text):
         return ""
+    if channel := _CHANNEL.fullmatch(text):
+        return channel[1].strip("\n")
     text = unwrap_pastes(text)
     rest, tags = _separate_tags(text)
     rest = _NOTICE.sub("", rest) if "[Request" in rest or "(no" in rest else rest

@@ -6,6 +6,7 @@ tags in the text of a reply, and their results as text of the user. Cline 4 has 
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from pathlib import PurePath
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message, clean_text
+from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.claude_code_notices import opening_tags, split_tags
 from reservoir_cli.transfer.importers.cline_sessions import (
@@ -27,12 +29,20 @@ from reservoir_cli.transfer.importers.cline_sessions import (
 from reservoir_cli.transfer.importers.content_blocks import content_text, part_text, tool_use
 from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
+from reservoir_cli.transfer.importers.places import Place, editor_user_dirs, tool_dir
 
 _HISTORY = "api_conversation_history.json"
+#: Cline and its forks, with the ids of their extensions.
+_EXTENSIONS = {
+    "Cline": "saoudrizwan.claude-dev",
+    "Roo Code": "rooveterinaryinc.roo-cline",
+    "Kilo Code": "kilocode.kilo-code",
+}
 #: A text that begins in a way typical of these tools.
 _TYPICAL = re.compile(r'"(?:text|content)"\s*:\s*"\s*<(?:task|environment_details|user_message)>')
 #: Tags around the user's words, and around what the program adds to them.
@@ -77,17 +87,31 @@ _LOCAL = re.compile(
 )
 
 
-class Cline:
+class Cline(Importer):
     """Reads ``api_conversation_history.json`` or ``*.messages.json``, and the files beside it."""
 
     name = "cline"
+    title = "Cline"
     instance = "cline"
+    endings = (_HISTORY, ".messages.json")
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a session, or a list of messages with a text that begins in a typical way."""
-        if is_json(head) and is_session(head):
-            return True
-        return head.lstrip()[:1] == "[" and has_key(head, "role") and bool(_TYPICAL.search(head))
+        is_task = head.is_array and head.has("role") and bool(_TYPICAL.search(head.text))
+        return is_task or is_session(head)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the locations of sessions and of tasks, by editor and extension."""
+        folder = os.environ.get("CLINE_DATA_DIR")
+        data = expand_user(folder) if folder else tool_dir("CLINE_DIR", ".cline") / "data"
+        sessions = os.environ.get("CLINE_SESSION_DATA_DIR")
+        sessions_dir = expand_user(sessions) if sessions else data / "sessions"
+        yield Place(sessions_dir, (".messages.json",))
+        yield Place(data / "tasks", (_HISTORY,))
+        for user_dir in editor_user_dirs():
+            for title, extension in _EXTENSIONS.items():
+                tasks = user_dir / "globalStorage" / extension / "tasks"
+                yield Place(tasks, (_HISTORY,), title=title)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; skip environments, notices and summaries."""
@@ -151,13 +175,7 @@ class _Task:
 
         :param unwrap: converts the entry into one of a task.
         """
-        try:
-            messages = self.messages(unwrap(value))
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
-        for message in messages:
-            yield self.thread.record(message)
+        yield from self.thread.convert(place, None, lambda: self.messages(unwrap(value)))
 
     def messages(self, value: dict[str, Any]) -> list[Message]:
         """Return the messages of an entry.

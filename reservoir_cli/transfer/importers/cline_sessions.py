@@ -14,7 +14,7 @@ from reservoir_cli.messages import Conversation, clean_text
 from reservoir_cli.transfer.importers.content_blocks import content_text, file_marker, part_text
 from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_object, text
-from reservoir_cli.transfer.importers.importer import has_key
+from reservoir_cli.transfer.importers.head import Head
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_small_object
 from reservoir_cli.transfer.importers.message_times import moment, moment_ms
@@ -34,9 +34,9 @@ _KINDS = re.compile(r"(?:auto_|manual_)?compaction(?:_\w+)?|completion_reminder|
 _OPERATION = {"query", "result", "success"}
 
 
-def is_session(head: str) -> bool:
+def is_session(head: Head) -> bool:
     """Return whether a JSON text begins like the messages of a session."""
-    return all(has_key(head, key, depth=1) for key in _KEYS)
+    return head.has_all(*_KEYS, depth=1)
 
 
 def read_beside(file: File, name: str) -> dict[str, Any]:

@@ -4,19 +4,26 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers.codex_notices import clean_question, review_results
-from reservoir_cli.transfer.importers.content_blocks import content_text, remove_marks
+from reservoir_cli.transfer.importers.codex_notices import (
+    clean_question,
+    remove_citations,
+    review_results,
+)
+from reservoir_cli.transfer.importers.content_blocks import content_text, remove_marks, thought
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import branch_name, call, obj, objects, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.places import Place, tool_dir
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
 from reservoir_cli.transfer.importers.watched_files import contains
 from reservoir_cli.util.read_files import read_bounded
@@ -37,6 +44,15 @@ _OLD_FOLDER = re.compile(r"<cwd>([^<\n]+)</cwd>|Current working directory: ([^\n
 _WHOLE = (".json", ".zst")
 #: Codex's list of sessions copied from other tools, and how many folders above them to look.
 _COPIES, _DEPTH = "external_agent_session_imports.json", 5
+#: The name of the tool and the key of the arguments, by the kind of a call; and results of calls.
+_CALLS = {
+    "function_call": (None, "arguments"),
+    "custom_tool_call": (None, "input"),
+    "local_shell_call": ("local_shell", "action"),
+    "web_search_call": ("web_search", "action"),
+    "tool_search_call": ("tool_search", "arguments"),
+}
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 #: Events that end a turn.
 _ENDS = ("task_complete", "turn_aborted")
 #: The event by which the user takes back the last turns, mostly to edit a question.
@@ -45,21 +61,28 @@ _ROLLBACK = "thread_rolled_back"
 _NAMED = "thread_name_updated"
 
 
-class Codex:
+class Codex(Importer):
     """Reads the rollouts below ``~/.codex/sessions``."""
 
     name = "codex"
+    title = "Codex"
     instance = "codex"
-    version = 3
+    version = 4
     only_databases = False
     names_are_dated = True
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise lines with a payload of a known type."""
-        if not is_json(head):
-            return False
-        has_type = any(f'"{line_type}"' in head for line_type in _LINES)
-        return _is_old(head) or (has_type and has_key(head, "payload"))
+        return _is_old(head) or (head.has("payload") and head.has_kind(*_LINES))
+
+    def is_repeated(self, file: File) -> bool:
+        """Return whether Codex has copied the session from another tool."""
+        return _is_copy(file)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the folder of the sessions."""
+        folder = tool_dir("CODEX_HOME", ".codex") / "sessions"
+        yield Place(folder, (".json", ".jsonl", ".jsonl.zst"))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; skip events, which repeat the items."""
@@ -218,10 +241,10 @@ class _Rollout:
         return message
 
 
-def _is_old(head: str) -> bool:
+def _is_old(head: Head) -> bool:
     """Return whether a file begins like a session of a version before September 2025."""
-    has_header = all(has_key(head, name) for name in ("id", "timestamp", "instructions"))
-    return bool(_OLD_HEADER.match(head)) and has_header and not has_key(head, "messages")
+    has_header = head.has_all("id", "timestamp", "instructions") and not head.has("messages")
+    return has_header and bool(_OLD_HEADER.match(head.start))
 
 
 def _lines_of(place: str, value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -308,13 +331,20 @@ def _is_copy(file: File) -> bool:
     return any(
         file.stem.endswith(session_id)
         for folder in list(file.path.parents)[:_DEPTH]
-        for session_id in _read_copies(folder / _COPIES)
+        for session_id in _copies_in(folder / _COPIES)
     )
 
 
+def _copies_in(path: Path) -> frozenset[str]:
+    """Return the ids of the sessions that Codex now lists as copies."""
+    try:
+        return _read_copies(path, path.stat().st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
 @lru_cache(maxsize=16)
-def _read_copies(path: Path) -> frozenset[str]:
-    """Return the ids of the sessions that Codex lists as copies."""
+def _read_copies(path: Path, changed: int) -> frozenset[str]:
     try:
         document = json.loads(read_bounded(path))
     except (OSError, ValueError, RecursionError):
@@ -330,7 +360,7 @@ def _is_question(item: dict[str, Any]) -> bool:
 def _clean_message(message: Message, item: dict[str, Any]) -> Message:
     """Return a reply without citation marks, or a user message without the program's text."""
     if message.role == "assistant":
-        return replace(message, content=remove_marks(message.content))
+        return replace(message, content=remove_citations(remove_marks(message.content)))
     if message.role == "user":
         question = clean_question(item.get("content"))
         return replace(message, content=question if question.strip() else "")
@@ -345,33 +375,44 @@ def _message(line: dict[str, Any]) -> Message | None:
     item, created_at = line.get("payload"), moment(line.get("timestamp"))
     if not isinstance(item, dict):
         raise ValueError("not an item")
-    match item.get("type"):
-        case "message":
-            role, content = item.get("role"), content_text(item.get("content"))
-            if role in ("system", "developer") or not content.strip():
-                return None
-            if role not in ("user", "assistant"):
-                raise ValueError("unknown role")
-            injected = role == "user" and content.lstrip().startswith(_INJECTED)
-            return None if injected else Message(role, content, created_at)
-        case "function_call":
-            return _call(item, item.get("name"), item.get("arguments"), created_at)
-        case "custom_tool_call":
-            return _call(item, item.get("name"), item.get("input"), created_at)
-        case "local_shell_call":
-            return _call(item, "local_shell", item.get("action"), created_at)
-        case "function_call_output" | "custom_tool_call_output":
-            call_id = text(item.get("call_id"))
-            return Message("tool", _output(item), created_at, tool_call_id=call_id)
-        case _:
-            return None
+    kind = str(item.get("type"))
+    if kind == "message":
+        return _words(item, created_at)
+    if kind in _CALLS:
+        name, key = _CALLS[kind]
+        return _call(item, name or item.get("name"), item.get(key), created_at)
+    if kind in _OUTPUTS:
+        call_id = text(item.get("call_id"))
+        return Message("tool", _output(item), created_at, tool_call_id=call_id)
+    if kind == "image_generation_call":
+        return Message("assistant", "[image]", created_at)
+    thinking = _summary(item) if kind == "reasoning" else ""
+    return thought(thinking, created_at) if thinking else None
+
+
+def _words(item: dict[str, Any], created_at: datetime | None) -> Message | None:
+    role, content = item.get("role"), content_text(item.get("content"))
+    if role in ("system", "developer") or not content.strip():
+        return None
+    if role not in ("user", "assistant"):
+        raise ValueError("unknown role")
+    injected = role == "user" and content.lstrip().startswith(_INJECTED)
+    return None if injected else Message(role, content, created_at)
+
+
+def _summary(item: dict[str, Any]) -> str:
+    """Return the text of thinking, or its summary; the rest is encrypted."""
+    parts = objects(item.get("content")) or objects(item.get("summary"))
+    return "\n".join(filter(None, (text(part.get("text")) for part in parts)))
 
 
 def _call(item: dict[str, Any], name: Any, arguments: Any, created_at: Any) -> Message:
-    tool_call = call(item.get("call_id"), name, arguments)
+    tool_call = call(item.get("call_id") or item.get("id"), name, arguments)
     return Message("assistant", "", created_at, tool_calls=(tool_call,))
 
 
 def _output(item: dict[str, Any]) -> str:
+    if "tools" in item:
+        return json.dumps(item["tools"], ensure_ascii=False)
     output = item.get("output")
     return content_text(output.get("content") if isinstance(output, dict) else output)

@@ -24,6 +24,8 @@ _TAGGED = re.compile(
     r"(?:\s[^<>\n]{0,1000})?>.*</\1>",
     re.DOTALL,
 )
+#: Where a reply took something from Codex's memory.
+_CITATION = re.compile(r"\s*<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
 #: The tags around a picture.
 _PICTURE = re.compile(r"<image(?:\s[^<>\n]{0,1000})?>|</image>")
 #: Headings of what an editor or the application writes before a question, and of the question.
@@ -72,6 +74,11 @@ def _file_markers(setup: str) -> Iterator[str]:
         end = _HEADING.search(setup, listing.end())
         for name in _FILE.findall(setup, listing.end(), end.start() if end else len(setup)):
             yield file_marker(name)
+
+
+def remove_citations(text: str) -> str:
+    """Return a reply without the memories that it cites, which Codex does not display."""
+    return _CITATION.sub("", text).rstrip() if "<oai-mem-citation>" in text else text
 
 
 def review_results(content: str) -> str | None:

@@ -2,14 +2,14 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message, content_hash
 from reservoir_cli.transfer.importers.content_blocks import THINKING
 from reservoir_cli.transfer.importers.foreign_values import folder_name
-from reservoir_cli.transfer.importers.importer import Record
+from reservoir_cli.transfer.importers.importer import Record, Skipped
 
 
 class SourceIds:
@@ -117,6 +117,27 @@ class Thread:
             branch=branch or about.branch,
         )
 
+    def convert(
+        self,
+        place: str,
+        record_id: str | None,
+        read: Callable[[], Iterable[Message]],
+        folder: str | None = None,
+    ) -> Iterator[Record | Skipped]:
+        """Yield the records of what is read from one of the file's records, or why it is skipped.
+
+        :param record_id: its id; without one, the ids depend on the messages.
+        :param read: raises ``ValueError`` with the reason if the record cannot be read.
+        :param folder: the working folder of the messages, if it differs from the conversation's.
+        """
+        try:
+            messages = list(read())
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            return
+        for source_id, message in assign_ids(record_id or "", messages):
+            yield self.record(message, source_id if record_id else None, folder)
+
     def records(self, record_id: str | None, messages: Iterable[Message]) -> Iterator[Record]:
         """Yield the records of the messages that were read from one of the file's records.
 
@@ -149,14 +170,3 @@ class Thread:
             folder=folder or self.folder,
             parent=self.parent,
         )
-
-
-def number_ids(
-    record_id: str | None, messages: Iterable[Message]
-) -> Iterator[tuple[str | None, Message]]:
-    """Yield the messages of a record with its id, numbered from the second one on.
-
-    :param record_id: ``None`` for messages without an id.
-    """
-    for number, message in enumerate(messages, 1):
-        yield record_id and (record_id if number == 1 else f"{record_id}#{number}"), message

@@ -14,6 +14,7 @@ from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.importers.conversation_identity import Thread
+from reservoir_cli.transfer.importers.copilot_cli import read_events
 from reservoir_cli.transfer.importers.foreign_values import (
     folder_name,
     obj,
@@ -22,12 +23,19 @@ from reservoir_cli.transfer.importers.foreign_values import (
     uri_folder_name,
     uri_path,
 )
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import entries, read_small_object
+from reservoir_cli.transfer.importers.json_stream import (
+    entries,
+    read_small_object,
+    readable_objects,
+)
 from reservoir_cli.transfer.importers.message_times import moment_ms
+from reservoir_cli.transfer.importers.places import Place, editor_user_dirs
 from reservoir_cli.util.read_files import LARGEST
 
+_ENDINGS, _TRANSCRIPTS = (".json", ".jsonl"), "transcripts"
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
 #: A log is read up to this size: its document is kept in memory.
 _MOST = LARGEST
@@ -36,21 +44,45 @@ _LOG = re.compile(r'\A\s*\{\s*"kind"\s*:\s*[0-3]\s*,\s*"[vki]"')
 _SUFFIX = re.compile(r"__vscode-\d+\Z")
 
 
-class CopilotChat:
+class CopilotChat(Importer):
     """Reads ``chatSessions`` below VS Code's ``workspaceStorage``."""
 
     name = "copilot-chat"
+    title = "Copilot Chat"
     instance = "copilot-chat"
+    folders = ("GitHub.copilot-chat", "chatSessions", "emptyWindowChatSessions")
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a session by its requests, and a log by the kind of its first change."""
-        if not is_json(head):
+        if head.has("vscodeVersion") and head.has_all("type", "data", depth=1):
+            return True
+        is_session = head.has("responderUsername", "initialLocation", "creationDate")
+        return bool(_LOG.match(head.start)) or (is_session and head.has("requests"))
+
+    def places(self) -> Iterator[Place]:
+        """Yield the locations of sessions, by editor and kind of window."""
+        for user_dir in editor_user_dirs():
+            workspaces = user_dir / "workspaceStorage"
+            yield Place(workspaces, _ENDINGS, "chatSessions")
+            yield Place(user_dir / "globalStorage" / "emptyWindowChatSessions", _ENDINGS)
+            yield Place(workspaces, (".jsonl",), _TRANSCRIPTS)
+
+    def is_repeated(self, file: File) -> bool:
+        """Return whether a transcript is beside the session that it repeats."""
+        folders = file.path.absolute().parents if file.path else ()
+        if len(folders) < 3 or folders[0].name != _TRANSCRIPTS:
             return False
-        is_session = has_key(head, "responderUsername", "initialLocation", "creationDate")
-        return bool(_LOG.match(head)) or (is_session and has_key(head, "requests"))
+        sessions = folders[2] / "chatSessions"
+        return any((sessions / f"{file.stem}{ending}").exists() for ending in _ENDINGS)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all requests that the user did not undo."""
+        if self.is_repeated(file):
+            return
+        if _is_transcript(file):
+            folder = _project_folder(_workspace_folder(file))
+            yield from read_events(file, self.name, None, folder)
+            return
         document = _Document(file)
         yield from document.build()
         if document.value is None:
@@ -133,17 +165,29 @@ def _make_thread(session: dict[str, Any], file: File) -> Thread:
     """Return the conversation of a session, with its id, title, project and folder."""
     identity = text(session.get("sessionId")) or file.stem
     folder = uri_path(session.get("workingDirectory")) or _workspace_folder(file)
-    title, name = text(session.get("customTitle")), folder_name(folder)
-    project = name and name.removesuffix(".code-workspace")
+    title, project = text(session.get("customTitle")), folder_name(_project_folder(folder))
     about = Conversation(identity, title, CopilotChat.name, project=project)
     return Thread(CopilotChat.name, about, folder=folder)
 
 
 def _workspace_folder(file: File) -> str | None:
     """Return the folder or workspace file open in VS Code, from ``workspace.json``."""
-    path = file.path.absolute().parent.parent / "workspace.json" if file.path else None
-    known = read_small_object(path)
-    return uri_path(known.get("folder") or known.get("workspace"))
+    folders = file.path.absolute().parents if file.path else ()
+    for folder in folders[1:3]:  # a transcript is in a folder of its extension
+        known = read_small_object(folder / "workspace.json")
+        if path := uri_path(known.get("folder") or known.get("workspace")):
+            return path
+    return None
+
+
+def _project_folder(folder: str | None) -> str | None:
+    return folder and folder.removesuffix(".code-workspace")
+
+
+def _is_transcript(file: File) -> bool:
+    """Return whether a file holds events instead of a session."""
+    first = next(readable_objects(file), {})
+    return isinstance(first.get("type"), str) and isinstance(first.get("data"), dict)
 
 
 def _read_request(

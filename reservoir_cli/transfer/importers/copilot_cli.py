@@ -16,7 +16,8 @@ from reservoir_cli.transfer.importers.foreign_values import (
     objects,
     text,
 )
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import (
     read_entries,
@@ -24,28 +25,44 @@ from reservoir_cli.transfer.importers.json_stream import (
     readable_objects,
 )
 from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.places import Place, tool_dir
 
 #: The name of a session in the YAML file beside its events, quoted or not.
 _NAME = re.compile(r"^name: (?:'((?:[^'\n]|'')+)'|([^'\"|>\n][^\n]*))$", re.M)
 _NAMED_BY_USER = re.compile(r"^user_named: true$", re.M)
-_EVENTS = ('"session.start"', '"session.resume"', '"user.message"', '"assistant.message"')
+_EVENTS = ("session.start", "session.resume", "user.message", "assistant.message")
 
 
-class CopilotCli:
+class CopilotCli(Importer):
     """Reads ``events.jsonl`` in the folders below ``~/.copilot/session-state``."""
 
     name = "copilot-cli"
+    title = "Copilot CLI"
     instance = "copilot-cli"
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise an event by its type, its data, and the event before it."""
-        is_event = is_json(head) and has_key(head, "parentId") and has_key(head, "data")
-        return is_event and any(event_type in head for event_type in _EVENTS)
+        return head.has_all("parentId", "data") and head.has_kind(*_EVENTS)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the folder of the sessions."""
+        yield Place(tool_dir("COPILOT_HOME", ".copilot") / "session-state")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
-        identity, rewound = _survey(file)
-        return read_entries(file, _Session(identity, rewound, _given_name(file)).read)
+        return read_events(file, self.name, _given_name(file))
+
+
+def read_events(
+    file: File, source: str, title: str | None, folder: str | None = None
+) -> Iterator[Record | Skipped]:
+    """Yield the messages of a session's events.
+
+    :param folder: the working folder, if the events do not name it.
+    """
+    identity, rewound = _survey(file)
+    session = _Session(identity, rewound, title, source, folder)
+    return read_entries(file, session.read)
 
 
 @dataclass
@@ -55,14 +72,16 @@ class _Session:
     identity: str
     rewound: set[str]
     title: str | None
+    source: str
+    folder: str | None = None
     about: Conversation = field(init=False)
     threads: dict[str, Thread] = field(default_factory=dict)
     identities: SourceIds = field(default_factory=SourceIds)
     seen: set[str] = field(default_factory=set)
-    folder: str | None = None
 
     def __post_init__(self) -> None:
-        self.about = Conversation(self.identity, source=CopilotCli.name)
+        project = folder_name(self.folder)
+        self.about = Conversation(self.identity, source=self.source, project=project)
 
     def read(self, place: str, event: dict[str, Any]) -> Iterator[Record | Skipped]:
         kind, data = event.get("type"), event.get("data")
@@ -78,16 +97,15 @@ class _Session:
             self._update_metadata(obj(data))
         if kind not in _READERS or _is_injected(event):
             return
-        try:
+        time = moment(event.get("timestamp"))
+
+        def read() -> Iterator[Message]:
             if not isinstance(data, dict):
                 raise ValueError("no data")
-            messages = _READERS[kind](data, event_id or "")
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
-        time = moment(event.get("timestamp"))
-        timed = [replace(message, created_at=time) for message in messages]
-        yield from self._thread(event).records(event_id, timed)
+            for message in _READERS[kind](data, event_id or ""):
+                yield replace(message, created_at=time)
+
+        yield from self._thread(event).convert(place, event_id, read)
 
     def _update_metadata(self, data: dict[str, Any]) -> None:
         """Update the conversation with the model, folder and branch of an event."""
@@ -107,7 +125,7 @@ class _Session:
         key = f"{self.identity}/{agent}" if agent else self.identity
         if key not in self.threads:
             about = replace(self.about, id=key)
-            self.threads[key] = Thread(CopilotCli.name, about, identities=self.identities)
+            self.threads[key] = Thread(self.source, about, identities=self.identities)
         thread = self.threads[key]
         thread.folder = self.folder
         model = text(data.get("model")) or thread.conversation.model

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
@@ -15,6 +16,7 @@ from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.importers.conversation_identity import Thread
+from reservoir_cli.transfer.importers.cursor_transcripts import CursorTranscript
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -30,12 +32,15 @@ from reservoir_cli.transfer.importers.foreign_values import (
     text,
     uri_path,
 )
-from reservoir_cli.transfer.importers.importer import Record, Skipped
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.message_times import moment_ms
+from reservoir_cli.transfer.importers.places import Place, editor_user_dir
 
 _TABLE = "cursorDiskKV"
 _COLUMNS = {_TABLE: "key value", "composerHeaders": "composerId value"}
-_COMPOSER, _BUBBLE = "composerData:", "bubbleId:"
+_COMPOSER, _BUBBLE, _AGENT = "composerData:", "bubbleId:", "agentKv:"
 _ROLES = {1: "user", 2: "assistant"}
 #: The title until Cursor finds another one.
 _UNTITLED = "New Agent"
@@ -47,9 +52,38 @@ class Cursor(DatabaseImporter):
     """Reads ``state.vscdb`` in Cursor's ``globalStorage``."""
 
     name = "cursor"
+    title = "Cursor"
     instance = "cursor"
+    folders = ("agent-transcripts",)
     version = 2
     columns = _COLUMNS
+    tables = (frozenset({_TABLE}),)
+
+    def detect(self, head: Head) -> bool:
+        """Recognise a line of a transcript: a role beside a message, and nothing else."""
+        is_line = head.has_all("role", "message", depth=1) and head.has("content")
+        return is_line and not head.has("type", "timestamp", "uuid", "id", depth=1)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the database, and the folder of the agent's transcripts."""
+        yield Place(editor_user_dir("Cursor") / "globalStorage" / "state.vscdb", (".vscdb",))
+        yield Place(Path.home() / ".cursor" / "projects", (".jsonl",), "agent-transcripts")
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield the messages by conversation, or those of a transcript."""
+        is_database = file.head().startswith(SQLITE)
+        return super().read(file) if is_database else CursorTranscript(file).read()
+
+    def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
+        """Yield the messages of an open database, and note what it holds in another form."""
+        yield from super().read_all(name, database)
+        query = f"SELECT 1 FROM {_TABLE} WHERE key >= ? AND key < ? LIMIT 1"
+        if database.connection.execute(query, (_AGENT, _AGENT[:-1] + ";")).fetchone():
+            yield Skipped(
+                "conversations of the agent",
+                "in a form that is not read (agentKv); read their transcripts in "
+                "~/.cursor/projects instead",
+            )
 
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
         """Yield the composers; a new or changed bubble changes the version of its composer."""

@@ -1,81 +1,65 @@
-"""Find files to import, and detect their formats by content; all formats are listed here."""
+"""Find the files to import, and detect their formats by content."""
 
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
 
-from reservoir_cli.errors import ReservoirError, unknown_format
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import watched_files
+from reservoir_cli.transfer.importers.discover_histories import Owners
+from reservoir_cli.transfer.importers.head import Head
 from reservoir_cli.transfer.importers.importer import SQLITE, Importer, Record, Skipped
-from reservoir_cli.transfer.importers.input_files import HEAD, File, Unreadable, cannot_read, gather
+from reservoir_cli.transfer.importers.input_files import (
+    HEAD,
+    File,
+    LockedError,
+    Unreadable,
+    cannot_read,
+    gather,
+)
 from reservoir_cli.transfer.importers.json_stream import parse_line, read_lines, syntax_error
+from reservoir_cli.transfer.importers.registry import (
+    LISTS,
+    TEXTS,
+    importer_named,
+    importers,
+    likely_importers,
+)
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import NotTextError, decode
 
-#: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
-#: zip they are read only if no file has a more specific format.
-_LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
 #: A run of NULs, as a crash leaves it in a file; UTF-16 and UTF-32 have only short runs.
 _NULS = rb"\0{16,}"
 _LINES = (".jsonl", ".ndjson")
 _JSON = (".json", *_LINES)
+_TEXT = (".txt", ".md", ".markdown")
+#: Endings of compressed files, after those of their content.
+_COMPRESSED = (".gz", ".zst")
+_DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 #: At most this many damaged lines at the beginning of a file are passed over to detect its format.
 _MOST_DAMAGED = 100
+#: After so many objects, a list of messages is taken for one.
+_ENOUGH = 16
 #: Endings of files in a folder or zip that may contain messages; others are not opened.
-_SUFFIXES = (*_JSON, COMPRESSED, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
-#: Module and class of each format, the most specific first; loaded when a file is read.
-_CLASSES = {
-    "reservoir": ("reservoir_rows", "Native"),
-    "gemini-cli": ("gemini_cli", "GeminiCli"),
-    "opencode": ("opencode", "OpenCode"),
-    "copilot-chat": ("copilot_chat", "CopilotChat"),
-    "copilot-cli": ("copilot_cli", "CopilotCli"),
-    "cursor": ("cursor", "Cursor"),
-    "chatgpt": ("chatgpt", "ChatGPT"),
-    "claude": ("claude", "Claude"),
-    "claude-code": ("claude_code", "ClaudeCode"),
-    "codex": ("codex", "Codex"),
-    "llm": ("llm", "Llm"),
-    "cline": ("cline", "Cline"),
-    "goose": ("goose", "Goose"),
-    "lm-studio": ("lm_studio", "LmStudio"),
-    "aider": ("aider", "Aider"),
-    "zed": ("zed", "Zed"),
-    "open-webui": ("open_webui", "OpenWebUI"),
-    "sharegpt": ("sharegpt", "ShareGPT"),
-    "anthropic": ("anthropic", "Anthropic"),
-    "openai": ("openai", "OpenAI"),
-    "markdown": ("text_and_markdown", "Markdown"),
-    "text": ("text_and_markdown", "Plain"),
-}
-FORMATS = tuple(_CLASSES)
-#: Formats of databases; a database has the format if it contains all tables of one of its sets.
-DATABASES: dict[str, tuple[frozenset[str], ...]] = {
-    "opencode": (
-        frozenset({"session", "message", "part"}),
-        frozenset({"session_v2", "session_message"}),
-    ),
-    "cursor": (frozenset({"cursorDiskKV"}),),
-    "llm": (frozenset({"responses"}), frozenset({"turns"})),
-    "goose": (frozenset({"sessions", "messages", "schema_version"}),),
-    "open-webui": (frozenset({"chat", "auth", "user"}),),
-    "zed": (frozenset({"threads"}),),
-}
+_SUFFIXES = (*_JSON, *_TEXT, *_DATABASES)
 #: Where all formats are listed; there are too many for a line.
 _NAMED = "reservoir ingest --help lists the formats"
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedFile:
-    """A file and the importer that reads it."""
+    """A file and the importer that reads it.
+
+    :param is_certain: whether the importer recognised the content of the file.
+    """
 
     file: File
     importer: Importer
+    is_certain: bool = True
 
     def records(self) -> Iterator[Record | Skipped]:
         """Yield the messages; if reading fails, end with a skipped record."""
@@ -89,11 +73,26 @@ class DetectedFile:
         except OSError as error:
             yield Skipped(place, f"cannot be read: {error.strerror or 'unknown reason'}")
 
+    def describe_nothing(self) -> str:
+        """Return why the file has no messages."""
+        return "no messages in them" if self.is_certain else "not a format that reservoir reads"
 
-def find(
-    source: Path | File, form: str | None, open_files: ExitStack
-) -> tuple[list[DetectedFile], int]:
-    """List the files to read in a file, folder or zip, and count the others.
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The files of a file, folder or zip that are read, and what is left out.
+
+    :param ignored: the names of files that are not read.
+    :param links: the paths of symbolic links, which are not followed.
+    """
+
+    files: list[DetectedFile] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+
+
+def find(source: Path | File, form: str | None, open_files: ExitStack) -> Selection:
+    """List the files to read in a file, folder or zip.
 
     In a folder or zip only the most specific formats are read: neither the account data of an
     export nor notes beside it are conversations. A zip in a folder is read if it has conversations.
@@ -106,46 +105,88 @@ def find(
     """
     if form is not None:
         importer_named(form)
-    files, alone = gather(source, open_files)
+    links: list[str] = []
+    files, alone = gather(source, open_files, links)
     if alone:
-        if form is None and files[0].name.lower().endswith(".zip"):
-            raise ReservoirError(
-                f"{files[0].name} is not a zip, despite its name",
-                hint="export or download it again; --format text stores it as one message",
-            )
-        return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
+        return Selection([_require_format(files[0], form)])
     files = [member for file in files for member in _open_zip(file, open_files)]
-    candidates = [file for file in files if file.unlisted or file.name.lower().endswith(_SUFFIXES)]
-    detected, unreadable = _detect_all(candidates, form)
-    if form is not None:
-        chosen = [file for file in detected if file.importer.name == form]
-    else:
-        best = min(map(_generality, detected), default=0)
-        chosen = [file for file in detected if _generality(file) == best]
+    candidates = [file for file in files if file.unlisted or _may_have_messages(file.name)]
+    owners = Owners([importer_named(form)] if form else list(importers().values()))
+    detected, unreadable = _detect_all(candidates, form, owners)
+    chosen = _choose_named(detected, form) if form else _choose_specific(detected)
     if unreadable and not chosen:
         file, error = unreadable[0]
-        raise cannot_read(Path(file.name), error)
+        raise error if isinstance(error, LockedError) else cannot_read(Path(file.name), error)
     if not chosen:
-        wanted = f"the format {form}" if form else "a known format"
-        hint = _describe_zips(files) or (_NAMED if files else "it has no files that are read")
-        raise ReservoirError(f"no file in {source} has {wanted}", hint=hint)
+        raise _describe_nothing(source, form, files, links)
     importer = importer_named(form) if form else chosen[0].importer
     chosen += [DetectedFile(file, importer) for file, _ in unreadable]
-    return chosen, len(files) - len(chosen)
+    names = {file.file.name for file in chosen}
+    return Selection(chosen, [file.name for file in files if file.name not in names], links)
+
+
+def _require_format(file: File, form: str | None) -> DetectedFile:
+    """Return a file that the user named with its importer.
+
+    :raises ReservoirError: its format is unknown.
+    """
+    if form is None and file.name.lower().endswith(".zip"):
+        raise ReservoirError(
+            f"{file.name} is not a zip, despite its name",
+            hint="export or download it again; --format text stores it as one message",
+        )
+    return DetectedFile(file, choose(file, form, explain=True), form is None)
+
+
+def _choose_specific(detected: Sequence[DetectedFile]) -> list[DetectedFile]:
+    """Return the files of the most specific formats."""
+    best = min(map(_generality, detected), default=0)
+    return [file for file in detected if _generality(file) == best]
+
+
+def _choose_named(detected: Sequence[DetectedFile], form: str) -> list[DetectedFile]:
+    """Return the files of a format; without any, the lists and unknown lines, read as that."""
+    unknown = [file for file in detected if file.importer.name in TEXTS and not file.is_certain]
+    named = [file for file in detected if file.importer.name == form and file not in unknown]
+    if named:
+        return named
+    importer = importer_named(form)
+    if form in TEXTS:
+        return []
+    lists = [file for file in detected if form in LISTS and file.importer.name in LISTS]
+    return [DetectedFile(file.file, importer, False) for file in lists + unknown]
+
+
+def _describe_nothing(
+    source: Path | File, form: str | None, files: Sequence[File], links: Sequence[str]
+) -> ReservoirError:
+    """Return the error for a folder or zip with no file that is read."""
+    wanted = f"the format {form}" if form else "a known format"
+    hint = _describe_zips(files) or (_NAMED if files else "it has no files that are read")
+    if links and not files:
+        hint = f"it has only links, which are not followed: name the target of {links[0]}"
+    return ReservoirError(f"no file in {source} has {wanted}", hint=hint)
+
+
+def _may_have_messages(name: str) -> bool:
+    name = name.lower()
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    return name.endswith(_SUFFIXES)
 
 
 def _detect_all(
-    files: Sequence[File], form: str | None
-) -> tuple[list[DetectedFile], list[tuple[File, OSError]]]:
+    files: Sequence[File], form: str | None, owners: Owners
+) -> tuple[list[DetectedFile], list[tuple[File, OSError | LockedError]]]:
     """Detect the formats of files; also return those that cannot be opened."""
     detected, unreadable = [], []
     for file in files:
         try:
-            if known := _detect(file, form):
+            if known := _detect(file, form, owners):
                 detected.append(known)
         except FileNotFoundError:  # deleted since it was listed
             continue
-        except OSError as error:
+        except (OSError, LockedError) as error:
             unreadable.append((file, error))
     return detected, unreadable
 
@@ -154,12 +195,17 @@ def _open_zip(file: File, open_files: ExitStack) -> list[File]:
     """Return the files in a zip of a folder if one has conversations; otherwise the zip itself."""
     if file.path and file.name.lower().endswith(".zip"):
         with ExitStack() as archive, suppress(ReservoirError, OSError):
-            members, _ = gather(file, archive)
+            members, _ = gather(file, archive, [])
             texts = (member for member in members if member.name.lower().endswith(_JSON))
-            if any(found and found.importer.name not in _TEXTS for found in map(_detect, texts)):
+            if any(map(_has_conversations, texts)):
                 open_files.enter_context(archive.pop_all())
                 return members
     return [file]
+
+
+def _has_conversations(file: File) -> bool:
+    found = _detect(file)
+    return found is not None and found.is_certain and found.importer.name not in TEXTS
 
 
 def _describe_zips(files: Sequence[File]) -> str:
@@ -180,19 +226,18 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
     :raises UsageError: there is no format of that name.
     :raises ReservoirError: the file is not text, or is JSON of an unknown format.
     """
-    known = importers()
     data = file.head()
-    if data.startswith(SQLITE) and (form is None or form in DATABASES):
-        return importer_named(form or _require_database_format(file))
-    suffix, is_cut = PurePath(file.name).suffix.lower(), len(data) < file.size
+    if data.startswith(SQLITE) and (form is None or importer_named(form).tables):
+        return importer_named(form) if form else _require_database_format(file)
+    suffix, is_cut = _suffix(file.name), len(data) < file.size
     if suffix in _JSON:  # its entries are read one by one, without the NULs between them
         data = re.sub(_NULS, b"", data)
-    head = decode(data, file.name, cut=is_cut)[0]
+    text = decode(data, file.name, cut=is_cut)[0]
     if form is not None:
         return importer_named(form)
-    if not head.strip():
-        return known["text"]
-    if importer := _recognise(head):
+    if not text.strip():
+        return importer_named("text")
+    if importer := _recognise(file, text):
         return importer
     if suffix in _JSON:
         if explain and (error := syntax_error(file)):
@@ -204,13 +249,50 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
             f"{file.name} has an unknown format",
             hint=f"--format text stores it as one message; {_NAMED}",
         )
-    return known["markdown" if suffix in (".md", ".markdown") else "text"]
+    return importer_named("markdown" if suffix in (".md", ".markdown") else "text")
 
 
-def _recognise(head: str) -> Importer | None:
+def _suffix(name: str) -> str:
+    """Return the last ending of a file's name, without that of its compression."""
+    place = PurePath(name.lower())
+    return PurePath(place.stem).suffix if place.suffix in _COMPRESSED else place.suffix
+
+
+def _recognise(file: File, text: str) -> Importer | None:
+    """Return the first importer that recognises a file by its keys, if one does.
+
+    Of a document or line that is longer than the text, more is read: the keys of a format may come
+    after a long prompt, and those of a more specific format after those of lists of messages.
+    """
+    head = Head(text)
+    found = _recognise_text(head)
+    if not head.is_json or head.objects or (found and found.name not in LISTS):
+        return found
+    with suppress(Unreadable), file.open() as stream:
+        stream.read(HEAD)
+        while not head.objects and head.read_on(stream):
+            found = _recognise_text(head) or found
+            if found and found.name not in LISTS:
+                break
+    return found
+
+
+def _recognise_text(head: Head) -> Importer | None:
     """Return the first importer that recognises the beginning of a file, if one does."""
-    others = (importer for name, importer in importers().items() if name not in _TEXTS)
-    return next((importer for importer in others if importer.detect(head)), None)
+    if not head.is_json:
+        aider = importer_named("aider")
+        return aider if aider.detect(head) else None
+    found: Importer | None = None
+    while head.advance():
+        likely = likely_importers(head.keys)
+        found = next((importer for importer in likely if importer.detect(head)), None)
+        if found and (found.name not in LISTS or head.objects >= _ENOUGH):
+            break
+    return found or _empty_list(head)
+
+
+def _empty_list(head: Head) -> Importer | None:
+    return importer_named("openai") if head.start.split() == ["[]"] else None
 
 
 def is_of_tool(path: Path, tool: str) -> bool:
@@ -222,18 +304,37 @@ def is_of_tool(path: Path, tool: str) -> bool:
     """
     file = File.of_path(path, path.stat())
     try:
-        if choose(file).name == tool:
-            return True
+        importer: Importer | None = choose(file)
     except NotTextError as error:
         if not path.name.endswith(watched_files.DATABASES):
             problem = f"cannot read {path} as a history of {tool}: it is not text"
             raise NotTextError(problem, hint=error.hint) from None
+        importer = None
+    except LockedError:
+        raise
     except (ReservoirError, Unreadable):
         if path.name.endswith(COMPRESSED):
             raise
-    if tool in DATABASES and path.name.endswith(watched_files.DATABASES):
+        importer = None
+    if (importer and importer.name == tool) or _is_owned(file, tool):
+        return True
+    if importer_named(tool).tables and path.name.endswith(watched_files.DATABASES):
         _tables_of(path)  # raises an error if it is damaged
-    return _begins_damaged(file, tool)
+    return _is_likely(file, importer, tool)
+
+
+def _is_likely(file: File, found: Importer | None, tool: str) -> bool:
+    """Return whether a file that is not recognised as another tool's is probably a tool's."""
+    if found and found.name not in (*LISTS, *TEXTS):
+        return False
+    name = PurePath(file.name.replace("\\", "/")).name
+    return name.endswith(importer_named(tool).endings or ("\0",)) or _begins_damaged(file, tool)
+
+
+def _is_owned(file: File, tool: str) -> bool:
+    """Return whether a file is where the tool keeps its history, and has the tool's ending."""
+    is_database = file.name.endswith(watched_files.DATABASES)
+    return not is_database and Owners([importer_named(tool)]).owner_of(Path(file.name)) == tool
 
 
 def _begins_damaged(file: File, form: str) -> bool:
@@ -249,52 +350,69 @@ def _begins_damaged(file: File, form: str) -> bool:
         with file.open() as stream:
             for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
                 if isinstance(parse_line("", line), dict):
-                    head = decode(line + stream.read(HEAD), file.name, cut=True)[0]
-                    found = _recognise(head)
+                    text = decode(line + stream.read(HEAD), file.name, cut=True)[0]
+                    found = _recognise_text(Head(text))
                     return found is not None and found.name == form
             return True
     return False
 
 
-def _detect(file: File, form: str | None = None) -> DetectedFile | None:
+def _detect(
+    file: File, form: str | None = None, owners: Owners | None = None
+) -> DetectedFile | None:
     """Detect the format of a file; ``None`` if it is unknown.
 
     :param form: the format to expect, even if the beginning of the file is damaged.
+    :param owners: know which files are a tool's whatever their content looks like.
     :raises OSError: the file cannot be opened.
+    :raises LockedError: the file is a database that is in use.
     """
+    found: Importer | None = None
     try:
         # A folder of notes and exports may also contain other programs' databases.
-        if file.path and file.head().startswith(SQLITE) and not _database_format(file):
-            return None
-        importer: Importer | None = choose(file)
+        if file.path and file.head().startswith(SQLITE):
+            database = _database_importer(file)
+            return DetectedFile(file, database) if database else None
+        found = choose(file)
+    except LockedError:
+        raise
     except (ReservoirError, Unreadable):
-        # Codex compresses its sessions. One that cannot be read must not be ignored.
-        is_session = file.path and file.name.endswith(COMPRESSED)
-        importer = importer_named("codex") if is_session else None
-    if form and (importer is None or importer.name in _TEXTS) and _begins_damaged(file, form):
-        importer = importer_named(form)
-    return DetectedFile(file, importer) if importer else None
+        pass
+    owner = owners.owner_of(file.path) if owners and file.path else None
+    if found is None and file.path and file.name.endswith(COMPRESSED):
+        owner = owner or "codex"  # it compresses its sessions; one that is damaged is reported
+    if owner and (found is None or found.name != owner):
+        return DetectedFile(file, importer_named(owner), found is not None)
+    if form and (found is None or found.name != form) and _is_likely(file, found, form):
+        return DetectedFile(file, importer_named(form), False)
+    if found is None and form and file.name.lower().endswith(_LINES):
+        return DetectedFile(file, importer_named("text"), False)
+    return DetectedFile(file, found) if found else None
 
 
-def _database_format(file: File) -> str | None:
-    """Detect the format of a database by its tables."""
+def _database_importer(file: File) -> Importer | None:
+    """Return the importer of a database by its tables and columns."""
     tables = _tables_of(file.path) if file.path else frozenset()
-    known = ((name, required) for name, sets in DATABASES.items() for required in sets)
-    return next((name for name, required in known if required <= tables), None)
+    for importer in likely_importers(tables):
+        if any(required <= tables for required in importer.tables):
+            return importer
+    return None
 
 
-def _require_database_format(file: File) -> str:
-    """Detect the format of a database.
+def _require_database_format(file: File) -> Importer:
+    """Return the importer of a database.
 
-    :raises ReservoirError: it is unknown.
+    :raises ReservoirError: its format is unknown.
     """
-    known = _database_format(file)
     # The importer for llm names the command for a store of Reservoir, and for a database in a zip.
-    if known or file.path is None or "context_runs" in _tables_of(file.path):
-        return known or "llm"
+    if file.path is None or "context_runs" in _tables_of(file.path):
+        return importer_named("llm")
+    if known := _database_importer(file):
+        return known
+    programs = ", ".join(importer.title for importer in importers().values() if importer.tables)
     raise ReservoirError(
         f"{file.name} is a database of an unknown format",
-        hint=f"Reservoir reads databases of {', '.join(DATABASES)}",
+        hint=f"Reservoir reads databases of {programs}",
     )
 
 
@@ -305,24 +423,4 @@ def _tables_of(path: Path) -> frozenset[str]:
 
 
 def _generality(detected: DetectedFile) -> int:
-    return (detected.importer.name in _LISTS) + 2 * (detected.importer.name in _TEXTS)
-
-
-def importers() -> dict[str, Importer]:
-    """Return all importers by name, the most specific first."""
-    return {name: _load(*place)() for name, place in _CLASSES.items()}
-
-
-def importer_named(form: str) -> Importer:
-    """Return the importer of a format.
-
-    :raises UsageError: there is no format of that name.
-    """
-    if form not in _CLASSES:
-        raise unknown_format(form, FORMATS)
-    return _load(*_CLASSES[form])()
-
-
-def _load(module: str, class_name: str) -> type[Importer]:
-    loaded: type[Importer] = getattr(import_module(f"{__package__}.{module}"), class_name)
-    return loaded
+    return (detected.importer.name in LISTS) + 2 * (detected.importer.name in TEXTS)

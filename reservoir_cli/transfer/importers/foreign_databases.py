@@ -6,18 +6,20 @@ memory to read.
 
 import hashlib
 import json
+import shutil
 import sqlite3
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.importers.importer import Record, Skipped
-from reservoir_cli.transfer.importers.input_files import File, Unreadable
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.importers.input_files import File, LockedError, Unreadable
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.read_files import LARGEST
 
@@ -29,6 +31,13 @@ _LONGEST_DEFAULT = 1_000
 #: The limit of work: steps of SQLite's virtual machine plus bytes read, constant and per byte.
 STEPS, STEPS_A_BYTE = 100_000_000, 200
 _STEPS_A_QUERY, _TICK = 1_000, 10_000
+#: Beginnings of the names of errors of a database that another program has locked, and how long
+#: to wait for it, in seconds.
+_LOCKED, _PATIENCE = ("SQLITE_BUSY", "SQLITE_LOCKED"), 2.0
+#: The largest database that is copied to take an unfinished change back.
+_LARGEST_COPY = 4 << 30
+#: The longest value that SQLite reads, even if only its size is asked for.
+_LONGEST_VALUE = 4 * LARGEST
 #: How data compressed with zstd begin.
 _ZSTD = b"\x28\xb5\x2f\xfd"
 #: The number of digests stored per file; conversations are divided into as many groups.
@@ -78,6 +87,11 @@ class Database:
         self.left -= _TICK
         return self.left < 0
 
+    def has_all_of(self, sets: Iterable[frozenset[str]]) -> bool:
+        """Return whether the database has all tables and columns of one of some sets."""
+        names = _with_columns(self.connection, self.tables)
+        return any(required <= names for required in sets)
+
     def spend(self, steps: int) -> None:
         """Count work that SQLite's progress handler does not count.
 
@@ -112,7 +126,10 @@ class Database:
         return f"[{column}]" in self._columns.get(table, "").split(", ")
 
     def rows(self, table: str, key: str, value: Any, order: str) -> list[Row]:
-        """Return the rows whose column ``key`` has a value; none if the table is missing."""
+        """Return the rows whose column ``key`` has a value; none if the table is missing.
+
+        :raises ValueError: a value is too large to be read.
+        """
         if table not in self.tables:
             return []
         # Brackets, because SQLite takes an unknown name in double quotes for a text.
@@ -121,7 +138,10 @@ class Database:
             f"SELECT {self._columns[table]} FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]",
             (value,),
         )
-        return [self.count_row(dict(row)) for row in cursor]
+        try:
+            return [self.count_row(dict(row)) for row in cursor]
+        except (sqlite3.DataError, OverflowError):
+            raise ValueError(f"larger than {LARGEST >> 20} MB") from None
 
     def one(self, table: str, key: str, value: Any) -> Row:
         """Return the first row whose column ``key`` has a value; empty if there is none."""
@@ -150,8 +170,14 @@ class Database:
         return {row[0]: list(row[1:]) for row in cursor}
 
     def count_row(self, row: Row) -> Row:
-        """Count the bytes of a row as work, and return it."""
-        self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
+        """Count the bytes of a row as work, and return it.
+
+        :raises OverflowError: a value is too large to be read.
+        """
+        sizes = [len(value) for value in row.values() if isinstance(value, str | bytes)]
+        self.spend(sum(sizes))
+        if max(sizes, default=0) > LARGEST:
+            raise OverflowError
         return row
 
 
@@ -167,7 +193,7 @@ def read_database(
     if file.path is None:
         yield Skipped("the file", "a database in a zip or from stdin: give its path")
         return
-    with closing(_open_read_only(file.path)) as connection:
+    with _open_read_only(file.path) as connection:
         database = None
         if _lacks_log(connection, file.path):
             yield Skipped("its write-ahead log", "SQLite reads it only in a writable folder")
@@ -181,7 +207,7 @@ def read_database(
             raise Unreadable(f"the database cannot be read: {name}") from None
 
 
-class DatabaseImporter(ABC):
+class DatabaseImporter(Importer):
     """The base class of importers that read databases by conversation.
 
     :cvar columns: the columns to read of each table.
@@ -190,10 +216,6 @@ class DatabaseImporter(ABC):
     columns: ClassVar[Mapping[str, str]]
     version = 1
     only_databases = True
-
-    def detect(self, head: str) -> bool:
-        """Return false: databases are recognised by their tables."""
-        return False
 
     @abstractmethod
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
@@ -213,7 +235,7 @@ class DatabaseImporter(ABC):
     def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
         """Yield the messages of an open database."""
         for conversation in self.conversations(database, name):
-            yield from conversation.read()
+            yield from _read_or_skip(conversation)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of conversations that are new or have changed.
@@ -227,12 +249,21 @@ class DatabaseImporter(ABC):
             digests = _digests(conversations)
             for conversation in conversations:
                 group = _group(conversation)
-                for item in conversation.read() if digests[group] != known.get(group) else ():
+                is_new = digests[group] != known.get(group)
+                for item in _read_or_skip(conversation) if is_new else ():
                     yield item
                     yield Checkpoint(state=start.state)
             yield Checkpoint(state={"read": digests}, last=True)
 
         return read_database(file, self.columns, read)
+
+
+def _read_or_skip(conversation: DatabaseConversation) -> Iterator[Record | Skipped]:
+    """Yield the messages of a conversation up to a value that is too large."""
+    try:
+        yield from conversation.read()
+    except ValueError as error:
+        yield Skipped(f"conversation {conversation.key}", str(error))
 
 
 def size_in_bytes(column: str) -> str:
@@ -259,13 +290,13 @@ def _hash(text: str) -> str:
 
 
 def tables_of(path: Path) -> frozenset[str]:
-    """Return the names of a database's tables.
+    """Return the names of a database's tables, and of their columns as ``table.column``.
 
-    :raises ReservoirError: it is damaged.
+    :raises ReservoirError: it is damaged, or locked by another program.
     """
     try:
-        with closing(_open_read_only(path)) as connection:
-            return frozenset(_tables(connection))
+        with _open_read_only(path) as connection:
+            return frozenset(_with_columns(connection, _tables(connection)))
     except _DAMAGED:
         raise _damaged(path) from None
 
@@ -281,7 +312,7 @@ def may_contain(path: Path, words: bytes) -> bool:
     """Return whether a database contains some words; also true if compressed or unreadable."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL TABLE%'"
     try:
-        with closing(_open_read_only(path)) as connection:
+        with _open_read_only(path) as connection:
             names = [row["name"] for row in connection.execute(query)]
             if any("]" in name for name in names):  # it cannot be quoted in brackets
                 return True
@@ -294,7 +325,7 @@ def may_contain(path: Path, words: bytes) -> bool:
                 for row in connection.execute(f"SELECT * FROM [{name}]")
                 for value in database.count_row(dict(row)).values()
             )
-    except (*_DAMAGED, WorkLimitExceeded, ReservoirError):
+    except (*_DAMAGED, WorkLimitExceeded, ReservoirError, OSError, OverflowError):
         return True
 
 
@@ -317,32 +348,92 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
     return {str(row["name"]) for row in rows}
 
 
-def _open_read_only(path: Path) -> sqlite3.Connection:
+def _with_columns(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
+    """Return the names of tables, and of their columns as ``table.column``."""
+    names = set(tables)
+    for table in tables:
+        if "]" not in table:  # it cannot be quoted in brackets
+            with suppress(sqlite3.Error):  # a virtual table of an unknown kind
+                columns = connection.execute(f"PRAGMA table_info([{table}])")
+                names |= {f"{table}.{column['name']}" for column in columns}
+    return names
+
+
+@contextmanager
+def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a database read-only; bytes that are not UTF-8 are replaced.
 
-    Without a write-ahead log the file is opened as immutable first, so that SQLite creates no files
-    beside it.
+    Without a write-ahead log or journal the file is opened as immutable first, so that SQLite
+    creates no files beside it. If a program was killed while it wrote, a copy is read, in which
+    SQLite takes the unfinished change back.
 
     :raises ReservoirError: it is damaged, or SQLite would wait for a pipe in place of its journal.
+    :raises LockedError: another program has locked it.
     """
-    logged = path.with_name(f"{path.name}-wal").exists()
     journal = path.with_name(f"{path.name}-journal")
+    is_logged = path.with_name(f"{path.name}-wal").exists()
     if journal.exists() and not journal.is_file():
         raise ReservoirError(f"{journal} is not a regular file", hint="remove it")
-    for mode in ("mode=ro", "immutable=1") if logged else ("immutable=1", "mode=ro"):
+    modes = ["mode=ro", "immutable=1"] if is_logged else ["immutable=1", "mode=ro"]
+    with ExitStack() as opened:
+        if journal.exists():
+            modes = ["mode=ro"]
+        connection = _first_that_opens(path, modes)
+        if connection is None and journal.exists():
+            folder = opened.enter_context(TemporaryDirectory(prefix="reservoir-"))
+            connection = _first_that_opens(_copy_with_journal(path, journal, folder), ("mode=rw",))
+        if connection is None:
+            raise _damaged(path)
+        yield opened.enter_context(closing(connection))
+
+
+def _copy_with_journal(path: Path, journal: Path, folder: str) -> Path:
+    """Copy a database that another program has left in the middle of a change.
+
+    :raises ReservoirError: it is too large to copy.
+    """
+    if path.stat().st_size > _LARGEST_COPY:
+        raise ReservoirError(
+            f"{path} was left in the middle of a change",
+            hint="start the program that writes it, which completes its log, and end it again",
+        )
+    copy = Path(folder, path.name)
+    shutil.copyfile(path, copy)
+    shutil.copyfile(journal, copy.with_name(journal.name))
+    return copy
+
+
+def _first_that_opens(path: Path, modes: Iterable[str]) -> sqlite3.Connection | None:
+    """Return a connection in the first mode in which the database can be read.
+
+    :raises LockedError: another program has locked it.
+    """
+    for mode in modes:
         try:
-            connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
+            uri = f"{path.absolute().as_uri()}?{mode}"
+            connection = sqlite3.connect(uri, timeout=_PATIENCE, uri=True)
         except sqlite3.Error:
             continue
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except _DAMAGED:
+        except _DAMAGED as error:
             connection.close()
+            if getattr(error, "sqlite_errorname", "").startswith(_LOCKED):
+                raise LockedError(
+                    f"cannot read {path}: another program has locked it",
+                    hint="try again when that program has finished, or end it",
+                ) from None
             continue
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.row_factory = sqlite3.Row
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        return connection
-    raise _damaged(path)
+        return _secure(connection)
+    return None
+
+
+def _secure(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Set the limits for a file that may be hostile."""
+    # Without octet_length(), SQLite also reads the values whose size is asked for.
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.row_factory = sqlite3.Row
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    return connection

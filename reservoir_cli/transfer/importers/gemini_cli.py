@@ -5,20 +5,26 @@ thoughts; the first record of a message is used.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation
+from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import file_block, tool_result, tool_use
 from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids, pop_from
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries, readable_objects
 from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.places import Place
+from reservoir_cli.transfer.importers.transcripts import Transcript, Turn
 
 _ROLES = {"user": "user", "gemini": "assistant"}
 #: Beginnings of texts that the program writes as the user or the model.
@@ -50,19 +56,32 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _LOG = re.compile(r'"messageId"\s*:\s*\d')
 
 
-class GeminiCli:
+class GeminiCli(Importer):
     """Reads the files below ``~/.gemini/tmp``."""
 
     name = "gemini-cli"
+    title = "Gemini CLI"
     instance = "gemini-cli"
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a header that names the session and the project."""
-        has_session = is_json(head) and has_key(head, "sessionId")
-        return has_session and (has_key(head, "projectHash") or bool(_LOG.search(head)))
+        is_log = head.has("messageId") and bool(_LOG.search(head.text))
+        is_session = head.has("sessionId") and (head.has("projectHash") or is_log)
+        is_checkpoint = head.has_all("role", "parts") and not head.has("sessionId", "contents")
+        return is_session or is_checkpoint
+
+    def places(self) -> Iterator[Place]:
+        """Yield the folder of the sessions, with one folder per project."""
+        home = os.environ.get("GEMINI_CLI_HOME")
+        base = (expand_user(home) if home else Path.home()) / ".gemini"
+        yield Place(base / "tmp", (".json", ".jsonl"), "chats")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
+        first = next(readable_objects(file), {})
+        if "parts" in first or "history" in first:
+            yield from Checkpoint(file).read()
+            return
         about, folder, rewound = _survey(file)
         thread = Thread(GeminiCli.name, about, folder=folder, parent=_parent(file))
         session = _Session(thread, rewound)
@@ -248,6 +267,19 @@ def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
             content = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
             blocks.append(tool_result(call_id, content))
     return blocks
+
+
+class Checkpoint(Transcript):
+    """A conversation that the user saved: a list of contents, without ids and times."""
+
+    source = GeminiCli.name
+
+    def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
+        """Yield the turn of a content, or those of a history."""
+        history = value.get("history")
+        for entry in history if isinstance(history, list) else [value]:
+            content = [part for part in objects(obj(entry).get("parts")) if _block(part)]
+            yield Turn(str(obj(entry).get("role")), content)
 
 
 # Reading the file

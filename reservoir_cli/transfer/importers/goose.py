@@ -4,9 +4,12 @@ Goose moves older files into the database. Ids are therefore derived from the me
 that a session that was moved is not imported twice.
 """
 
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
@@ -19,10 +22,12 @@ from reservoir_cli.transfer.importers.foreign_databases import (
     DatabaseImporter,
 )
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_json, text
-from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
-from reservoir_cli.transfer.importers.message_times import any_moment
+from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.places import Place, app_dir, xdg_data_dir
 
 _COLUMNS = {
     "sessions": "id name description session_type working_dir model_config_json",
@@ -34,13 +39,19 @@ class Goose(DatabaseImporter):
     """Reads ``sessions.db``, and the ``*.jsonl`` of older versions."""
 
     name = "goose"
+    title = "Goose"
     instance = "goose"
     columns = _COLUMNS
+    tables = (frozenset({"sessions", "messages.content_json", "schema_version"}),)
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a header that names the working folder."""
-        has_metadata = has_key(head, "description", "message_count", "schedule_id")
-        return is_json(head) and has_key(head, "working_dir") and has_metadata
+        return head.has("working_dir") and head.has("description", "message_count", "schedule_id")
+
+    def places(self) -> Iterator[Place]:
+        """Yield the database, or the session files of versions without one."""
+        database = _folder() / "sessions.db"
+        yield Place(database if database.exists() or not _folder().is_dir() else _folder())
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages by session, except those that only the model or only the user sees."""
@@ -59,6 +70,16 @@ class Goose(DatabaseImporter):
             yield DatabaseConversation(
                 about.get("id"), version, partial(_read_session, database, number, about)
             )
+
+
+def _folder() -> Path:
+    """Return the folder of the sessions."""
+    root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
+    if root.is_absolute():
+        return root / "data" / "sessions"
+    if sys.platform == "win32":
+        return app_dir("Block") / "goose" / "data" / "sessions"
+    return xdg_data_dir() / "goose" / "sessions"
 
 
 def _read_session(
@@ -128,13 +149,7 @@ class _Session:
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
         """Yield the messages converted from one of Goose's messages."""
-        try:
-            messages = _convert_message(value)
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
-        for message in messages:
-            yield self.thread.record(message)
+        yield from self.thread.convert(place, None, partial(_convert_message, value))
 
 
 def _convert_message(value: Any) -> list[Message]:
@@ -152,7 +167,7 @@ def _convert_message(value: Any) -> list[Message]:
     if obj(value.get("metadata")).get("userVisible") is False:
         return []
     blocks = [block for part in content if (block := _block(part)) is not None]
-    return content_blocks.messages(role, blocks, any_moment(value.get("created")))
+    return content_blocks.messages(role, blocks, moment(value.get("created")))
 
 
 def _block(part: Any) -> Any:

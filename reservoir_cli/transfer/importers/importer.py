@@ -1,15 +1,15 @@
-"""The protocol of importers, and the records they yield."""
+"""The base class of importers, and the records they yield."""
 
-import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.transfer.importers.head import Head
 from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.places import Place
 
-#: Brackets of objects, keys, and other strings, of which the last one of a line may be cut off.
-_TOKEN = re.compile(r'(?P<line>^\{)|[{}]|"(?:(?P<key>[^"\\\n]*)"\s*:|(?:[^"\\\n]|\\.)*+"?)', re.M)
 #: How a SQLite file begins.
 SQLITE = b"SQLite format 3\0"
 
@@ -55,43 +55,41 @@ class Skipped:
     reason: str
 
 
-class Importer(Protocol):
-    """Reads files of one format."""
+class Importer(ABC):
+    """Reads files of one format; all that Reservoir knows of the program that writes them.
 
-    @property
-    def name(self) -> str:
-        """Its name for ``--format``, and the source of its messages."""
+    :cvar name: the name for ``--format``, and the source of the messages.
+    :cvar title: the name of the program.
+    :cvar instance: the default instance of the messages; ``None`` for the partition's own.
+    :cvar endings: how the names of files end that no other program writes in the same folder. Such
+        a file is read even if its content is not recognised.
+    :cvar folders: names of folders in which only the program keeps such files.
+    :cvar tables: sets of tables, and of columns as ``table.column``. A database has the format if
+        it contains all of one set.
+    """
 
-    @property
-    def instance(self) -> str | None:
-        """The default instance of its messages; ``None`` for the partition's own."""
+    name: ClassVar[str]
+    title: ClassVar[str]
+    instance: ClassVar[str | None] = None
+    endings: ClassVar[tuple[str, ...]] = ()
+    folders: ClassVar[tuple[str, ...]] = ()
+    tables: ClassVar[tuple[frozenset[str], ...]] = ()
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Return whether a file with this beginning has the format."""
+        return False
 
+    def places(self) -> Iterator[Place]:
+        """Yield where the program keeps its history on this machine."""
+        yield from ()
+
+    def is_repeated(self, file: File) -> bool:
+        """Return whether another file holds the messages of a file."""
+        return False
+
+    @abstractmethod
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of a file, in order.
 
         :raises Unreadable: the rest of the file cannot be read.
         """
-
-
-def has_key(head: str, *names: str, depth: int = 2) -> bool:
-    """Return whether a JSON text has one of the keys; the names inside strings do not count.
-
-    :param depth: in how many objects, one inside the other, the key may be. Calls of tools and
-        their results have keys of any name further inside.
-    """
-    if re.search(rf'"(?:{"|".join(names)})"\s*:', head) is None:  # the usual case
-        return False
-    opened = 0
-    for token in _TOKEN.finditer(head):
-        opened = 1 if token["line"] else opened + {"{": 1, "}": -1}.get(token[0], 0)
-        if token["key"] in names and opened <= depth:
-            return True
-    return False
-
-
-def is_json(head: str) -> bool:
-    """Return whether a text begins like a JSON object or array."""
-    return head.lstrip()[:1] in ("{", "[")

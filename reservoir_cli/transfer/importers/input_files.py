@@ -4,6 +4,8 @@ Nothing is unpacked to disk, symbolic links in a folder are not followed, and a 
 far more than its size is refused.
 """
 
+import codecs
+import gzip
 import io
 import os
 import stat
@@ -21,7 +23,7 @@ from typing import IO, BinaryIO, cast
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
 from reservoir_cli.transfer.importers.message_times import moment
-from reservoir_cli.transfer.importers.zstd_files import COMPRESSED, NoLibrary, ZstdFile
+from reservoir_cli.transfer.importers.zstd_files import NoLibrary, ZstdFile
 from reservoir_cli.util.read_files import decode, open_regular, read_bounded, suggest_fix
 
 #: The number of bytes examined to detect a file's format.
@@ -38,6 +40,20 @@ _HARMLESS_ZIP = 1 << 30
 _LARGEST_TABLE = 16 << 20
 
 
+#: Endings of archives that are not read, and how a text in UTF-16 begins.
+_ARCHIVES = (
+    ".tar",
+    ".tgz",
+    ".tar.gz",
+    ".tar.zst",
+    ".tar.bz2",
+    ".tar.xz",
+    ".7z",
+    ".rar",
+    ".bz2",
+    ".xz",
+)
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Errors of ``zipfile`` for a damaged zip, whose numbers it does not check.
 _DAMAGED = (
     zipfile.BadZipFile,
@@ -53,6 +69,10 @@ class Unreadable(Exception):
     """The rest of a file cannot be read; the message gives the reason and never quotes the file."""
 
 
+class LockedError(ReservoirError):
+    """A database is in use by the program that writes it."""
+
+
 @dataclass(slots=True)
 class File:
     """A file that can be opened several times.
@@ -65,6 +85,7 @@ class File:
     :param done: bytes read since it was last opened.
     :param modified: when it was last modified, if known.
     :param length: the number of bytes to read; ``None`` for all.
+    :param offset: the position in the file on disk at which it begins.
     :param unlisted: a folder that cannot be read, in place of its files.
     """
 
@@ -76,6 +97,7 @@ class File:
     done: int = 0
     modified: datetime | None = None
     length: int | None = None
+    offset: int = 0
     unlisted: bool = False
 
     @classmethod
@@ -94,11 +116,13 @@ class File:
 
     @classmethod
     def of_path(cls, path: Path, status: os.stat_result) -> "File":
-        """Return a regular file on disk; if it is compressed with zstd, its content."""
+        """Return a regular file on disk; if it is compressed with gzip or zstd, its content."""
         name, size, modified = str(path), status.st_size, moment(status.st_mtime)
-        if name.endswith(COMPRESSED):
+        if name.endswith((".zst", ".gz")) and not name.lower().endswith(_ARCHIVES):
             limit = max(_HARMLESS, _RATIO * size)
-            start = partial(cast(Callable[[Path], IO[bytes]], ZstdFile), path)
+            start = cast(Callable[[], IO[bytes]], partial(ZstdFile, path))
+            if name.endswith(".gz"):
+                start = cast(Callable[[], IO[bytes]], partial(gzip.GzipFile, path, "rb"))
             return cls(name, size, start, path, limit, modified=modified)
         return cls(name, size, lambda: open_regular(path), path, modified=modified)
 
@@ -125,12 +149,38 @@ class File:
         if length is None and isinstance(source, io.FileIO):
             # Read a file that grows meanwhile up to its present end; the system's have no size.
             length = os.fstat(source.fileno()).st_size or None
-        return io.BufferedReader(_CountingReader(self, source, length), _BUFFER_SIZE)
+        stream = io.BufferedReader(_CountingReader(self, source, length), _BUFFER_SIZE)
+        if self.offset or not stream.peek(2).startswith(UTF16):
+            return stream
+        return cast(BinaryIO, io.BufferedReader(_Utf16Reader(stream), _BUFFER_SIZE))
 
     def head(self) -> bytes:
         """Return the first 64 KB."""
         with self.open() as stream:
             return stream.read(HEAD)
+
+
+class _Utf16Reader(io.RawIOBase):
+    """A text in UTF-16, as PowerShell writes it, as bytes in UTF-8."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-16")("replace")
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        while not self._left and (data := self._stream.read(_BUFFER_SIZE)):
+            self._left = self._decoder.decode(data).encode()
+        part, self._left = self._left[: len(view)], self._left[len(view) :]
+        view[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 class _CountingReader(io.RawIOBase):
@@ -165,17 +215,22 @@ class _CountingReader(io.RawIOBase):
         super().close()
 
 
-def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool]:
+def gather(source: Path | File, open_files: ExitStack, links: list[str]) -> tuple[list[File], bool]:
     """Return the files of a source, and whether it is a single file.
 
+    :param links: receives the paths of symbolic links in a folder, which are not followed.
     :raises ReservoirError: the source cannot be read.
     """
     try:
         if isinstance(source, Path) and source.is_dir():
-            return list(_list_folder(source)), False
+            return list(_list_folder(source, links)), False
         file = source if isinstance(source, File) else _open_path(source)
         if file.head().startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return list(_list_zip(file, open_files)), False
+        if file.name.lower().endswith(_ARCHIVES):
+            raise ReservoirError(
+                f"{file.name} is an archive that is not read", hint="unpack it and name the folder"
+            )
         return [file], True
     except OSError as error:
         raise ReservoirError(
@@ -211,14 +266,17 @@ def _open_path(path: Path) -> File:
     return File.of_bytes(str(path), read_bounded(path, LARGEST_PIPED))
 
 
-def _list_folder(folder: Path) -> Iterator[File]:
+def _list_folder(folder: Path, links: list[str]) -> Iterator[File]:
     """Yield the regular files of a folder and its folders, sorted by path.
 
     Folders that cannot be read come last.
+
+    :param links: receives the paths of symbolic links.
     """
     errors: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=errors.append, followlinks=False):
         folders.sort()
+        links += filter(os.path.islink, (os.path.join(parent, name) for name in folders))
         for name in sorted(names):
             path = Path(parent, name)
             try:
@@ -227,6 +285,8 @@ def _list_folder(folder: Path) -> Iterator[File]:
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield File.of_path(path, status)
+            elif stat.S_ISLNK(status.st_mode):
+                links.append(str(path))
     yield from map(File.of_unlisted, errors)
 
 

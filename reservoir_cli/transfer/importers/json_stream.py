@@ -23,6 +23,11 @@ Entry = tuple[str, dict[str, Any]]
 _NOT_OBJECT = "not a JSON object"
 _DOCUMENT = "the document"
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
+#: A line or value that does not end within this many bytes ends the reading of its file, so that
+#: one without an end delays nothing else.
+LONGEST_LINE = 4 * LARGEST
+#: At most this many lines are searched for an object, if the first ones are damaged.
+_MOST_DAMAGED = 100
 _AT_ONCE = 1 << 20
 _LARGEST_SMALL = 4 << 20
 _GAP = re.compile(r"[\s,]*")
@@ -40,7 +45,7 @@ def entries(file: File) -> Generator[Entry | Skipped, None, None]:
     with file.open() as stream:
         is_array = _first_character(stream) == b"["
     with file.open() as stream:
-        values = _read_array(stream) if is_array else _read_lines(stream)
+        values = _read_array(stream) if is_array else _read_lines(file, stream)
         for place, value in values:
             if isinstance(value, Skipped):
                 yield value
@@ -126,25 +131,38 @@ def _explain_error(error: Exception, *, in_document: bool = False) -> str:
 # Lines, and single documents
 
 
-def _read_lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
+def _read_lines(file: File, stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     """Yield the entries of JSON Lines; a document on one or several lines is one entry."""
     lines = _number_lines(stream)
-    numbered = list(islice(lines, 3))
-    parsed = [(f"line {number}", parse_line(f"line {number}", line)) for number, line in numbered]
-    values = [value for _, value in parsed]
-    if len(values) == 1:
-        yield _DOCUMENT, _document_value(values[0])
+    first = list(islice(lines, 2))
+    parsed = [(f"line {number}", parse_line(f"line {number}", line)) for number, line in first]
+    if len(parsed) == 1:
+        yield _DOCUMENT, _document_value(parsed[0][1])
         return
-    if values and all(isinstance(value, Skipped) for value in values[:2]):
-        yield _DOCUMENT, _parse_document(_restore_blank_lines(numbered), stream)
-        return
-    if values and isinstance(values[0], Skipped):
-        # A document may have a row on its second line, as an export of one message has.
-        document = parse_line(_DOCUMENT, _restore_blank_lines(numbered))
-        parsed = parsed if isinstance(document, Skipped) else [(_DOCUMENT, document)]
+    if parsed and isinstance(parsed[0][1], Skipped):
+        # A line may be damaged, or the first of a document. One of a document may be a row, too.
+        document = _read_document(file)
+        if not isinstance(document, Skipped) or not _has_objects(file):
+            yield _DOCUMENT, document
+            return
     yield from parsed
     for number, line in lines:
         yield f"line {number}", parse_line(f"line {number}", line)
+
+
+def _read_document(file: File) -> Any:
+    with file.open() as stream:
+        data = stream.read(LARGEST + 1).removeprefix(codecs.BOM_UTF8)
+    return parse_line(_DOCUMENT, data)
+
+
+def _has_objects(file: File) -> bool:
+    """Return whether one of the first lines is a JSON object that begins where the line does."""
+    with file.open() as stream:
+        for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
+            if line.lstrip(b"\0").startswith(b"{") and isinstance(parse_line("", line), dict):
+                return True
+    return False
 
 
 def _document_value(value: Any) -> Any:
@@ -163,28 +181,19 @@ def _number_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield the lines with their lengths; those longer than ``LARGEST`` are truncated."""
+    """Yield the lines with their lengths; those longer than ``LARGEST`` are truncated.
+
+    :raises Unreadable: a line does not end within ``LONGEST_LINE``.
+    """
     while line := stream.readline(LARGEST + 1):
         length = len(line)
         rest = line
         while len(rest) > LARGEST and not rest.endswith(b"\n"):
             rest = stream.readline(LARGEST + 1)
             length += len(rest)
+            if length > LONGEST_LINE:
+                raise Unreadable(f"a line of more than {LONGEST_LINE >> 20} MB")
         yield line, length
-
-
-def _restore_blank_lines(numbered: list[tuple[int, bytes]]) -> bytes:
-    """Return the first non-blank lines of a file with the blank lines before them."""
-    before = [0, *(number for number, _ in numbered)]
-    return b"".join(
-        b"\n" * (number - previous - 1) + line
-        for previous, (number, line) in zip(before, numbered, strict=False)
-    )
-
-
-def _parse_document(beginning: bytes, stream: BinaryIO) -> Any:
-    """Parse a document on several lines: its beginning, and the rest of the stream."""
-    return parse_line(_DOCUMENT, beginning + stream.read(max(0, LARGEST + 1 - len(beginning))))
 
 
 # Arrays
@@ -294,13 +303,35 @@ class _TextBuffer:
         return depth, len(self.buffer), False
 
     def _skip_value(self, depth: int) -> None:
-        """Move past a value without keeping it; a string that is too large ends the reading."""
-        closed = False
-        while not closed and not self._final and len(self.buffer) - self.position <= LARGEST:
+        """Move past a value without keeping it; one without an end ends the reading."""
+        skipped, in_string, closed = len(self.buffer), False, False
+        while not self._final and skipped <= LONGEST_LINE:
+            depth, in_string, closed = self._skip_buffer(depth, in_string)
+            if closed:
+                return
             self._read_more()
+            skipped += len(self.buffer) - self.position
+        self._final, self.position = True, len(self.buffer)
+
+    def _skip_buffer(self, depth: int, in_string: bool) -> tuple[int, bool, bool]:
+        """Move to the end of a value or of the buffer.
+
+        :returns: the number of brackets still open, whether the end is inside a string, and whether
+            the value has ended.
+        """
+        if not in_string:
             depth, self.position, closed = self._find_end(depth, self.position)
-        if not closed:
-            self._final, self.position = True, len(self.buffer)
+            if closed or self.position >= len(self.buffer):
+                return depth, False, closed
+            self.position += 1  # the quote of a string that does not end in the buffer
+        end = _end_of_string(self.buffer, self.position)
+        if end >= 0:
+            self.position = end
+            return self._skip_buffer(depth, False)
+        # Keep a backslash with the character that it escapes.
+        backslashes = len(self.buffer) - len(self.buffer.rstrip("\\"))
+        self.position = max(self.position, len(self.buffer) - backslashes % 2)
+        return depth, True, False
 
 
 def _end_of_string(text: str, position: int) -> int:

@@ -6,22 +6,26 @@ that conversations share their beginnings; a turn names the last message of its 
 that time.
 """
 
+import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, ToolCall
 from reservoir_cli.transfer.importers.content_blocks import file_block, part_text, thought
-from reservoir_cli.transfer.importers.conversation_identity import Thread, number_ids
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
 from reservoir_cli.transfer.importers.foreign_values import call, obj, objects, parse_json, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.places import Place, app_dir
 from reservoir_cli.transfer.importers.resume import Checkpoint, State
 from reservoir_cli.util.read_files import LARGEST
 
@@ -50,17 +54,20 @@ _COLUMNS = {
 }
 
 
-class Llm:
+class Llm(Importer):
     """Reads ``logs.db``."""
 
     name = "llm"
+    title = "llm"
+    tables = (frozenset({"responses.prompt"}), frozenset({"turns.tip_message_hash"}))
     instance = "llm"
     version = 1
     only_databases = False
 
-    def detect(self, head: str) -> bool:
-        """Return false: databases are recognised by their tables."""
-        return False
+    def places(self) -> Iterator[Place]:
+        """Yield the path of the log, as ``llm logs path`` prints it."""
+        folder = os.environ.get("LLM_USER_PATH")
+        yield Place((Path(folder) if folder else app_dir("io.datasette.llm")) / "logs.db", (".db",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order of time.
@@ -200,8 +207,12 @@ class _Log:
             [self.since] if changed else [],
         ):
             self.fragment_size = 0
-            response = self.database.one("responses", "rowid", number)
             place = f"response {number}"
+            try:
+                response = self.database.one("responses", "rowid", number)
+            except ValueError as error:
+                yield Skipped(place, str(error))
+                continue
             identity = text(response.get("id"))
             if identity is None:
                 yield Skipped(place, "no id")
@@ -300,13 +311,9 @@ class _Log:
                 continue
             for message_row, markers in self._attach_markers(new_rows):
                 self.fragment_size = 0
-                try:
-                    messages = self._convert_row(message_row, time, markers)
-                except ValueError as error:
-                    yield Skipped(f"{place}, message {message_row['hash']}", str(error))
-                    continue
-                for source_id, message in number_ids(f"{key}:{message_row['hash']}", messages):
-                    yield thread.record(message, source_id)
+                identity = message_row["hash"]
+                read = partial(self._convert_row, message_row, time, markers)
+                yield from thread.convert(f"{place}, message {identity}", f"{key}:{identity}", read)
 
     def _new_rows(self, key: str, tip: Any) -> list[dict[str, Any]]:
         """Return the messages that a turn adds to its conversation, oldest first.

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
@@ -11,24 +13,33 @@ from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
+from reservoir_cli.transfer.importers.places import Place
+from reservoir_cli.util.read_files import read_regular
 
 #: A step is named after the millisecond in which it began.
 _STEP_TIME = re.compile(r"([0-9]{13})-")
 
 
-class LmStudio:
+class LmStudio(Importer):
     """Reads the ``*.conversation.json`` below ``~/.lmstudio/conversations``."""
 
     name = "lm-studio"
+    title = "LM Studio"
+    endings = (".conversation.json",)
     instance = "lm-studio"
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise messages with versions, one of which is selected."""
-        return is_json(head) and has_key(head, "versions") and has_key(head, "currentlySelected")
+        return head.has_all("versions", "currentlySelected")
+
+    def places(self) -> Iterator[Place]:
+        """Yield the folder of the conversations."""
+        yield Place(_home() / "conversations", self.endings)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order, each in its selected version."""
@@ -44,6 +55,16 @@ class LmStudio:
                 yield from conversation.read(f"{place}, message {number}", message)
 
         return read_entries(file, read)
+
+
+def _home() -> Path:
+    """Return the program's folder, which the user can move."""
+    pointer = Path.home() / ".lmstudio-home-pointer"
+    with suppress(OSError, ValueError):
+        folder = Path(read_regular(pointer).decode().strip())
+        if folder.is_absolute():
+            return folder
+    return Path.home() / ".lmstudio"
 
 
 @dataclass

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from reservoir_cli.transfer.importers.foreign_values import objects, text
+from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 
 #: Returns when a node was written, in seconds since 1970.
 Time = Callable[[dict[str, Any]], float]
+#: Returns whether a node holds a message that is displayed.
+HasMessage = Callable[[dict[str, Any]], bool]
 
 
 def find_branch(
@@ -15,19 +17,29 @@ def find_branch(
     parent_key: str,
     time: Time,
     children_key: str | None = None,
+    has_message: HasMessage = bool,
 ) -> list[Any]:
     """Return the nodes from the root to the current one, following the links to parents.
 
-    :param current: the id of a node; without one, the branch ends at the newest leaf.
+    :param current: the id of a node; without one, or if its branch holds no message, the branch
+        ends at the newest leaf that holds one.
     :param parent_key: the key of a node with its parent's id.
     :param children_key: the key of a node with the ids of its children, which lead past a damaged
         node or parent's id. A damaged node on the branch is returned as it is.
     """
     listed_by = _listed_by(nodes, children_key)
-    if not isinstance(current, str) or not (
-        isinstance(nodes.get(current), dict) or current in listed_by
-    ):
-        current = _newest_leaf(nodes, parent_key, time)
+    branch = _branch_to(nodes, current, parent_key, listed_by)
+    if any(isinstance(node, dict) and has_message(node) for node in branch):
+        return branch
+    full = {key: node for key, node in nodes.items() if has_message(obj(node))}
+    newest = _newest_leaf(full or nodes, parent_key, time)
+    return _branch_to(nodes, newest, parent_key, listed_by) if full or not branch else branch
+
+
+def _branch_to(
+    nodes: dict[str, Any], current: Any, parent_key: str, listed_by: dict[str, str]
+) -> list[Any]:
+    """Return the nodes from the root to a node."""
     branch: list[Any] = []
     seen = set()
     while isinstance(current, str) and current not in seen:

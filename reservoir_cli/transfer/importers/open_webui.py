@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
@@ -18,11 +19,13 @@ from reservoir_cli.transfer.importers.content_blocks import (
 from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
-from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import SQLITE, Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import fill_gaps, moment, seconds
 from reservoir_cli.transfer.importers.message_trees import find_branch
+from reservoir_cli.transfer.importers.places import Place, tool_dir
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
 _ROLES = ("user", "assistant", "system")
@@ -36,16 +39,21 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _QUOTE = re.compile(r"^> ?", re.M)
 
 
-class OpenWebUI:
+class OpenWebUI(Importer):
     """Reads ``webui.db`` and exports."""
 
     name = "open-webui"
+    title = "Open WebUI"
+    tables = (frozenset({"chat.chat", "auth", "user"}),)
     instance = "open-webui"
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a chat with a history in which messages name their children."""
-        tree = has_key(head, "childrenIds", "currentId", depth=5)
-        return is_json(head) and has_key(head, "history") and tree
+        return head.has("history") and head.has("childrenIds", "currentId", depth=5)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the database."""
+        yield Place(tool_dir("DATA_DIR", ".open-webui") / "webui.db", (".db",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield each chat from its first message to its current one."""
@@ -57,7 +65,11 @@ class OpenWebUI:
 def _read_chats(database: Database) -> Iterator[Record | Skipped]:
     database.refuse_computed("not a database as Open WebUI writes it")
     for (number,) in database.connection.execute("SELECT rowid FROM chat ORDER BY created_at, id"):
-        row = database.one("chat", "rowid", number)
+        try:
+            row = database.one("chat", "rowid", number)
+        except ValueError as error:
+            yield Skipped(f"chat {number}", str(error))
+            continue
         if obj(_parse_json(row.get("meta"))).get("internal") is not True:
             yield from _read_chat(f"chat {number}", row | {"chat": _parse_json(row.get("chat"))})
 
@@ -84,15 +96,11 @@ def _read_chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
     stated_times = [moment(obj(message).get("timestamp")) for message in branch]
     times = fill_gaps(stated_times, moment(value.get("created_at")))
     for number, (message, time) in enumerate(zip(branch, times, strict=True), 1):
-        try:
-            messages = _messages(message, time)
-        except ValueError as error:
-            yield Skipped(f"{place}, message {number}", str(error))
-            continue
-        message_id = text(message.get("id"))
+        message_id = text(obj(message).get("id"))
         if message_id:
             thread.follow(message_id)
-        yield from thread.records(message_id, messages)
+        read = partial(_messages, message, time)
+        yield from thread.convert(f"{place}, message {number}", message_id, read)
 
 
 def _branch(chat: dict[str, Any]) -> list[Any] | None:
@@ -100,9 +108,14 @@ def _branch(chat: dict[str, Any]) -> list[Any] | None:
     history = obj(chat.get("history"))
     nodes = history.get("messages")
     if isinstance(nodes, dict):
-        return list(find_branch(nodes, history.get("currentId"), "parentId", _time, "childrenIds"))
+        current = history.get("currentId")
+        return find_branch(nodes, current, "parentId", _time, "childrenIds", _has_role)
     listed = chat.get("messages")
     return listed if isinstance(listed, list) else None
+
+
+def _has_role(message: dict[str, Any]) -> bool:
+    return message.get("role") in _ROLES
 
 
 def _time(message: dict[str, Any]) -> float:

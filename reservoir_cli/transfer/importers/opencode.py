@@ -29,10 +29,12 @@ from reservoir_cli.transfer.importers.foreign_values import (
     parse_object,
     text,
 )
-from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
+from reservoir_cli.transfer.importers.places import Place, xdg_data_dir
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _SESSION = "id parent_id directory title time_created model revert fork_session_id"
@@ -44,7 +46,10 @@ _COLUMNS = {
     "part": "id message_id data",
 }
 #: The tables of version 2, and those of earlier versions.
-_TABLES = ({"session_v2", "session_message"}, {"session", "message", "part"})
+_TABLES = (
+    frozenset({"session_v2", "session_message"}),
+    frozenset({"session", "message", "part.message_id"}),
+)
 #: The title of a session before opencode has generated one.
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
 #: The end of the title of a session that was forked from another one.
@@ -63,14 +68,26 @@ class OpenCode(DatabaseImporter):
     """Reads ``opencode.db``, and the folder ``storage`` of versions before 1.2."""
 
     name = "opencode"
+    title = "opencode"
     instance = "opencode"
     version = 2
     columns = _COLUMNS
+    tables = _TABLES
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a session of older versions; databases are recognised by their tables."""
-        has_session = is_json(head) and has_key(head, "projectID") and has_key(head, "directory")
-        return has_session and '"ses_' in head
+        return head.has_all("projectID", "directory") and '"ses_' in head.text
+
+    def places(self) -> Iterator[Place]:
+        """Yield the database, the session files of versions without one, and Kilo's database.
+
+        Kilo Code is built on opencode since it has stopped writing tasks.
+        """
+        folder = xdg_data_dir() / "opencode"
+        yield Place(folder / (os.environ.get("OPENCODE_DB") or "opencode.db"), (".db",))
+        yield Place(folder / "storage" / "session", (".json",))
+        kilo = xdg_data_dir() / "kilo" / (os.environ.get("KILO_DB") or "kilo.db")
+        yield Place(kilo, (".db",), title="Kilo Code")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order of time.
@@ -82,7 +99,7 @@ class OpenCode(DatabaseImporter):
 
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
         """Yield the sessions of all versions of the tables."""
-        if not any(tables <= database.tables for tables in _TABLES):
+        if not database.has_all_of(_TABLES):
             raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
         database.refuse_computed(f"{name} is not a database as opencode writes it")
         changing = {"time_updated": "sum", "data": "length"}
@@ -160,13 +177,9 @@ def _read_rows(
         if value is None:
             yield Skipped(place, "not a message")
             continue
-        try:
-            messages = _row_messages(row, value, str(message_id))
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            continue
         thread.update(model=_model_of(value.get("model")))
-        yield from thread.records(str(message_id), messages)
+        read = partial(_row_messages, row, value, str(message_id))
+        yield from thread.convert(place, str(message_id), read)
 
 
 def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -222,14 +235,11 @@ def _read_session(
                 yield Skipped(part_place, "not a part")
             else:
                 content += _blocks(part)
-        try:
-            parsed = _messages(message, content, message_id)
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            continue
         requested = obj(message.get("model"))
         thread.update(model=text(message.get("modelID")) or text(requested.get("modelID")))
-        yield from thread.records(message_id, parsed)
+        yield from thread.convert(
+            place, message_id, partial(_messages, message, content, message_id)
+        )
 
 
 def _messages(message: dict[str, Any], content: list[dict[str, Any]], message_id: str) -> list[Any]:
@@ -323,25 +333,57 @@ def _reply(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _read_tree(file: File) -> Iterator[Record | Skipped]:
     """Yield the messages of a session file; they are in files of other folders."""
     folders = file.path.absolute().parents if file.path else ()
-    if len(folders) < 3:
-        yield Skipped("the file", "its messages are in other files: give the folder")
-        return
-    storage = folders[2]
+    storage = folders[2] if len(folders) > 2 else None
 
     def read_parts(message_id: str) -> Iterator[Placed]:
         return (
-            _read_folder(storage / "part" / message_id) if _ID.fullmatch(message_id) else iter(())
+            _read_folder(storage / "part" / message_id)
+            if storage and _ID.fullmatch(message_id)
+            else iter(())
         )
 
     def read(place: str, session: dict[str, Any]) -> Iterator[Record | Skipped]:
+        if isinstance(session.get("messages"), list):
+            yield from _read_export(place, session)
+            return
         session_id = text(session.get("id"))
         if session_id is None or not _ID.fullmatch(session_id):
             yield Skipped(place, "no id")
+            return
+        if storage is None:
+            yield Skipped("the file", "its messages are in other files: give the folder")
             return
         thread = _make_thread(session_id, session)
         yield from _read_session(thread, _read_folder(storage / "message" / session_id), read_parts)
 
     yield from read_entries(file, read)
+
+
+def _read_export(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+    """Yield the messages of a session that ``opencode export`` printed."""
+    about = obj(value.get("info"))
+    session_id = text(about.get("id"))
+    if session_id is None:
+        yield Skipped(place, "no id")
+        return
+    parts: dict[str, list[Any]] = {}
+    messages: list[Placed] = []
+    for number, entry in enumerate(value["messages"], 1):
+        message = obj(entry).get("info")
+        messages.append(
+            (f"{place}, message {number}", message if isinstance(message, dict) else None)
+        )
+        listed = obj(entry).get("parts")
+        parts[str(obj(message).get("id"))] = listed if isinstance(listed, list) else []
+
+    def read_parts(message_id: str) -> Iterator[Placed]:
+        listed = enumerate(parts.get(message_id, ()), 1)
+        return (
+            (f"{place}, part {number}", part if isinstance(part, dict) else None)
+            for number, part in listed
+        )
+
+    yield from _read_session(_make_thread(session_id, about), iter(messages), read_parts)
 
 
 def _read_folder(folder: Path) -> Iterator[Placed]:

@@ -21,10 +21,11 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds
 from reservoir_cli.transfer.importers.foreign_values import obj
-from reservoir_cli.transfer.importers.importer import Record, Skipped, Vectors, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
-from reservoir_cli.transfer.importers.message_times import any_moment
+from reservoir_cli.transfer.importers.message_times import moment
 
 #: Fields that only our rows have; OpenAI's messages have the others, too.
 _OWN_IDS = frozenset({"conversation_id", "trace_id", "source_id"})
@@ -35,17 +36,16 @@ _EARLIEST = datetime(1969, 12, 31, tzinfo=UTC)
 _Thread = tuple[str | None, str | None, str | None]
 
 
-class Native:
+class Native(Importer):
     """Reads the output of ``reservoir view --json`` and ``reservoir export``."""
 
     name = "reservoir"
+    title = "Reservoir"
     instance = None
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise rows with a partition and a role, or at least one of our own ids."""
-        if not is_json(head):
-            return False
-        return (has_key(head, "partition") and has_key(head, "role")) or _is_row(head)
+        return head.has_all("partition", "role") or (head.has(*_OWN_IDS) and _is_row(head.start))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the rows with their scope, time and ids; missing ids are generated."""
@@ -71,7 +71,7 @@ class Native:
 def _is_row(head: str) -> bool:
     """Return whether the first object of a JSON text is a message with one of our own ids."""
     try:
-        first, _ = json.JSONDecoder().raw_decode(head.lstrip().removeprefix("[").lstrip())
+        first, _ = json.JSONDecoder().raw_decode(head.removeprefix("[").lstrip())
     except (ValueError, RecursionError):
         return False
     if not isinstance(first, dict) or not isinstance(first.get("content"), str):
@@ -223,15 +223,15 @@ def _time(value: Any) -> datetime | None:
     earliest = _EARLIEST
     try:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            moment, earliest = any_moment(value) or from_epoch_ms(int(value)), from_epoch_ms(0)
+            time, earliest = moment(value) or from_epoch_ms(int(value)), from_epoch_ms(0)
         else:
-            moment = datetime.fromisoformat(value)
+            time = datetime.fromisoformat(value)
             # Convert to UTC here: the last day of the year 9999 may overflow in another zone.
-            moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+            time = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError:
         raise ValueError("created_at is not a time from 1970 to 9999") from None
     except (TypeError, ValueError):
         raise ValueError("created_at is not a time") from None
-    if moment < earliest:
+    if time < earliest:
         raise ValueError("created_at is before 1970")
-    return moment
+    return time

@@ -10,7 +10,8 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message, ToolCall
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import call, obj, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import time_of
@@ -28,15 +29,16 @@ _ROLES = {
 }
 
 
-class ShareGPT:
+class ShareGPT(Importer):
     """Reads ``{"conversations": [{"from", "value"}]}``, one per line or in an array."""
 
     name = "sharegpt"
+    title = "ShareGPT data"
     instance = "sharegpt"
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Recognise a list of conversations whose messages name their author."""
-        return is_json(head) and has_key(head, "conversations") and has_key(head, "from")
+        return head.has_all("conversations", "from")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all conversations, in the order of the file."""

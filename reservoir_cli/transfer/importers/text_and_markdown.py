@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from reservoir_cli.messages import Message, clean_name, content_hash
-from reservoir_cli.transfer.importers.importer import Record, Skipped
+from reservoir_cli.transfer.importers.head import Head
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.util.read_files import LARGEST
 
@@ -25,13 +26,14 @@ _COMMENT = re.compile(r"(?:^|[ \t])#[ \t].*", re.M)
 _DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)([01]\d)\2([0-3]\d)(?!\d)")
 
 
-class Plain:
+class Plain(Importer):
     """Reads any text as one message of the user."""
 
     name = "text"
+    title = "notes"
     instance = None
 
-    def detect(self, head: str) -> bool:
+    def detect(self, head: Head) -> bool:
         """Return true: any content is text."""
         return True
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import IO
 
 from reservoir_cli.transfer.importers.importer import SQLITE
-from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.input_files import UTF16, File
+from reservoir_cli.transfer.importers.json_stream import LONGEST_LINE
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import open_regular
 
@@ -33,13 +34,17 @@ class FileState:
 
 
 def walk(
-    root: Path, excluded: Callable[[str], bool], report: Callable[[str, OSError], None]
+    root: Path,
+    excluded: Callable[[str], bool],
+    report: Callable[[str, OSError], None],
+    links: list[str] | None = None,
 ) -> Iterator[FileState]:
     """Yield the files below a folder that may contain messages, or the file itself.
 
     Symbolic links in the folder are not followed.
 
     :param report: receives each folder that cannot be read.
+    :param links: receives the paths of the links to folders.
     """
     try:
         status = root.stat()
@@ -56,14 +61,18 @@ def walk(
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders += [] if excluded(entry.path) else [entry.path]
-                    elif entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False):
-                        status = entry.stat(follow_symlinks=False)
-                        if not excluded(entry.path):
-                            yield _file_state(entry.path, status)
+                    elif _is_history(entry) and not excluded(entry.path):
+                        yield _file_state(entry.path, entry.stat(follow_symlinks=False))
+                    elif links is not None and entry.is_symlink() and entry.is_dir():
+                        links.append(entry.path)
         except FileNotFoundError:  # deleted since it was listed
             continue
         except OSError as error:
             report(folder, error)
+
+
+def _is_history(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False)
 
 
 def escape_path(path: str) -> str:
@@ -126,6 +135,12 @@ def is_database(stream: IO[bytes]) -> bool:
     return stream.read(len(SQLITE)) == SQLITE
 
 
+def is_converted(stream: IO[bytes]) -> bool:
+    """Return whether a text is in UTF-16: what is read of it has other positions than the file."""
+    stream.seek(0)
+    return stream.read(2) in UTF16
+
+
 def hash_ends(stream: IO[bytes], offset: int) -> tuple[str, str]:
     """Return hashes of the first bytes of a file and of the last bytes before an offset."""
     length = min(_COMPARED, offset)
@@ -144,9 +159,12 @@ def _read_exactly(stream: IO[bytes], length: int) -> bytes:
 
 
 def find_last_line_end(stream: IO[bytes], start: int, size: int) -> int:
-    """Return the offset after the last complete line between two offsets."""
+    """Return the offset after the last complete line between two offsets.
+
+    Of a line that is too long to be read, the end is not searched.
+    """
     end = size
-    while end > start:
+    while end > max(start, size - LONGEST_LINE):
         begin = max(start, end - _AT_ONCE)
         stream.seek(begin)
         newline = _read_exactly(stream, end - begin).rfind(b"\n")
@@ -157,13 +175,15 @@ def find_last_line_end(stream: IO[bytes], start: int, size: int) -> int:
 
 
 def contains(file: File, words: bytes) -> bool:
-    """Return whether a file contains some bytes."""
-    tail = b""
+    """Return whether a file contains some bytes before a line that is too long to be read."""
+    tail, length = b"", 0
     with file.open() as stream:
-        while data := stream.read(_AT_ONCE):
+        while length <= LONGEST_LINE and (data := stream.read(_AT_ONCE)):
             if words in tail + data:
                 return True
             tail = data[-len(words) :]
+            end = data.rfind(b"\n")
+            length = len(data) - end if end >= 0 else length + len(data)
     return False
 
 
@@ -175,4 +195,5 @@ def open_part(path: Path, start: int, end: int) -> File:
         stream.seek(start)
         return stream
 
-    return File(str(path), end - start, open_at_start, path, length=end - start)
+    length = end - start
+    return File(str(path), length, open_at_start, path, length=length, offset=start)

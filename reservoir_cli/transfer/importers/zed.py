@@ -1,10 +1,13 @@
 """Import threads of Zed's agent: database rows of JSON, mostly compressed with zstd."""
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
@@ -21,6 +24,7 @@ from reservoir_cli.transfer.importers.foreign_databases import (
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.places import Place, app_dir, xdg_data_dir
 from reservoir_cli.transfer.importers.zstd_files import WINDOW_LOG, NoLibrary, load_zstd
 from reservoir_cli.util.read_files import LARGEST
 
@@ -36,8 +40,21 @@ class Zed(DatabaseImporter):
     """Reads ``threads.db``."""
 
     name = "zed"
+    title = "Zed"
     instance = "zed"
     columns = _COLUMNS
+    tables = (frozenset({"threads.data", "threads.data_type"}),)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the database."""
+        if sys.platform == "darwin":
+            data = app_dir("Zed")
+        elif sys.platform == "win32":
+            local = os.environ.get("LOCALAPPDATA")
+            data = (Path(local) if local else Path.home() / "AppData" / "Local") / "Zed"
+        else:
+            data = xdg_data_dir("FLATPAK_XDG_DATA_HOME") / "zed"
+        yield Place(data / "threads" / "threads.db", (".db",))
 
     def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
         """Yield the messages by thread.
@@ -176,20 +193,19 @@ class _Thread:
         questions = [index for index, message in enumerate(messages) if _is_question(message)]
         for index, message in enumerate(messages):
             time = self.end_time if questions and index >= questions[-1] else self.start_time
-            try:
-                yield from self._message(message, time)
-            except ValueError as error:
-                yield Skipped(f"{place}, message {index + 1}", str(error))
+            yield from self._message(f"{place}, message {index + 1}", message, time)
 
-    def _message(self, value: Any, time: datetime | None) -> Iterator[Record]:
+    def _message(self, place: str, value: Any, time: datetime | None) -> Iterator[Record | Skipped]:
         fields = obj(value)
         # A compaction summarises earlier messages, which stay in the thread.
         if value == "Resume" or "Compaction" in fields or fields.get("is_hidden") is True:
             return
-        if not isinstance(value, dict):
-            raise ValueError("not a message")
-        role, blocks, message_id = _content(value)
-        messages = content_blocks.messages(role, blocks, time, message_id or "")
+        try:
+            role, blocks, message_id = _content(value)
+            messages = content_blocks.messages(role, blocks, time, message_id or "")
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            return
         if role == "user" and message_id:
             self.anchor, self.count = f"{self.identity}:{message_id}", 0
             source_id = self.anchor
@@ -203,11 +219,13 @@ def _is_question(value: Any) -> bool:
     return isinstance(value, dict) and ("User" in value or value.get("role") == "user")
 
 
-def _content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
+def _content(value: Any) -> tuple[str, list[Any], str | None]:
     """Return the role of a message, its content as Anthropic content blocks, and its id.
 
     :raises ValueError: the message is of an unknown kind.
     """
+    if not isinstance(value, dict):
+        raise ValueError("not a message")
     if isinstance(value.get("User"), dict):
         user = value["User"]
         blocks = [_part_block(part) for part in _require_list(user.get("content"))]

@@ -15,7 +15,6 @@ from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
 COUNTER = load_counter("approximate")
-NEVER = 2.0
 WORDS = "amber birch cedar delta ember fjord grove heath inlet jetty knoll ledge marsh".split()
 
 
@@ -31,13 +30,11 @@ class Memory:
         """Store a message with this cosine to every question, or without an embedding."""
         return self.say_all([content], role, **more)[0]
 
-    def say_all(
-        self, contents, role="user", *, cosine=None, instance="p", partition="p", link=NEVER, **more
-    ):
+    def say_all(self, contents, role="user", *, cosine=None, instance="p", partition="p", **more):
         """Store messages a minute apart by one write, which is many times as fast."""
         messages = [self.message(content, role, **more) for content in contents]
         cosines = [cosine] * len(messages)
-        return self.store_all(messages, cosines, Scope(partition, instance), link)
+        return self.store_all(messages, cosines, Scope(partition, instance))
 
     def message(self, content, role="user", *, calls=(), **more):
         """Return a message a minute after the last one."""
@@ -51,7 +48,7 @@ class Memory:
             **more,
         )
 
-    def store_all(self, messages, cosines, scope, link=NEVER):
+    def store_all(self, messages, cosines, scope):
         """Store messages with their cosines to every question by one write."""
         stored = self.store.add(scope, messages, counter=COUNTER, now=NOW)
         passages = {message.key: [] for message in stored}
@@ -59,7 +56,7 @@ class Memory:
             if cosine is not None:
                 vector = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
                 passages[message.key] = [Passage(message.id, 0, 0, 1, vector)]
-        self.store.add_passages(Compass.model_id, passages, lambda _: link)
+        self.store.add_passages(Compass.model_id, passages)
         return [message.id for message in stored]
 
     def ask(self, query="zeta", *, settings=None, partition="p", **options):
@@ -69,7 +66,10 @@ class Memory:
         options = {short.get(name, name): value for name, value in options.items()}
         if threshold := options.pop("threshold", None):
             options["similar_cosine"] = 2 * threshold - 1
-        with_settings = Reservoir(self.store, config.load(None, settings or {}))
+        settings = settings or {}
+        if "link_cosine" not in settings:  # nothing is linked
+            settings = {"synapse_depth": 0, **settings}
+        with_settings = Reservoir(self.store, config.load(None, settings))
         return context(with_settings, query, partition=partition, **options)
 
     def fill(self, count, *, words=6, **more):

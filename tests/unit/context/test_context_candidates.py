@@ -10,11 +10,11 @@ from reservoir_cli.chat.turn import Section
 
 
 def test_a_message_has_the_first_matching_tier(memory):
-    synapse = memory.say(text(1), cosine=0.2, link=0.0)
-    old_similar = memory.say(text(2), cosine=0.9, link=0.0)
+    synapse = memory.say(text(1), cosine=0.2)
+    old_similar = memory.say(text(2), cosine=0.9)
     dissimilar = memory.say_all([text(number) for number in range(3, 9)], cosine=-0.9)
     recent_similar = memory.say(text(10), cosine=0.95)
-    tier_of = tier_by_id(memory.ask(budget=900, recent=1, similar=2))
+    tier_of = tier_by_id(memory.ask(budget=900, recent=1, similar=2, settings={"link_cosine": 0.5}))
     assert tier_of[recent_similar] == "recent"
     assert tier_of[old_similar] == "similar"
     assert tier_of[synapse] == "synapse"
@@ -41,13 +41,14 @@ def test_the_threshold_affects_the_tier_but_never_inclusion(memory, cosine, thre
 @pytest.mark.parametrize("depth", [0, 1, 2], ids=lambda depth: f"§4 synapse_depth {depth}")
 def test_messages_within_so_many_links_of_a_candidate_are_candidates(memory, depth):
     # A chain of vectors 40 degrees apart; only neighbours are linked.
-    reach = (1 + np.cos(np.radians(45))) / 2
+    reach = float(np.cos(np.radians(45)))
     chain = [
-        memory.say(text(index), cosine=float(np.cos(np.radians(40 * index))), link=reach)
-        for index in range(4)
+        memory.say(text(index), cosine=float(np.cos(np.radians(40 * index)))) for index in range(4)
     ]
     window = memory.ask(
-        recent=0, similar=1, settings={"synapse_depth": depth, "min_history_messages": 0}
+        recent=0,
+        similar=1,
+        settings={"synapse_depth": depth, "link_cosine": reach, "min_history_messages": 0},
     )
     assert kept_ids(window) == chain[: depth + 1]
     assert set(tier_by_id(window).values()) <= {"similar", "synapse"}
@@ -83,9 +84,10 @@ def test_when_filling_the_size_settings_affect_tiers_only(memory):
 
 def test_an_empty_question_gives_recent_history_only(memory):
     memory.fill(30, instance="q")
-    new = memory.say_all([text(number) for number in range(30)], cosine=0.9, link=0.0)
-    assert len(kept_ids(memory.ask("zeta", recent=4, similar=0))) > 4
-    window = memory.ask("", recent=4)
+    new = memory.say_all([text(number) for number in range(30)], cosine=0.9)
+    linking = {"link_cosine": -1.0}
+    assert len(kept_ids(memory.ask("zeta", recent=4, similar=0, settings=linking))) > 4
+    window = memory.ask("", recent=4, settings=linking)
     assert kept_ids(window) == new[-4:]
     assert Section.CURRENT not in {turn.section for turn in window.turns}
 
@@ -111,8 +113,10 @@ SCOPES = {"own": {}, "sibling": {"instance": "q"}, "stranger": {"partition": "x"
 def test_nothing_crosses_the_scope(memory, options, expected, budget, form):
     for _ in range(2):
         for name, scope in SCOPES.items():
-            memory.say(f"said in {name} of zeta", cosine=0.9, trace_id="one", link=0.0, **scope)
-    printed = json.dumps(memory.ask(budget=budget, format=form, **options).to())
+            memory.say(f"said in {name} of zeta", cosine=0.9, trace_id="one", **scope)
+    printed = json.dumps(
+        memory.ask(budget=budget, format=form, settings={"link_cosine": -1.0}, **options).to()
+    )
     assert {name for name in SCOPES if f"said in {name}" in printed} == expected
 
 

@@ -59,7 +59,7 @@ class Memory:
         scope, counter = Scope("p", instance), load_counter("approximate")
         (stored,) = self.store.add(scope, [message], counter=counter, now=NOW)
         passages = [] if vector is None else [Passage(stored.id, 0, 0, 1, vector)]
-        self.store.add_passages(Compass.model_id, {stored.key: passages}, lambda _: 2.0)
+        self.store.add_passages(Compass.model_id, {stored.key: passages})
         return stored.id
 
     def ask(self, question="and zeta?", minutes=1, **options):

@@ -41,7 +41,7 @@ class Memory:
         counter = load_counter("approximate")
         (stored,) = self.store.add(Scope("p", instance), [message], counter=counter, now=NOW)
         passages = [] if vector is None else [Passage(stored.id, 0, 0, len(text), vector)]
-        self.store.add_passages(Compass.model_id, {stored.key: passages}, lambda _: 2.0)
+        self.store.add_passages(Compass.model_id, {stored.key: passages})
         return stored.id
 
     def reservoir(self, **settings):

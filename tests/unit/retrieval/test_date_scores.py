@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, DAY, NOW, moment, spans
 
-from reservoir_cli.retrieval.question_dates import Span, date_scores, find_dates
+from reservoir_cli.retrieval.question_dates import (
+    Span,
+    date_scores,
+    describe_empty_days,
+    find_dates,
+)
 
 
 def score(notation: str, time: str, zone: tzinfo = BERLIN) -> float:
@@ -18,40 +23,55 @@ def score(notation: str, time: str, zone: tzinfo = BERLIN) -> float:
 
 
 @pytest.mark.parametrize(
-    ("notation", "time", "days"),
+    ("notation", "time", "expected"),
     [
-        pytest.param("2023-07-07", "2023-07-07T00:00", 0, id="§4 the first moment is inside"),
-        pytest.param("2023-07-07", "2023-07-07T23:59:59.999", 0, id="§4 so is the last"),
-        pytest.param("2023-07-07", "2023-07-08T12:00", 0.5, id="§4 d is fractional, after"),
-        pytest.param("2023-07-07", "2023-07-06T18:00", 0.25, id="§4 d is fractional, before"),
-        pytest.param("2023-07-07", "2023-07-15T00:00", 7, id="§4 half at a week"),
-        pytest.param("2023-07-01/2023-07-31", "2023-07-16T12:00", 0, id="§4 inside a month"),
-        pytest.param("2023-07-01/2023-07-31", "2023-06-24T00:00", 7, id="§4 a month's edge"),
-        pytest.param("2023-01-01/2023-12-31", "2024-01-02T00:00", 1, id="§4 a year's edge"),
-        pytest.param("2023-07-07; 2023-07-20", "2023-07-18T00:00", 2, id="§4 the nearest counts"),
+        pytest.param("2023-07-07", "2023-07-07T00:00", 1, id="the first moment is inside"),
+        pytest.param("2023-07-07", "2023-07-07T23:59:59.999", 1, id="so is the last"),
+        pytest.param("2023-07-07", "2023-07-08T06:00", 1 / 4, id="a quarter of a day after"),
+        pytest.param("2023-07-07", "2023-07-06T18:00", 1 / 4, id="a quarter of a day before"),
+        pytest.param("2023-07-07", "2023-07-09T00:00", 1 / 32, id="a day after"),
+        pytest.param("2023-07-03/2023-07-09", "2023-07-11T18:00", 1 / 4, id="beside a week"),
+        pytest.param("2023-06-01/2023-06-30", "2023-06-16T12:00", 1, id="inside a month"),
+        pytest.param("2023-06-01/2023-06-30", "2023-05-24T12:00", 1 / 4, id="beside a month"),
+        pytest.param("2023-07-07; 2023-07-20", "2023-07-19T18:00", 1 / 4, id="the nearest counts"),
         pytest.param(
-            "2023-07-01/2023-07-31; 2023-07-07", "2023-08-02T00:00", 1, id="one within another"
+            "2023-07-01/2023-07-31; 2023-07-07", "2023-07-08T06:00", 1, id="one in another"
         ),
-        pytest.param("07-07", "2019-07-07T12:00", 0, id="§4 yearless: one year"),
-        pytest.param("07-07", "2025-07-10T00:00", 2, id="§4 yearless: and another"),
-        pytest.param("12-31", "2025-01-03T00:00", 2, id="yearless: the year before is nearer"),
-        pytest.param("01-01", "2024-12-30T00:00", 2, id="yearless: the year after is nearer"),
-        pytest.param("11-01/02-29", "2025-01-15T00:00", 0, id="yearless over the new year"),
-        pytest.param("11-01/02-29", "2025-03-02T00:00", 1, id="yearless over it, common year"),
-        pytest.param("02-29", "2024-02-29T12:00", 0, id="29 February of a leap year"),
-        pytest.param("02-29", "2024-03-02T00:00", 1, id="29 February, a day later"),
-        pytest.param("02-01/02-29", "2023-02-28T23:00", 0, id="February ends with the 28th"),
-        pytest.param("02-01/02-29", "2023-03-02T00:00", 1, id="February, common year"),
-        pytest.param("0001-01-01/2023-06-30", "1999-01-01T00:00", 0, id="open towards the past"),
-        pytest.param("2026-03-29", "2026-03-30T12:00", 0.5, id="after a day of 23 hours"),
-        pytest.param("2026-10-25", "2026-10-25T23:30", 0, id="within a day of 25 hours"),
-        pytest.param("2026-10-26", "2026-10-25T00:00", 25 / 24, id="before a day of 25 hours"),
+        pytest.param(
+            "2023-07-01/2023-07-08; 2023-07-05", "2023-07-11T00:00", 1 / 4, id="the softer"
+        ),
+        pytest.param("07-07", "2019-07-07T12:00", 1, id="yearless: one year"),
+        pytest.param("07-07", "2025-07-08T06:00", 1 / 4, id="yearless: and another"),
+        pytest.param("12-31", "2025-01-01T06:00", 1 / 4, id="yearless: the year before is nearer"),
+        pytest.param("01-01", "2024-12-31T18:00", 1 / 4, id="yearless: the year after is nearer"),
+        pytest.param("11-01/02-29", "2025-01-15T00:00", 1, id="yearless over the new year"),
+        pytest.param("02-29", "2024-02-29T12:00", 1, id="29 February of a leap year"),
+        pytest.param("02-01/02-29", "2023-02-28T23:00", 1, id="February ends with the 28th"),
+        pytest.param("0001-01-01/2023-06-30", "1999-01-01T00:00", 1, id="open towards the past"),
+        pytest.param("2026-03-29", "2026-03-30T06:00", 1 / 4, id="after a day of 23 hours"),
+        pytest.param("2026-10-25", "2026-10-25T23:30", 1, id="within a day of 25 hours"),
     ],
 )
-def test_a_score_halves_with_every_week_from_the_nearest_edge(
-    notation: str, time: str, days: float
+def test_a_score_is_1_inside_and_halves_with_every_quarter_of_the_length(
+    notation: str, time: str, expected: float
 ) -> None:
-    assert score(notation, time) == pytest.approx(2 ** (-days / 7), rel=1e-9)
+    assert score(notation, time) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("notation", "expected"),
+    [
+        ("", ()),
+        ("2023-07-07", ()),
+        ("2023-07-08", ("no message is from 2023-07-08",)),
+        ("2023-07-08; 2023-07-07", ()),
+        ("2023-07-08/2023-07-09", ()),
+        ("07-08", ("no message is from 08 July of any year",)),
+    ],
+)
+def test_a_named_day_without_messages_is_reported(notation: str, expected: tuple[str, ...]) -> None:
+    created_at = np.array([moment("2023-07-07T12:00"), moment("2023-07-10T12:00")])
+    assert describe_empty_days(spans(notation), created_at, BERLIN) == expected
 
 
 def test_29_february_names_no_day_of_a_common_year() -> None:
@@ -59,7 +79,7 @@ def test_29_february_names_no_day_of_a_common_year() -> None:
     common = date_scores(spans("02-29"), np.array([moment("2023-03-01T00:00")]), BERLIN)
     assert leap[0] == 1
     # The nearest one is 365 days ahead.
-    assert common[0] == pytest.approx(2 ** (-365 / 7))
+    assert common[0] == pytest.approx(0)
 
 
 def test_without_dates_all_scores_are_zero() -> None:
@@ -77,7 +97,7 @@ def test_no_messages_have_no_scores() -> None:
 def test_a_day_begins_at_midnight_of_the_zone() -> None:
     created_at = np.array([moment("2023-07-06T23:30", UTC)])
     assert date_scores(spans("2023-07-07"), created_at, BERLIN)[0] == 1
-    assert date_scores(spans("2023-07-07"), created_at, UTC)[0] == pytest.approx(2 ** (-0.5 / 168))
+    assert date_scores(spans("2023-07-07"), created_at, UTC)[0] < 1
 
 
 def test_a_day_without_a_midnight_begins_with_its_first_moment() -> None:
@@ -86,13 +106,13 @@ def test_a_day_without_a_midnight_begins_with_its_first_moment() -> None:
     scores = date_scores(
         spans("2018-11-04"), np.array([first - 3_600_000, first]), ZoneInfo("America/Sao_Paulo")
     )
-    assert scores == pytest.approx([2 ** (-1 / 168), 1])
+    assert scores == pytest.approx([2 ** (-1 - 4 / 24), 1])
 
 
 def test_the_first_and_last_times_have_scores() -> None:
     created_at = np.array([np.iinfo(np.int64).min, 0, np.iinfo(np.int64).max])
     scores = date_scores(spans("07-07; 0001-01-01/2023-06-30"), created_at, BERLIN)
-    assert scores.tolist() == [0, 1, 0]
+    assert scores == pytest.approx([0, 1, 0])
 
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "Asia/Kathmandu"]
@@ -123,14 +143,12 @@ def naive_score(date_spans: list[Span], timestamp: int, zone: tzinfo) -> float:
                 datetime(day.year, day.month, day.day, tzinfo=zone).timestamp() * 1000
                 for day in (start, end)
             )
-            distance = (
-                first - timestamp
-                if timestamp < first
-                else timestamp - last
-                if timestamp > last
-                else 0
-            )
-            best = max(best, 0.5 ** (distance / 86_400_000 / 7))
+            if first <= timestamp < last:
+                best = 1.0
+            else:
+                distance = first - timestamp if timestamp < first else timestamp - last + 1
+                quarters = 4 * distance / 86_400_000 / (span.end - span.start).days
+                best = max(best, 0.5 * 0.5**quarters)
     return best
 
 

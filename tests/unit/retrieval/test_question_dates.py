@@ -241,6 +241,21 @@ RANGES = {
 }
 POSITIVE = DAYS | MONTHS_AND_YEARS | RELATIVE | RANGES
 
+NUMERIC = {
+    "What did we do on 17.01.2024?": "2024-01-17/2024-01-17",
+    "am 25.01. beim Zahnarzt": "01-25",
+    "le 25.01.2024": "2024-01-25/2024-01-25",
+    "le 14/07": "07-14",
+    "what happened on 1/25?": "01-25",
+    "on 25/1 and on 3/2": "01-25; 02-03",
+    "on 1/2": "02-01; 01-02",
+    "7/4/2023": "2023-04-07/2023-04-07; 2023-07-04/2023-07-04",
+    "invoice 4/13/23": "2023-04-13/2023-04-13",
+    "vom 3.5. bis 7.5.2024": "2024-05-03/2024-05-07",
+    "zwischen dem 25.01.2024 und dem 27.01.2024": "2024-01-25/2024-01-27",
+    "2024. 01. 25. meeting": "2024-01-25/2024-01-25",
+}
+POSITIVE |= NUMERIC
 NEGATIVE = """
 Why did we drop Redis?
 may I ask something?
@@ -314,10 +329,14 @@ meet at 10:30
 it costs $2023
 it costs 2023€
 3/4 of the cake
+on 3/4 of the pages
+run it on 3.11
+since version 3.11.2023
+10.0.0.1
+version 10.11.12
+the 31.02.2024 backup
+room 12/14
 open 24/7
-what happened on 9/11?
-7/4/2023
-on 4/7/23
 2023-02-30
 2023-13-45
 the 31st of April

@@ -157,7 +157,7 @@ def similarity_by_hand(candidates: Candidates, dates: np.ndarray) -> np.ndarray:
             totals[index] += short * (
                 0.3 * (np.mean(linked[neighbours]) - linked[offset]) - penalty
             )
-    return ranking.min_max(totals + 0.4 * dates)
+    return ranking.min_max(totals + dates)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))

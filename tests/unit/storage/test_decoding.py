@@ -42,19 +42,19 @@ def rank(store: SqliteStore) -> object:
 
 
 DAMAGE: list[tuple[str, Read]] = [
-    ("UPDATE vector_chunks SET ids = x'0011'", rank),
-    ("UPDATE vector_chunks SET tokens = x'00000000'", rank),
-    ("UPDATE vector_chunks SET scales = 'none'", rank),
-    ("UPDATE vector_chunks SET n = 400", rank),
-    ("UPDATE vector_chunks SET n = 'many'", rank),
-    ("UPDATE vector_chunks SET flags = NULL", rank),
-    ("UPDATE vector_chunks SET terms = NULL", lambda store: store.keyword("first", HERE, 5)),
-    ("UPDATE vector_chunks SET terms = x'00'", lambda store: store.keyword("first", HERE, 5)),
-    ("UPDATE vector_chunks SET ids = x'00'", lambda store: store.keyword("first", HERE, 5)),
-    ("UPDATE vector_chunks SET ids = x'0011'", lambda store: store.delete(store.find(HERE)[:1])),
-    ("UPDATE embeddings SET vector = 'none' WHERE message_id = 2", rank),
-    ("UPDATE embeddings SET vector = x'00000000' WHERE message_id = 2", rank),
-    ("UPDATE embeddings SET vector = x'00'", lambda store: store.passages(store.find(HERE))),
+    ("UPDATE blocks SET ids = x'0011'", rank),
+    ("UPDATE blocks SET tokens = x'00000000'", rank),
+    ("UPDATE blocks SET scales = 'none'", rank),
+    ("UPDATE blocks SET n = 400", rank),
+    ("UPDATE blocks SET n = 'many'", rank),
+    ("UPDATE blocks SET flags = NULL", rank),
+    ("UPDATE blocks SET word_counts = NULL", lambda store: store.keyword("first", HERE, 5)),
+    ("UPDATE blocks SET word_counts = x'00'", lambda store: store.keyword("first", HERE, 5)),
+    ("UPDATE blocks SET ids = x'00'", lambda store: store.keyword("first", HERE, 5)),
+    ("UPDATE blocks SET ids = x'0011'", lambda store: store.delete(store.find(HERE)[:1])),
+    ("UPDATE blocks SET codes = x'00'", lambda store: store.passages(store.find(HERE))),
+    ("UPDATE blocks SET starts = x'00'", lambda store: store.passages(store.find(HERE))),
+    ("UPDATE blocks SET ends = NULL", lambda store: store.linked([1], 1, HERE, 0.7)),
     ("UPDATE messages SET tokens = NULL WHERE id = 4", rank),
     ("UPDATE messages SET created_at = 'then' WHERE id = 2", lambda store: store.last(HERE, 0)),
     ("UPDATE messages SET created_at = 'then'", lambda store: store.conversations(HERE)),
@@ -72,9 +72,7 @@ def test_a_row_that_cannot_be_decoded_is_reported_as_damage(
         connection.execute("PRAGMA ignore_check_constraints = ON")
         schema = "UPDATE sqlite_schema SET sql = replace(sql, ' NOT NULL', '')"
         connection.execute("PRAGMA writable_schema = ON")
-        connection.execute(
-            f"{schema} WHERE type = 'table' AND name IN ('messages', 'vector_chunks')"
-        )
+        connection.execute(f"{schema} WHERE type = 'table' AND name IN ('messages', 'blocks')")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute(damage)
@@ -92,7 +90,7 @@ FAULTS: dict[str, Read] = {
     "linked": lambda store: store.linked(None, 1, HERE),  # type: ignore[arg-type]
     "passages": lambda store: store.passages(None),  # type: ignore[arg-type]
     "keyword": lambda store: store.keyword(None, HERE, 5),  # type: ignore[arg-type]
-    "add_passages": lambda store: store.add_passages("fake-8", {("p", 4): [None]}, lambda _: 0),  # type: ignore[dict-item,list-item]
+    "add_passages": lambda store: store.add_passages("fake-8", {("p", 4): [None]}),  # type: ignore[dict-item,list-item]
     "delete": lambda store: store.delete(None),  # type: ignore[arg-type]
 }
 

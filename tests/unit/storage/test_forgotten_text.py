@@ -23,7 +23,8 @@ from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens.estimates import ApproximateCounter
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import FileImport
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -186,11 +187,10 @@ def test_everything_derived_from_a_message_is_deleted_with_it(
     embed(store, fake_embedder, HERE, threshold=0, most=2)
     assert store.delete([secret.key, pending.key])
     counts = store.holdings()
-    assert {name: counts[name] for name in ("messages", "embedded", "pending", "synapses")} == {
+    assert {name: counts[name] for name in ("messages", "embedded", "pending")} == {
         "messages": 1,
         "embedded": 1,
         "pending": 0,
-        "synapses": 0,
     }
     assert store.keyword("quokkas", HERE, 10)[0] == []
     candidates = store.candidates(HERE, None, "quokkas", fake_embedder.encode_query("quokkas"))
@@ -249,7 +249,7 @@ def test_a_tombstone_reveals_nothing_without_the_stores_key(store: Store, tmp_pa
             import_messages(opened, Message("user", "x", source="s", source_id="1"))
             assert opened.delete(opened.find(EVERYWHERE))
         with closing(sqlite3.connect(tmp_path / name)) as connection:
-            [row] = connection.execute("SELECT mark FROM forgotten").fetchall()
+            [row] = connection.execute("SELECT mark FROM tombstones").fetchall()
             assert len(row[0]) == 32
             tombstones.add(row[0])
     assert len(tombstones) == 2

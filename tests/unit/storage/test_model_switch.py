@@ -15,6 +15,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage.open_store import open_store
+from reservoir_cli.storage.quantize import round_to_codes
 from reservoir_cli.storage.store import Store
 
 HERE = Scope("p", "i")
@@ -75,10 +76,11 @@ def count_compared(store: Store, embedder: Embedder) -> int:
 
 def models(store: Store) -> set[tuple[str, int]]:
     """Return the models with the number of their vectors."""
-    counts = set(behind(store.location, "SELECT model_id, COUNT(*) FROM embeddings GROUP BY 1"))
-    if "://" not in store.location:  # a server has no vector blocks
-        chunks = behind(store.location, "SELECT DISTINCT model_id FROM vector_chunks")
-        assert {row[0] for row in chunks} == {row[0] for row in counts}
+    if "://" in store.location:
+        sql = "SELECT model_id, COUNT(*) FROM embeddings GROUP BY 1"
+    else:
+        sql = "SELECT model_id, SUM(embedded) FROM blocks GROUP BY 1"
+    counts = set(behind(store.location, sql))
     return counts
 
 
@@ -93,7 +95,8 @@ def check_switched(store: Store, embedder: Embedder, count: int) -> None:
         for passages in store.passages(store.find(EVERYWHERE)).values()
         for part in passages
     ]
-    expected = embedder.encode_documents([message.content for message in store.last(EVERYWHERE, 0)])
+    contents = [message.content for message in store.last(EVERYWHERE, 0)]
+    expected = round_to_codes(embedder.encode_documents(contents))
     assert {vector.tobytes() for vector in stored_vectors} <= {
         vector.tobytes() for vector in expected
     }
@@ -157,8 +160,13 @@ def test_messages_without_new_vectors_at_the_switch_are_pending(
 
 
 def test_the_vectors_of_a_model_can_be_rebuilt(filled_store: Store, old: Embedder) -> None:
-    zeros = "'[0,0,0,0,0,0,0,0]'" if "://" in filled_store.location else "zeroblob(32)"
-    behind(filled_store.location, f"UPDATE embeddings SET vector = {zeros}")
+    is_file = "://" not in filled_store.location
+    zeros = (
+        "blocks SET codes = zeroblob(8 * n)"
+        if is_file
+        else "embeddings SET vector = '[0,0,0,0,0,0,0,0]'"
+    )
+    behind(filled_store.location, f"UPDATE {zeros}")
     assert rebuild(filled_store, WatchedEmbedder(old)) == 26
     check_switched(filled_store, old, 26)
 
@@ -182,7 +190,7 @@ def test_starting_another_switch_discards_the_first(
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled_store.begin_model(new.model_id, new.name)
     first = filled_store.unembedded(1, model=new.model_id)
-    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new), lambda _: 0)
+    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new))
     assert models(filled_store) == {("fake-8", 25), ("new-12", 1)}
     rebuild(filled_store, third)
     check_switched(filled_store, third, 26)
@@ -193,7 +201,7 @@ def test_giving_up_a_switch_keeps_the_old_model(
 ) -> None:
     filled_store.begin_model(new.model_id, new.name)
     first = filled_store.unembedded(1, model=new.model_id)
-    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new), lambda _: 0)
+    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new))
     filled_store.give_up_model()
     embed(filled_store, old, threshold=0)
     check_switched(filled_store, old, 26)
@@ -216,7 +224,7 @@ def test_a_process_with_the_old_model_cannot_store_its_vectors(
     passages = embed_messages.embed_messages([late_message], old)
     rebuild(filled_store, new)
     with pytest.raises(ReservoirError, match="changed meanwhile"):
-        filled_store.add_passages(old.model_id, passages, lambda _: 0)
+        filled_store.add_passages(old.model_id, passages)
     check_switched(filled_store, new, 27)
 
 

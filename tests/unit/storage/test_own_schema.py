@@ -11,7 +11,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.errors import StoreError
 from reservoir_cli.maintenance.backup import salvage
 from reservoir_cli.messages import Key, Message
-from reservoir_cli.storage.sqlite import store_file
+from reservoir_cli.storage.sqlite import open_and_migrate, schema, store_file
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.store import Store
 
@@ -19,7 +19,7 @@ CODE = {
     "a trigger": "CREATE TRIGGER keeps BEFORE DELETE ON messages BEGIN SELECT RAISE(IGNORE); END",
     "a trigger in other letters": """
         CREATE TRIGGER "it\n'keeps" AFTER DELETE ON MESSAGES BEGIN
-        INSERT INTO pending VALUES (old.id); END
+        INSERT INTO pending VALUES (old.partition, old.id); END
     """,
     "a trigger on the full text": """
         CREATE TRIGGER copies AFTER INSERT ON messages_fts_data BEGIN SELECT 1; END
@@ -49,10 +49,8 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def run(path: Path, statements: str, *, older: bool = False) -> None:
+def run(path: Path, statements: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        if older:
-            connection.execute("PRAGMA user_version = 4")
         connection.executescript(statements)
 
 
@@ -66,7 +64,7 @@ def test_a_store_with_code_can_be_read_but_not_written(path: Path, statements: s
             lambda: reservoir.forget([2]),
             lambda: reservoir.ingest([Message("user", "new")], embed=False),
             lambda: reservoir.store._purge(),
-            lambda: reservoir.store.repair(lambda _: 0.85),
+            lambda: reservoir.store.repair(),
         ):
             with pytest.raises(StoreError, match="and is not written to") as refused:
                 write()
@@ -82,16 +80,16 @@ def test_salvaging_a_store_with_code_gives_a_writable_store(
     path: Path, tmp_path: Path, name: str
 ) -> None:
     run(path, CODE[name])
-    assert salvage(str(path), tmp_path / "own.db", lambda _: 0.85).saved == 2
+    assert salvage(str(path), tmp_path / "own.db").saved == 2
     with Reservoir.open(tmp_path / "own.db") as reservoir:
         reservoir.forget([2])
         assert [message.content for message in reservoir.view(EVERYWHERE, 0)] == ["stays"]
 
 
-def test_an_older_store_with_code_is_not_migrated(path: Path) -> None:
-    run(path, "ALTER TABLE messages DROP COLUMN secrets")
-    forget_migration = "DELETE FROM _sqlite_migrations WHERE name = 'm005_secrets'"
-    run(path, f"{forget_migration}; {CODE['a trigger']}", older=True)
+def test_a_store_with_code_is_not_migrated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(path, CODE["a trigger"])
+    monkeypatch.setattr(open_and_migrate, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", 2)
     with pytest.raises(StoreError, match="a trigger on messages"):
         Reservoir.open(path)
     run(path, "DROP TRIGGER keeps")
@@ -133,15 +131,11 @@ def test_a_delete_that_deletes_nothing_is_rolled_back(
     trigger = (
         "CREATE TEMP TRIGGER kept BEFORE DELETE ON main.messages BEGIN SELECT RAISE(IGNORE); END"
     )
-    for hinder, undo in (
-        (trigger, "DROP TRIGGER temp.kept"),
-        ("PRAGMA foreign_keys = OFF", "PRAGMA foreign_keys = ON"),
-    ):
-        store._connection.execute(hinder)
-        with pytest.raises(StoreError, match="message 2 could not be deleted, so nothing was"):
-            store.delete([Key("p", 2), Key("p", 3)])
-        store._connection.execute(undo)
-        assert store.find(EVERYWHERE).ids == [1, 2, 3, 4, 5]
-        assert store.problems() == []
+    store._connection.execute(trigger)
+    with pytest.raises(StoreError, match="message 2 could not be deleted, so nothing was"):
+        store.delete([Key("p", 2), Key("p", 3)])
+    store._connection.execute("DROP TRIGGER temp.kept")
+    assert store.find(EVERYWHERE).ids == [1, 2, 3, 4, 5]
+    assert store.problems() == []
     store.delete([Key("p", 2), Key("p", 3)])
     assert store.find(EVERYWHERE).ids == [1, 4, 5]

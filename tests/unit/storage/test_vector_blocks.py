@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks
+from reservoir_cli.storage.quantize import quantize, restore, round_to_codes
+from reservoir_cli.storage.sqlite import blocks
 from reservoir_cli.storage.store import Store
 
 HERE = Scope("p", "i")
@@ -39,13 +40,13 @@ def embed(store: Store, ids: Sequence[int], matrix: np.ndarray) -> None:
         Key("p", message_id): [Passage(message_id, 0, 0, 1, vector)]
         for message_id, vector in zip(ids, matrix, strict=True)
     }
-    store.add_passages("m", by_message, lambda _: 0.999)
+    store.add_passages("m", by_message)
 
 
 def sizes(store: Store) -> list[int]:
     if "://" in store.location:  # a server has no vector blocks
         return []
-    rows = store._connection.execute("SELECT n FROM vector_chunks ORDER BY id")
+    rows = store._connection.execute("SELECT n FROM blocks ORDER BY id")
     return [row[0] for row in rows]
 
 
@@ -65,9 +66,13 @@ def rows_by_id(store: Store, question: np.ndarray | None = None, scope: Scope = 
     )
 )
 def test_a_quantised_vector_is_off_by_at_most_half_a_step(matrix: np.ndarray) -> None:
-    scales, codes = vector_blocks.quantize(matrix)
+    scales, codes = quantize(matrix)
     error = np.abs(matrix - scales[:, None] * codes)
     assert (error <= 0.5001 * scales[:, None] + 1e-9).all()
+    again = quantize(restore(scales, codes))
+    normal = scales > 1e-30
+    np.testing.assert_array_equal(again[0][normal], scales[normal])
+    np.testing.assert_array_equal(again[1][normal], codes[normal])
 
 
 @pytest.mark.sqlite("a server has no vector blocks")
@@ -125,34 +130,36 @@ def test_the_cosine_of_a_message_is_that_of_its_best_passage(store, add):
         Passage(message_id, start, start, start + 1, vector)
         for start, vector in enumerate(directions(400))
     ]
-    store.add_passages("m", {Key("p", message_id): passages}, lambda _: 0.999)
+    store.add_passages("m", {Key("p", message_id): passages})
     question = directions(1, seed=7)[0]
     [row] = rows_by_id(store, question).values()
-    assert row[-1] == pytest.approx((directions(400) @ question).max(), abs=1e-6)
+    assert row[-1] == pytest.approx((directions(400) @ question).max(), abs=0.01)
     assert sizes(store) in ([256, 144], [])
 
 
-def test_cosines_are_exact_for_the_nearest_and_close_for_the_others(store, add):
+def test_cosines_are_those_of_the_vectors_that_the_store_keeps(store, add):
     ids = add_notes(add, 1_000)
-    embed(store, ids, directions(1_000))
+    matrix = directions(1_000)
+    embed(store, ids, matrix)
     question = directions(1, seed=7)[0]
-    exact = directions(1_000) @ question
     cosines = np.array([row[-1] for row in rows_by_id(store, question).values()])
-    nearest = np.argsort(-exact)[: exact_vectors.RESCORED // 2]
-    np.testing.assert_allclose(cosines[nearest], exact[nearest], atol=1e-6)
-    np.testing.assert_allclose(cosines, exact, atol=0.01)
+    np.testing.assert_allclose(cosines, round_to_codes(matrix) @ question, atol=1e-4)
+    np.testing.assert_allclose(cosines, matrix @ question, atol=0.01)
+    kept = store.passages([Key("p", message_id) for message_id in ids])
+    vectors = np.stack([kept[Key("p", message_id)][0].vector for message_id in ids])
+    np.testing.assert_array_equal(vectors, round_to_codes(matrix))
 
 
 def test_a_message_without_text_is_a_candidate_without_a_vector(store, add):
     [empty] = add(Message("tool", "", tool_call_id="c"))
     [message_id] = add_notes(add, 1)
     store.activate_model("m", "model")
-    store.add_passages("m", {empty.key: []}, lambda _: 0.999)
+    store.add_passages("m", {empty.key: []})
     embed(store, [message_id], directions(1))
     rows = rows_by_id(store, directions(1)[0])
     assert set(rows) == {empty.id, message_id}
     assert np.isnan(rows[empty.id][-1])
-    assert rows[message_id][-1] == pytest.approx(1)
+    assert rows[message_id][-1] == pytest.approx(1, abs=0.01)
 
 
 def test_messages_embedded_twice_are_counted_once(store, add):
@@ -168,33 +175,76 @@ def test_removed_messages_are_in_no_block_and_the_others_stay(store, add):
     ids = add_notes(add, 300)
     embed(store, ids, directions(300))
     with store.write():
-        vector_blocks.remove(store._connection, ("p", "i"), [ids[0], ids[280]])
+        blocks.remove(store._connection, ("p", "i"), [ids[0], ids[280]])
     assert sizes(store) == [255, 43]
     assert set(rows_by_id(store)) == set(ids) - {ids[0], ids[280]}
     with store.write():
-        vector_blocks.remove(store._connection, ("p", "i"), ids[:256])
+        blocks.remove(store._connection, ("p", "i"), ids[:256])
     assert sizes(store) == [43]
 
 
+#: Damage of blocks, and how many of 300 messages lose their vectors by a repair.
+DAMAGE = [
+    ("DELETE FROM blocks WHERE id = (SELECT MIN(id) FROM blocks)", 256),
+    ("UPDATE blocks SET codes = zeroblob(n) WHERE n = 44", 44),
+    ("UPDATE blocks SET tokens = zeroblob(4 * n)", 0),
+    ("UPDATE blocks SET word_counts = zeroblob(4 * n)", 0),
+    ("UPDATE blocks SET created_at = zeroblob(8 * n)", 0),
+    ("UPDATE blocks SET partition = 'elsewhere' WHERE n = 44", 44),
+    ("UPDATE messages SET tokens = tokens + 1", 0),
+    ("INSERT INTO pending SELECT partition, id FROM messages WHERE content = 'note 7?'", 1),
+    ("DELETE FROM pending", 2),
+]
+
+
 @pytest.mark.sqlite("a server has no vector blocks")
-def test_rebuilt_blocks_give_the_same_results(store, add):
+@pytest.mark.parametrize(("damage", "lost"), DAMAGE)
+def test_a_repair_restores_what_blocks_repeat_and_drops_what_is_damaged(store, add, damage, lost):
     ids = add_notes(add, 300)
     [empty] = add(Message("user", "", created_at=NOW))
-    embed(store, [*ids, empty.id][:-1], directions(300))
-    store.add_passages("m", {empty.key: []}, lambda _: 0.999)
-    add_notes(add, 2, instance="j")  # still pending
+    embed(store, ids, directions(300))
+    store.add_passages("m", {empty.key: []})
+    pending = add_notes(add, 2, instance="j")
     question = directions(1, seed=7)[0]
     before = rows_by_id(store, question, Scope("p"))
-    with store.write():
-        first = "SELECT MIN(id) FROM vector_chunks"
-        store._connection.execute(f"DELETE FROM vector_chunks WHERE id = ({first})")
+    assert store.problems() == []
+    store._connection.execute(damage)
     assert [problem.repairable for problem in store.problems()] == [True]
-    store.repair(lambda _: 0.999)
+    store.repair()
     assert store.problems() == []
     after = rows_by_id(store, question, Scope("p"))
     assert after.keys() == before.keys()
+    assert sum(np.isnan(row[-1]) for row in after.values()) == 3 + (lost if lost != 2 else 0)
+    assert {*pending} <= {message.id for message in store.unembedded(1_000)}
     for message_id, row in after.items():
-        np.testing.assert_allclose(row, before[message_id], atol=1e-6)
+        if not np.isnan(row[-1]) and "messages SET" not in damage:
+            assert row == before[message_id]
+
+
+@pytest.mark.sqlite("a server has no vector blocks")
+def test_a_message_that_lost_one_of_its_blocks_is_embedded_again(store, add):
+    ids = add_notes(add, 2)
+    store.activate_model("m", "model")
+    passages = [
+        Passage(ids[0], number, number, number + 1, vector)
+        for number, vector in enumerate(directions(300))
+    ]
+    store.add_passages("m", {Key("p", ids[0]): passages})
+    embed(store, ids[1:], directions(1))
+    assert sizes(store) == [256, 45]
+    store._connection.execute("DELETE FROM blocks WHERE n = 256")
+    store.repair()
+    assert sizes(store) == [1]
+    assert [message.id for message in store.unembedded(9)] == ids[:1]
+
+
+def test_a_new_count_of_tokens_reaches_ranking(store, add):
+    ids = add_notes(add, 300)
+    embed(store, ids, directions(300))
+    store.update_counts({Key("p", ids[3]): 77, Key("p", ids[280]): 78}, "other 1")
+    tokens = {message_id: row[1] for message_id, row in rows_by_id(store).items()}
+    assert (tokens[ids[3]], tokens[ids[280]]) == (77, 78)
+    assert store.problems() == []
 
 
 def test_candidates_are_in_order_of_time_even_if_stored_late(store, add):
@@ -211,7 +261,7 @@ def test_candidates_are_in_order_of_time_even_if_stored_late(store, add):
 @pytest.mark.sqlite("a server has no vector blocks")
 def test_a_changed_block_gets_an_id_that_was_never_used(store, add):
     def numbers() -> set[int]:
-        rows = store._connection.execute("SELECT id FROM vector_chunks")
+        rows = store._connection.execute("SELECT id FROM blocks")
         return {row[0] for row in rows}
 
     ids = add_notes(add, 600)

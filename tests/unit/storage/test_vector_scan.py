@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from reservoir_cli.storage.sqlite import vector_blocks, vector_scan
-from reservoir_cli.storage.sqlite.vector_scan import Blocks, _compare, _to_codes, _to_cosines
+from reservoir_cli.storage.quantize import encode_queries
+from reservoir_cli.storage.sqlite import blocks as vector_blocks
+from reservoir_cli.storage.sqlite import vector_scan
+from reservoir_cli.storage.sqlite.vector_scan import Blocks, _compare, _to_cosines
 
 DIMENSIONS = 384
 
@@ -41,7 +43,7 @@ def test_cosines_by_codes(lengths, vectors):
     scale = np.abs(passages).max(initial=0.1) / 127
     codes = np.rint(passages / scale).astype(np.int8)
     split = np.split(codes, np.cumsum(lengths)[:-1]) if lengths else []
-    coded = _to_codes(queries)
+    coded = encode_queries(queries)
     cosines = _to_cosines(blocks_of(lengths, scale), _compare(split, coded), coded)
     assert cosines.shape == (sum(lengths), vectors)
     exact = (codes * scale) @ queries.astype(np.float64).T
@@ -51,7 +53,7 @@ def test_cosines_by_codes(lengths, vectors):
 @pytest.mark.parametrize("least", [1.0, 1e-6, 0.0])
 def test_the_codes_of_a_vector(least):
     vector = np.array([[least, -least / 3, 0.0, least / 7]], np.float32)
-    codes, steps = _to_codes(vector)
+    codes, steps = encode_queries(vector)
     high, low = codes.astype(np.float64)
     np.testing.assert_allclose(steps * (128 * high + low), vector[0], atol=least / 30_000)
 
@@ -59,6 +61,6 @@ def test_the_codes_of_a_vector(least):
 def test_a_passage_without_a_vector_has_no_cosine():
     blocks = blocks_of([2], 0.01)
     blocks.is_empty[1] = True
-    coded = _to_codes(directions(1, 1))
+    coded = encode_queries(directions(1, 1))
     cosines = _to_cosines(blocks, _compare([np.ones((2, DIMENSIONS), np.int8)], coded), coded)
     assert np.isnan(cosines[:, 0]).tolist() == [False, True]

@@ -12,7 +12,7 @@ from sqlite_steps import steps
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.parse_request import parse
-from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
+from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, RESPONSES
 from reservoir_cli.transfer.exchange import Exchange
 
 SESSION = "11111111-2222-4333-8444-555555555555"

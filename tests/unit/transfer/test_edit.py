@@ -11,7 +11,8 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import FileImport
 
 SECRET = "zanzibarwalrus"
 

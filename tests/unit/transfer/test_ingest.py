@@ -16,7 +16,8 @@ from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.import_files import import_files
 from reservoir_cli.transfer.importers import File, Record, Skipped, choose
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import FileImport
 
 HOUR = timedelta(hours=1)
 HERE = Scope("p", "i")

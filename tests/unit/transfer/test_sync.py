@@ -411,20 +411,22 @@ def test_a_session_without_a_valid_line_is_reported(machine: Machine) -> None:
     assert machine.sync().imports.imported == 2
 
 
-@pytest.mark.parametrize(
-    ("data", "command"),
-    [
-        (text(*turn(1, "a", "b")).encode("utf-16"), ": iconv -f utf-16 -t utf-8"),
-        (b"\0\xff" * 400, ""),
-    ],
-)
-def test_a_file_that_is_not_text_is_reported_once(
-    machine: Machine, data: bytes, command: str
-) -> None:
+@pytest.mark.sqlite("how a file is read does not depend on the store")
+def test_a_file_in_utf_16_is_read_whole_each_time(machine: Machine) -> None:
+    path = machine.write("a/s1.jsonl")
+    first, second = turn(1, "a röad?", "b"), turn(3, "c?", "d")
+    for messages in (first, [*first, *second]):
+        path.write_bytes(text(*messages).encode("utf-16"))
+        report = machine.sync()
+        assert (report.imports.imported, report.failures) == (2, [])
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe" + b"\0\xd8" * 400, b"\0\xff" * 400])
+def test_a_file_that_is_not_text_is_reported_once(machine: Machine, data: bytes) -> None:
     path = machine.write("a/s1.jsonl")
     path.write_bytes(data)
     failure = f"cannot read {path} as a history of claude-code: it is not text"
-    for expected in ([f"{failure}; convert it to text in UTF-8{command}"], []):
+    for expected in ([f"{failure}; convert it to text in UTF-8"], []):
         [report] = syncing.sync(ingestor(machine.store), [machine.source], now=LATER).sources
         assert (report.failures, report.imports.total) == (expected, 0)
     path.write_text(text(*turn(1, "one?", "one.")), encoding="utf-8")

@@ -235,23 +235,22 @@ def test_a_damaged_database_is_reported_each_time_and_the_other_sources_are_read
     assert restored.imports.imported > 0
 
 
-def test_messages_before_an_unreadable_row_are_stored(
+def test_a_row_that_is_too_large_hides_no_other(
     reservoir: Reservoir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(foreign_databases, "LARGEST", 1_000)
     path = tmp_path / "logs.db"
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE responses (id, prompt, response, datetime_utc)")
-        for number, text in enumerate(("short", "x" * 2_000)):
+        for number, text in enumerate(("short", "x" * 2_000, "last")):
             row = (str(number), text, "reply", "2026-05-09T12:00:00")
             database.execute("INSERT INTO responses VALUES (?, ?, ?, ?)", row)
-    for imported in (2, 0):
-        source = Source("llm", "llm", path, "work")
-        [report] = reservoir.sync([source], embed=False, now=LATER).sources
-        assert report.imports.imported == imported
-        [failure] = report.failures
-        assert failure == f"cannot read {path}: the database cannot be read: SQLITE_TOOBIG"
-    assert [row.content for row in reservoir.view(Scope("work"), 0)] == ["short", "reply"]
+    source = Source("llm", "llm", path, "work")
+    [report] = reservoir.sync([source], embed=False, now=LATER).sources
+    assert (report.imports.imported, report.failures) == (4, [])
+    assert report.imports.reasons == [f"{path}, response 2: larger than 0 MB"]
+    stored = [row.content for row in reservoir.view(Scope("work"), 0)]
+    assert sorted(stored) == ["last", "reply", "reply", "short"]
 
 
 @pytest.mark.parametrize("tool", TELL)

@@ -170,7 +170,7 @@ TRIED = (
     "INSERT INTO properties VALUES ('last_forgotten_id:a', '9999999999999999')",
     "INSERT INTO properties VALUES ('index:a', '{}')",
     "TRUNCATE properties",
-    "DELETE FROM forgotten",
+    "DELETE FROM tombstones",
     "UPDATE members SET partition = 'b' WHERE partition = 'a'",
 )
 
@@ -188,7 +188,7 @@ def test_a_member_cannot_change_shared_data(url: str, users, fake_embedder) -> N
             member.delete([Key(partition, deleted)])
     queries = (
         "SELECT t.* FROM properties t ORDER BY 1",
-        "SELECT * FROM forgotten, members ORDER BY 1, 2, 3",
+        "SELECT * FROM tombstones, members ORDER BY 1, 2, 3",
     )
     before = [behind(url, query) for query in queries]
     assert {"forgotten_key", "embedding_dimensions"} < dict(before[0]).keys()
@@ -219,12 +219,12 @@ def test_only_users_who_may_remove_tombstones_import_forgotten_messages(
                     ingestor(anna), [file], partition="a", include_forgotten=True, dry_run=dry_run
                 )
             assert caught.value.exit_code == 3
-            assert "GRANT DELETE ON reservoir.forgotten" in str(caught.value.hint)
+            assert "GRANT DELETE ON reservoir.tombstones" in str(caught.value.hint)
         assert not anna.find(EVERYWHERE)
-        behind(url, "GRANT DELETE ON forgotten TO anna")
+        behind(url, "GRANT DELETE ON tombstones TO anna")
         report = import_files(ingestor(anna), [file], partition="a", include_forgotten=True)
         assert (report.imported, report.restored) == (2, 1)
-    assert behind(url, "SELECT * FROM forgotten") == []
+    assert behind(url, "SELECT * FROM tombstones") == []
 
 
 def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str, users) -> None:

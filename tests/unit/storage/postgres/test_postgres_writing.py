@@ -320,7 +320,7 @@ def test_a_large_partition_may_have_an_index_that_reports_its_recall(store: Stor
         for number, vector in zip(ids, vectors, strict=True)
     }
     passages[Key("p", ids[7])].append(Passage(ids[7], 1, 0, 1, vectors[7]))
-    store.add_passages("m", passages, lambda _: 1.1)
+    store.add_passages("m", passages)
     say(store, "pending")
     exact = store.candidates(Scope("p"), "i", "", vectors[7])
     assert (~np.isnan(exact.cosine)).sum() == 1_500

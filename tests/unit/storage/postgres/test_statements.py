@@ -46,15 +46,12 @@ ADMINISTRATIVE = {
     "embeddings.begin_model": "the owner changes the model of every partition",
     "embeddings.give_up_model": "the owner changes the model of every partition",
     "embeddings.switch_model": "the owner changes the model of every partition",
-    "embeddings._delete_vectors": "the owner changes the model of every partition",
     "embeddings._clear_batch": "the owner changes the model of every partition",
-    "vectors.note_dimensions": "the owner changes the model of every partition",
     "vectors.add_missing": "the owner changes the model of every partition",
     "repair.count_unindexed": "doctor checks the whole store",
     "repair.rebuild": "doctor --repair makes all of it again",
-    "links.add_all": "doctor --repair makes all of it again",
     "repair._LACKING": "doctor checks the whole store",
-    "embeddings.dimensions": "the length of any vector of the model",
+    "vectors.dimensions": "the length of any vector of the model",
     "summaries.ALL": "db copy reads the whole store",
     "sources.ALL": "db copy reads the whole store",
     "admin.facts": "db status of the whole store",
@@ -274,7 +271,7 @@ def test_a_store_works_through_a_pool_in_transaction_mode(
             assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
         assert first.delete(first.find(Scope("a")))
         assert second.move_partition("b", "c") == (1, 0)
-        assert second.repair(lambda _: 0.85) == Repaired()
+        assert second.repair() == Repaired()
         assert first.problems() == []
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITE, url, str(number)]) for number in range(6)
@@ -364,7 +361,7 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
             assert ann_index.drop(store, "e")
             admin.guard(store)
             assert admin.facts(store)["guarded"]
-            store.repair(lambda _: 0.85)
+            store.repair()
             assert store.problems() == []
             assert store.delete(store.find(EVERYWHERE))
             assert store.holdings()["messages"] == 0

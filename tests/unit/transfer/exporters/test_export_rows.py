@@ -27,7 +27,8 @@ from reservoir_cli.transfer.exporters import reservoir_rows as rows
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.importers.reservoir_rows import Native
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
-from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import FileImport
 
 EVERYTHING = Scope(None)
 MASK = Redactor(lambda _: "off")

@@ -9,6 +9,7 @@ NAMES = {
     "opencode": "opencode.db",
     "cursor": "state.vscdb",
     "goose": "sessions.db",
+    "hermes": "state.db",
     "open-webui": "webui.db",
     "zed": "threads.db",
 }

@@ -31,7 +31,7 @@ def read(data: str | bytes, importer: Importer | None = None) -> list[Record | S
 def entries_by_file(path: Path, form: str | None = None) -> dict[str, list[Record | Skipped]]:
     """Return the records of the files below a path, by their names."""
     with ExitStack() as open_files:
-        sources, _ = find(path, form, open_files)
+        sources = find(path, form, open_files).files
         return {
             source.file.name.removeprefix(f"{path}").lstrip("/"): list(source.records())
             for source in sources

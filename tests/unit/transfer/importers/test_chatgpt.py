@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from reading import lines, read, records, skipped
+from reading import lines, read, records, roles_and_texts, skipped
 
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.importers.chatgpt import ChatGPT
@@ -330,3 +330,26 @@ def test_the_output_of_code_that_can_be_cited_is_read() -> None:
     tool = node("t", "q", "tool")
     tool["message"]["content"] = {"content_type": "citable_code_output", "output_str": "L0: 42"}
     assert contents_of(conversation(node("q", None), tool)) == ["q", "L0: 42"]
+
+
+@pytest.mark.parametrize("current", ["stray", "root", "absent", None, 7])
+def test_a_pointer_to_a_branch_without_messages_is_not_followed(current: Any) -> None:
+    def node(key: str, parent: str | None, role: str, words: str, time: float) -> dict[str, Any]:
+        content = {"content_type": "text", "parts": [words]}
+        said = {"id": key, "author": {"role": role}, "create_time": time, "content": content}
+        return {"id": key, "parent": parent, "message": said if time else None}
+
+    mapping = {
+        "root": node("root", None, "", "", 0),
+        "q": node("q", "root", "user", "Which vat?", 1),
+        "old": node("old", "q", "assistant", "The first.", 2),
+        "new": node("new", "q", "assistant", "The second.", 3),
+        "stray": node("stray", None, "assistant", " ", 9),
+    }
+    conversation = {"id": "c", "mapping": mapping, "current_node": current}
+    entries = read(json.dumps([conversation]))
+    assert roles_and_texts(entries) == [("user", "Which vat?"), ("assistant", "The second.")]
+    assert roles_and_texts(read(json.dumps([conversation | {"current_node": "old"}]))) == [
+        ("user", "Which vat?"),
+        ("assistant", "The first."),
+    ]

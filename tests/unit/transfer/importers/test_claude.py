@@ -114,7 +114,7 @@ def test_design_chats_are_imported(tmp_path: Path) -> None:
         ("assistant", "It is blue."),
     ]
     ids = [record.message.source_id for record in records(entries)]
-    assert ids == ["r1", "r3", "r3#2", "r3#3", "r3#4", "r3#5"]
+    assert ids == ["r1", "r3", "r3#thinking", "r3#t", "r3#2", "r3#3"]
     assert skipped(entries) == [
         ("the document, message 5", "unknown role"),
         ("the document, message 6", "content is not a text"),

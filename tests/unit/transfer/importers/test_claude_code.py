@@ -114,7 +114,7 @@ def test_turns_that_were_taken_back_are_left_out() -> None:
         ClaudeCode(),
     )
     ids = [str(record.message.source_id) for record in records(entries)]
-    assert ids == ["u1", "u2", "u3", "u4", "u5", "u6", "u12", "u13"]
+    assert ids == ["u1", "u2", "u3", "u4#t", "u5#t2", "u6", "u12", "u13"]
 
 
 def test_a_session_in_two_windows_is_imported() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from reading import lines, read, records
+from reading import lines, read, records, roles_and_texts
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.storage.content_identity import parts_of
@@ -254,3 +254,33 @@ def test_a_damaged_end_does_not_affect_earlier_lines() -> None:
     text = lines(SUMMARY, user_line("Why?")) + '{"type": "user", "uuid'
     imported = records(ClaudeCode().read(File.of_bytes("s.jsonl", text.encode())))
     assert [record.message.content for record in imported] == ["Why?"]
+
+
+@pytest.mark.parametrize("kind", ["channel", "cli", "human", "somewhere-new"])
+def test_the_words_of_the_user_come_from_anywhere(kind: str) -> None:
+    words = '<channel source="plugin:pigeon" user="ann">\nIs the vat warm?\n</channel>'
+    line = {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s",
+        "isMeta": kind == "channel",
+        "origin": {"kind": kind},
+        "message": {"role": "user", "content": words},
+    }
+    assert roles_and_texts(read(lines(line))) == [("user", "Is the vat warm?")]
+
+
+@pytest.mark.parametrize("kind", ["task-notification", "peer", "scheduled"])
+def test_a_result_is_kept_whatever_its_line_says(kind: str) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "38 degrees"}
+    line = {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s",
+        "isMeta": True,
+        "origin": {"kind": kind},
+        "message": {"role": "user", "content": [result]},
+    }
+    assert roles_and_texts(read(lines(line))) == [("tool", "38 degrees")]
+    said = line | {"message": {"role": "user", "content": "Another agent says so."}}
+    assert roles_and_texts(read(lines(said))) == []

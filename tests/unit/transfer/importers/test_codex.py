@@ -224,3 +224,32 @@ def test_without_a_library_compressed_sessions_are_reported(
     with pytest.raises(NoLibrary):
         ZstdFile.__init__(unopened, tmp_path / "rollout-c1.jsonl.zst")
     unopened.close()  # Python 3.13 warns if this fails when the object is deleted
+
+
+def test_items_beside_messages_are_kept(tmp_path: Path) -> None:
+    found = {"action": {"type": "search", "query": "tannin"}, "id": "ws", "type": "web_search_call"}
+    thinking = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "By the bark."}]}
+    asked = {"type": "tool_search_call", "call_id": "t", "arguments": {"query": "mail"}}
+    tools = {"type": "tool_search_output", "call_id": "t", "tools": [{"name": "send"}]}
+    drawn = {"type": "image_generation_call", "id": "i", "result": "AAAA"}
+    encrypted = {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
+    items = [found, thinking, encrypted, asked, tools, drawn]
+    entries = read(lines(*({"type": "response_item", "payload": item} for item in items)))
+    assert [(record.message.role, record.message.content) for record in records(entries)] == [
+        ("assistant", ""),
+        ("system", "By the bark."),
+        ("assistant", ""),
+        ("tool", '[{"name": "send"}]'),
+        ("assistant", "[image]"),
+    ]
+    calls = [call.name for record in records(entries) for call in record.message.tool_calls]
+    assert calls == ["web_search", "tool_search"]
+
+
+@pytest.mark.parametrize("end", ["\n</oai-mem-citation>", "\n</oai-mem-citation>\n", ""])
+def test_what_a_reply_cites_of_the_memory_is_left_out(end: str) -> None:
+    cited = f"Oak bark.\n\n<oai-mem-citation>\n<citation_entries>\nMEMORY.md:1|note=[x]{end}"
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text"}]}
+    item["content"][0]["text"] = cited  # type: ignore[index]
+    entries = read(lines({"type": "response_item", "payload": item}))
+    assert [record.message.content for record in records(entries)] == ["Oak bark."]

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from reading import file_of, lines
 
-from reservoir_cli.transfer.importers import choose
-from reservoir_cli.transfer.importers.importer import has_key
+from reservoir_cli.transfer.importers import choose, importers
 
 #: Arguments of tools with the keys by which other formats are recognised.
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -35,19 +34,44 @@ def test_arguments_of_tools_do_not_count(other: str) -> None:
     assert choose(file_of(lines(body))).name == "openai"
 
 
-def test_the_depth_of_a_key_is_that_of_its_objects() -> None:
-    head = '{"a": "\\"x\\": {", "b": [{"c": {"x": 1}}], "y": "cut'
-    assert not has_key(head, "x")
-    assert has_key(head, "x", depth=3)
-    assert has_key(head, "y", depth=1)
-    assert has_key(json.dumps([{"x": 1}], indent=2), "x", depth=1)
+#: A document that a person pasted, longer than what is read of a file at first.
+PASTED = "Page by page, the ledger of the tannery. " * 2_500
+ASKED = {"role": "user", "content": "Sum it up."}
+VERSION = {"type": "singleStep", "role": "user", "content": [{"type": "text", "text": PASTED}]}
+NODE = {"id": "n", "parent": None, "message": {"author": {"role": "user"}, "content": {}}}
+BACKUPS = {f"hides/part{number}.py": {"version": 1, "at": "today"} for number in range(3_000)}
+LATE_KEYS = {
+    "lm-studio": {"name": PASTED, "messages": [{"versions": [VERSION], "currentlySelected": 0}]},
+    "anthropic": {"system": [{"type": "text", "text": PASTED}], "messages": [ASKED]},
+    "openai": {"tools": [{"function": {"description": PASTED}}], "messages": [ASKED]},
+    "claude-code": {
+        "type": "file-history-snapshot",
+        "snapshot": BACKUPS,
+        "isSnapshotUpdate": False,
+    },
+    "codex": {"timestamp": PASTED, "type": "session_meta", "payload": {"id": "s"}},
+    "chatgpt": {"title": PASTED, "mapping": {"n": NODE}},
+    "sharegpt": {"note": PASTED, "conversations": [{"from": "human", "value": "x"}]},
+    "open-webui": {"title": PASTED, "chat": {"history": {"messages": {}, "currentId": "x"}}},
+}
 
 
-def test_a_torn_line_does_not_hide_the_next_ones() -> None:
-    assert has_key('{"a": {"b": {"c": "torn\n{"x": 1}\n', "x", depth=1)
+@pytest.mark.parametrize("form", LATE_KEYS)
+@pytest.mark.parametrize("layout", [None, 2])
+def test_keys_count_wherever_they_are(form: str, layout: int | None) -> None:
+    text = json.dumps(LATE_KEYS[form], indent=layout)
+    assert text.find('"messages"' if form in ("anthropic", "openai") else PASTED[-20:]) != 0
+    assert len(text) > 100_000
+    assert choose(file_of(text)).name == form
 
 
-@pytest.mark.parametrize("part", ['"', '"\\', '\\"', '{"', '"\n', '"a" ', "{"])
-def test_hostile_text_does_not_take_minutes(part: str) -> None:
-    head = part * (65_536 // len(part)) + '\n{"x": 1'
-    assert has_key(head, "x", depth=1)
+def test_a_text_that_quotes_a_format_is_not_in_it() -> None:
+    quoted = json.dumps({"mapping": {}, "sessionId": "s", "payload": {"type": "response_item"}})
+    assert choose(file_of(lines({"role": "user", "content": PASTED + quoted}))).name == "openai"
+
+
+def test_each_importer_is_found_by_its_signs() -> None:
+    for name, importer in importers().items():
+        assert importer.name == name
+        assert importer.title
+        assert importer.tables == () or all(importer.tables)

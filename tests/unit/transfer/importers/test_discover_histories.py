@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from databases import create_database
 
-from reservoir_cli.transfer.importers import discover_histories
+from reservoir_cli.transfer.importers import discover_histories, importer_named, places
 
 VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME")
 DATABASES = ("OPENCODE_DB", "KILO_DB")
@@ -29,6 +29,10 @@ def write(path: Path, size: int = 10) -> None:
 def discovered(form: str) -> list[tuple[Path, int, int]]:
     histories = [history for history in discover_histories.look() if history.form == form]
     return [(history.path, history.files, history.size) for history in histories]
+
+
+def path_of(tool: str, number: int = 0) -> Path:
+    return list(importer_named(tool).places())[number].path
 
 
 def test_sessions_of_gemini_cli_are_counted_without_its_other_files(home: Path) -> None:
@@ -80,7 +84,7 @@ def test_editors_are_searched_in_the_folders_of_macos(
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
     library = home / "Library/Application Support"
-    assert discover_histories.editor_user_dir("Cursor") == library / "Cursor/User"
+    assert places.editor_user_dir("Cursor") == library / "Cursor/User"
 
 
 def test_variables_of_the_tools_locate_their_histories(
@@ -90,10 +94,10 @@ def test_variables_of_the_tools_locate_their_histories(
         monkeypatch.setenv(name, str(home / name))
     write(home / "COPILOT_HOME/session-state/s1/events.jsonl")
     assert discovered("copilot-cli") == [(home / "COPILOT_HOME/session-state", 1, 10)]
-    assert discover_histories.gemini_cli_sessions() == home / "GEMINI_CLI_HOME/.gemini/tmp"
-    assert discover_histories.opencode_data() == home / "XDG_DATA_HOME/opencode"
+    assert path_of("gemini-cli") == home / "GEMINI_CLI_HOME/.gemini/tmp"
+    assert path_of("opencode") == home / "XDG_DATA_HOME/opencode/opencode.db"
     if sys.platform == "linux":
-        assert discover_histories.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"
+        assert places.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"
 
 
 def test_variables_locate_the_databases_of_opencode_and_kilo_code(

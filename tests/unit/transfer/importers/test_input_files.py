@@ -1,3 +1,4 @@
+import gzip
 import os
 import shutil
 import sqlite3
@@ -26,7 +27,8 @@ CODE = (SAMPLES / "claude-code.jsonl").read_bytes()
 
 def detect(source: Path | File, form: str | None = None) -> tuple[list[DetectedFile], int]:
     with ExitStack() as open_files:
-        return find(source, form, open_files)
+        selection = find(source, form, open_files)
+        return selection.files, len(selection.ignored)
 
 
 def error_message(source: Path | File, form: str | None = None) -> str:
@@ -206,9 +208,10 @@ def test_a_zip_in_a_folder_is_read_for_conversations(tmp_path: Path) -> None:
     archive = write_zip(folder / "chatgpt.ZIP", {**EXPORT, "inner.zip": inner})
     write_zip(folder / "program.zip", {"README.md": b"# Read me", "package.json": b'{"a": 1}'})
     with ExitStack() as open_files:
-        [detected], ignored = find(folder, None, open_files)
+        selection = find(folder, None, open_files)
+        [detected] = selection.files
         assert detected.file.name == f"{archive}/conversations.json"
-        assert ignored == len(EXPORT) + 3
+        assert len(selection.ignored) == len(EXPORT) + 3
         assert [record for record in detected.records() if isinstance(record, Record)]
 
 
@@ -279,7 +282,8 @@ from reservoir_cli.transfer.importers import Record, find
 for folder in sys.argv[1:]:
     with ExitStack() as open_files:
         try:
-            files, others = find(Path(folder), None, open_files)
+            selection = find(Path(folder), None, open_files)
+            files, others = selection.files, len(selection.ignored)
         except ReservoirError as error:
             print(error.message)
             continue
@@ -353,8 +357,9 @@ def test_another_database_next_to_notes_is_skipped(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as database, database:
         database.execute("CREATE TABLE messages (id)")
     with ExitStack() as open_files:
-        detected, passed_over = find(tmp_path, None, open_files)
-        assert ([Path(file.file.name).name for file in detected], passed_over) == (["note.md"], 1)
+        selection = find(tmp_path, None, open_files)
+        assert [Path(file.file.name).name for file in selection.files] == ["note.md"]
+        assert len(selection.ignored) == 1
 
 
 def test_a_reservoir_store_is_an_error_with_the_right_command(tmp_path: Path) -> None:
@@ -427,6 +432,59 @@ def test_a_file_of_the_system_that_has_no_data_yet_is_an_error() -> None:
 def test_the_number_of_read_bytes_is_known(tmp_path: Path) -> None:
     archive = write_zip(tmp_path / "a.zip", EXPORT)
     with ExitStack() as open_files:
-        [detected] = find(archive, None, open_files)[0]
+        [detected] = find(archive, None, open_files).files
         list(detected.records())
         assert detected.file.done == detected.file.size == len(CHAT)
+
+
+@pytest.mark.parametrize("encode", [gzip.compress, lambda data: data.decode().encode("utf-16")])
+def test_compressed_and_utf_16_files_are_read(encode: Any, tmp_path: Path) -> None:
+    path = tmp_path / ("s1.jsonl.gz" if encode is gzip.compress else "s1.jsonl")
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "whole" / "s1.jsonl").write_bytes(CODE)
+    path.write_bytes(encode(CODE))
+    [expected] = entries_by_file(tmp_path / "whole").values()
+    [entries] = entries_by_file(path).values()
+    assert records(entries) == records(expected)
+    shutil.rmtree(tmp_path / "whole")
+    assert [records(read_entries) for read_entries in entries_by_file(tmp_path).values()] == [
+        records(expected)
+    ]
+
+
+def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(CODE + b" " * 200_000_000))
+    [entries] = entries_by_file(path).values()
+    assert ("what follows", "it unpacks to far more than its size") in skipped(entries)
+
+
+@pytest.mark.parametrize("name", ["history.tgz", "history.tar.gz", "history.tar.zst"])
+def test_an_archive_that_is_not_read_says_what_to_do(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(bytes(10_240)))
+    with pytest.raises(ReservoirError) as caught:
+        detect(path)
+    assert caught.value.hint == "unpack it and name the folder"
+
+
+def test_links_and_other_files_are_listed(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "folder", {"5e55.jsonl": CODE, "user.json": b"{}"})
+    (folder / "linked").symlink_to(tmp_path, target_is_directory=True)
+    (folder / "link.jsonl").symlink_to(folder / "5e55.jsonl")
+    with ExitStack() as open_files:
+        selection = find(folder, None, open_files)
+    assert [file.file.name for file in selection.files] == [str(folder / "5e55.jsonl")]
+    assert selection.ignored == [str(folder / "user.json")]
+    assert selection.links == [str(folder / "linked"), str(folder / "link.jsonl")]
+
+
+def test_a_named_format_holds_for_lists_and_unknown_lines_in_a_folder(tmp_path: Path) -> None:
+    chat = b'{"role": "user", "content": [{"type": "tool_result", "content": "x"}]}\n'
+    folder = write_files(tmp_path, {"a.jsonl": chat, "b.jsonl": b'{"odd": 1}\n'})
+    assert list(entries_by_file(folder)) == ["a.jsonl"]
+    for form in ("openai", "anthropic"):
+        assert len(records(entries_by_file(folder, form)["a.jsonl"])) == 1
+    assert list(
+        entries_by_file(write_files(tmp_path / "odd", {"b.jsonl": b'{"odd": 1}\n'}), "codex")
+    )

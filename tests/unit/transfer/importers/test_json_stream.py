@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import file_of
 
-from reservoir_cli.transfer.importers import Skipped, json_stream
+from reservoir_cli.transfer.importers import Skipped, Unreadable, json_stream
 
 
 def entries(data: str | bytes) -> list[Any]:
@@ -184,3 +184,49 @@ def test_no_bytes_stop_reading(data: bytes) -> None:
     for given_bytes in (data, b"[" + data, b'{"a": 1}\n' + data, b'[{"a": 1},' + data):
         for entry in entries(given_bytes):
             assert isinstance(entry, Skipped) or isinstance(entry[1], dict)
+
+
+def test_a_value_that_is_too_large_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LARGEST", 1_000), ("LONGEST_LINE", 100_000), ("_AT_ONCE", 64)):
+        monkeypatch.setattr(json_stream, name, value)
+    huge = {"text": 'a \\" "] }, ' * 1_000, "more": [{"x": "y" * 2_000}]}
+    for rows in ([{"a": 1}, huge, {"b": 2}], [huge, {"b": 2}, huge, {"c": 3}]):
+        for text in (json.dumps(rows), "\n".join(map(json.dumps, rows))):
+            read_values = entries(text)
+            kept = [entry[1] for entry in read_values if not isinstance(entry, Skipped)]
+            assert kept == [row for row in rows if row is not huge]
+            assert len(read_values) == len(rows)
+
+
+def test_what_has_no_end_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LARGEST", 1_000), ("LONGEST_LINE", 4_000), ("_AT_ONCE", 64)):
+        monkeypatch.setattr(json_stream, name, value)
+    endless = '{"a": 1}\n{"b": "' + "x" * 1_000_000
+    file = file_of(endless, "x.jsonl")
+    with pytest.raises(Unreadable, match="a line of more than"):
+        list(json_stream.entries(file))
+    assert file.done < 600_000
+    file = file_of(f'[{{"b": "{"x" * 1_000_000}', "x.json")
+    assert [type(entry) for entry in json_stream.entries(file)] == [Skipped]
+    assert file.done < 600_000
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 20])
+@pytest.mark.parametrize("damage", ["xxx", '{"role": "us', '{"a": 1} {"b": 2}', "\0\0"])
+def test_damaged_lines_at_the_top_lose_only_themselves(count: int, damage: str) -> None:
+    text = f"{damage}\n" * count + '{"a": 1}\n\n{"b": 2}\n'
+    values = entries(text)
+    assert [entry[1] for entry in values if not isinstance(entry, Skipped)] == [{"a": 1}, {"b": 2}]
+    assert [entry.place for entry in values if isinstance(entry, Skipped)] == [
+        f"line {number}" for number in range(1, count + 1)
+    ]
+
+
+def test_a_document_on_several_lines_is_one_entry_even_if_lines_are_objects() -> None:
+    whole = '{"messages": [\n{"a": 1},\n{"b": 2}\n]}\n'
+    assert [entry[1] for entry in entries(whole) if not isinstance(entry, Skipped)] == [
+        {"messages": [{"a": 1}, {"b": 2}]}
+    ]
+    [skipped] = entries(json.dumps({"a": [1, {"b": 2}]}, indent=2)[:-3])
+    assert isinstance(skipped, Skipped)
+    assert skipped.place == "the document"

@@ -16,8 +16,7 @@ from reading import entries_by_file, records, skipped
 
 from reservoir_cli import Reservoir
 from reservoir_cli.messages import Message
-from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.importers.discover_histories import llm_log
+from reservoir_cli.transfer.importers import Record, importer_named
 
 ROOT = Path(__file__).parents[4]
 OLDER, NEWEST = "0.31.1", "0.36"
@@ -107,7 +106,7 @@ def test_the_log_is_searched_in_the_folder_of_llm(
     result = subprocess.run(
         [llm(NEWEST), "-m", "llm", "logs", "path"], capture_output=True, check=True
     )
-    assert str(llm_log()) == result.stdout.decode().strip()
+    assert str(next(iter(importer_named("llm").places())).path) == result.stdout.decode().strip()
 
 
 NEW = ["-m", "scripted"]

@@ -9,6 +9,7 @@ from reading import file_of, lines
 from reading import read as read_as
 
 from reservoir_cli.transfer.importers import Record, choose
+from reservoir_cli.transfer.importers.message_times import count_unread_times, moment, time_of
 
 WHEN = datetime(2026, 2, 3, 12, 30, tzinfo=UTC)
 SECONDS = int(WHEN.timestamp())
@@ -35,6 +36,9 @@ TIMES: list[tuple[str, Any]] = [
     ("timestamp", 1000 * SECONDS),
     ("timestamp", "2026-02-03T13:30:00+01:00"),
     ("timestamp", str(SECONDS)),
+    ("timestamp", 10**6 * SECONDS),
+    ("timestamp", 10**9 * SECONDS),
+    ("timestamp", str(10**9 * SECONDS)),
     ("created", SECONDS),
     ("create_time", float(SECONDS)),
 ]
@@ -51,7 +55,7 @@ def test_a_time_is_kept_whatever_its_name_and_unit(form: str, name: str, value: 
         "anthropic": json.dumps([{**BLOCKS, name: value}]),
         "sharegpt": json.dumps({"conversations": [{**SHARED, name: value}]}),
     }
-    if form == "reservoir" and value == str(SECONDS):
+    if form == "reservoir" and isinstance(value, str) and value.isdigit():
         pytest.skip("our own times are numbers or ISO 8601")
     assert choose(file_of(texts[form])).name == form
     assert [record.message.created_at for record in records(texts[form])] == [WHEN]
@@ -114,3 +118,30 @@ FOREIGN = {
 @pytest.mark.parametrize("rows", FOREIGN.values(), ids=FOREIGN)
 def test_other_rows_are_not_taken_for_ours(rows: list[Any]) -> None:
     assert choose(file_of(json.dumps(rows))).name != "reservoir"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Tue, 03 Feb 2026 12:30:00 +0000",
+        "03 Feb 2026 13:30:00 +0100",
+        "2026-02-03 12:30:00 +0000 UTC",
+        "2026-02-03 13:30:00.000000000 +0100 CET m=+12.345678901",
+        "2026-02-03T12:30:00.000000000Z",
+    ],
+)
+def test_a_time_is_read_as_mail_and_go_write_it(value: str) -> None:
+    with count_unread_times() as unread:
+        assert moment(value) == WHEN
+    assert unread.count == 0
+
+
+def test_times_that_are_there_and_cannot_be_read_are_counted() -> None:
+    with count_unread_times() as unread:
+        assert [moment(value) for value in ("soon", -5, None, "", 0)] == [None] * 5
+        assert time_of({"created_at": "soon", "timestamp": SECONDS}) == WHEN
+        assert time_of({"created_at": "soon"}) is None
+        assert time_of({}) is None
+    assert unread.count == 3
+    moment("soon")  # nobody counts
+    assert unread.count == 3

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from databases import create_database
 
-from reservoir_cli.transfer.importers import discover_histories
+from reservoir_cli.transfer.importers import discover_histories, importer_named
 
 VARIABLES = (
     "XDG_DATA_HOME",
@@ -45,6 +45,10 @@ def discovered(form: str) -> list[tuple[str, Path, int, int]]:
     return [(history.tool, history.path, history.files, history.size) for history in histories]
 
 
+def path_of(tool: str, number: int = 0) -> Path:
+    return list(importer_named(tool).places())[number].path
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
 def test_tasks_are_found_in_all_editors_and_extensions(home: Path) -> None:
     cline, sessions = home / ".cline/data/tasks", home / ".cline/data/sessions"
@@ -73,11 +77,11 @@ def test_goose_is_found_by_its_database_or_else_by_its_files(
     database = create_database(sessions, "goose")
     assert discovered("goose") == [("Goose", database, 1, database.stat().st_size)]
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
-    assert discover_histories.goose_sessions() == home / "data/goose/sessions"
+    assert path_of("goose") == home / "data/goose/sessions/sessions.db"
     monkeypatch.setenv("GOOSE_PATH_ROOT", "relative")
-    assert discover_histories.goose_sessions() == home / "data/goose/sessions"
+    assert path_of("goose") == home / "data/goose/sessions/sessions.db"
     monkeypatch.setenv("GOOSE_PATH_ROOT", str(home / "root"))
-    assert discover_histories.goose_sessions() == home / "root/data/sessions"
+    assert path_of("goose") == home / "root/data/sessions/sessions.db"
 
 
 def test_lm_studio_may_be_in_another_folder(home: Path) -> None:
@@ -87,9 +91,9 @@ def test_lm_studio_may_be_in_another_folder(home: Path) -> None:
     pointer = home / ".lmstudio-home-pointer"
     for content in (b"", b"relative", b"\xff"):
         pointer.write_bytes(content)
-        assert discover_histories.lm_studio_chats() == home / ".lmstudio/conversations"
+        assert path_of("lm-studio") == home / ".lmstudio/conversations"
     pointer.write_text(f"{home / 'elsewhere'}\n", encoding="utf-8")
-    assert discover_histories.lm_studio_chats() == home / "elsewhere/conversations"
+    assert path_of("lm-studio") == home / "elsewhere/conversations"
 
 
 def test_aider_is_found_in_the_project(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,29 +112,26 @@ def test_zed_is_searched_in_the_folder_of_each_platform(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    assert discover_histories.zed_threads() == home / ".local/share/zed/threads/threads.db"
+    assert path_of("zed") == home / ".local/share/zed/threads/threads.db"
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
-    assert discover_histories.zed_threads() == home / "data/zed/threads/threads.db"
+    assert path_of("zed") == home / "data/zed/threads/threads.db"
     monkeypatch.setenv("FLATPAK_XDG_DATA_HOME", str(home / "flat"))
-    assert discover_histories.zed_threads() == home / "flat/zed/threads/threads.db"
+    assert path_of("zed") == home / "flat/zed/threads/threads.db"
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert (
-        discover_histories.zed_threads()
-        == home / "Library/Application Support/Zed/threads/threads.db"
-    )
+    assert path_of("zed") == home / "Library/Application Support/Zed/threads/threads.db"
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(home / "local"))
-    assert discover_histories.zed_threads() == home / "local/Zed/threads/threads.db"
+    assert path_of("zed") == home / "local/Zed/threads/threads.db"
 
 
 def test_variables_locate_cline_and_open_webui(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert discover_histories.open_webui_data() == home / ".open-webui/webui.db"
+    assert path_of("open-webui") == home / ".open-webui/webui.db"
     monkeypatch.setenv("DATA_DIR", str(home / "web"))
-    assert discover_histories.open_webui_data() == home / "web/webui.db"
+    assert path_of("open-webui") == home / "web/webui.db"
     monkeypatch.setenv("CLINE_DIR", str(home / "cline"))
-    assert discover_histories.cline_tasks() == home / "cline/data/tasks"
+    assert path_of("cline", 1) == home / "cline/data/tasks"
     monkeypatch.setenv("CLINE_DATA_DIR", str(home / "data"))
-    assert discover_histories.cline_tasks() == home / "data/tasks"
-    assert discover_histories.cline_sessions() == home / "data/sessions"
+    assert path_of("cline", 1) == home / "data/tasks"
+    assert path_of("cline") == home / "data/sessions"
     monkeypatch.setenv("CLINE_SESSION_DATA_DIR", str(home / "sessions"))
-    assert discover_histories.cline_sessions() == home / "sessions"
+    assert path_of("cline") == home / "sessions"

@@ -187,7 +187,7 @@ SKIPPED = [
     ("a date before 1970", {**ROW, "created_at": "1969-12-30T23:59:59Z"}),
     ("a time that is true", {**ROW, "created_at": True}),
     ("a time that is a list", {**ROW, "created_at": []}),
-    ("a time in too late a year", {**ROW, "created_at": 10**18}),
+    ("a time in too late a year", {**ROW, "created_at": 10**22}),
     (
         "a time in too late a year because of its zone",
         {**ROW, "created_at": "9999-12-31T23:00-12:00"},
@@ -214,7 +214,7 @@ def test_a_bad_row_is_skipped_with_its_position_and_the_others_are_read(value: A
     assert after == before
 
 
-@pytest.mark.parametrize("time", [10**18, 10**40, -(10**40), "9999-12-31T23:00-12:00"])
+@pytest.mark.parametrize("time", [10**22, 10**40, -(10**40), "9999-12-31T23:00-12:00"])
 def test_the_reason_names_a_time_that_is_too_far_away(time: Any) -> None:
     reason = "created_at is not a time from 1970 to 9999"
     assert read({**ROW, "created_at": time}) == [Skipped("the document", reason)]

@@ -1,17 +1,22 @@
 """Every message of a sample is imported with role, text, time and conversation, in order."""
 
 import json
+import shutil
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from reading import SAMPLES, entries_by_file, records, row_of, skipped
+from samples_of_programs import FILES, PROGRAMS, REASONS, THOUGHTS
 from samples_told import ABOUT, SKIPPED, TOLD
 
 from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.transfer.importers import find
 
+TOLD, SKIPPED, ABOUT = TOLD | FILES, SKIPPED | REASONS, ABOUT | PROGRAMS
+#: Programs that record no times: their messages have that of the file.
+TIMELESS = (*DOCUMENT_SOURCES, "cursor", "continue")
 #: Samples whose conversations are named by their first message.
 LISTS = ("sharegpt.jsonl", "openai.jsonl", "anthropic.json", "cline.json", "aider.md")
 
@@ -35,7 +40,7 @@ def by_first(name: str) -> list[tuple[Any, ...]]:
         if message.source == "aider":  # this format has local times
             record = replace(record, message=replace(message, created_at=local(message.created_at)))
         row = row_of(record)
-        if message.source in DOCUMENT_SOURCES:  # these messages have the time of their file
+        if message.source in TIMELESS:
             row = (*row[:2], None, row[3])
         rows.append((*row[:3], "first") if row[3] in firsts else row)
     return rows
@@ -109,7 +114,7 @@ def test_each_result_names_the_call_it_answers(name: str) -> None:
 def test_thinking_is_not_part_of_a_message(name: str) -> None:
     thoughts = ("Warm kitchens", "They want FOR", "Look at the", "I need the tool")
     thoughts += ("Answering\n", "Reading\n", "They mean", "I should think")
-    thoughts += ("Run them", "Look it up", "A search")
+    thoughts += ("Run them", "Look it up", "A search", *THOUGHTS)
     for record in records(read(name)):
         thinks = record.message.content.startswith(thoughts)
         assert thinks == (record.message.name == "thinking")
@@ -117,6 +122,7 @@ def test_thinking_is_not_part_of_a_message(name: str) -> None:
 
 
 INSTANCES = {
+    **{name: name.split(".")[0] for name in FILES},
     "chatgpt.json": "chatgpt",
     "claude.json": "claude",
     "claude-code.jsonl": "claude-code",
@@ -146,7 +152,7 @@ def test_a_format_is_detected_by_content_and_has_its_instance(
     renamed = tmp_path / f"anything{(SAMPLES / name).suffix}"
     renamed.write_bytes((SAMPLES / name).read_bytes())
     with ExitStack() as open_files:
-        [detected] = find(renamed, None, open_files)[0]
+        [detected] = find(renamed, None, open_files).files
     expected = {"note.md": "markdown", "note.txt": "text"}.get(name, name.split(".")[0])
     assert (detected.importer.name, detected.importer.instance) == (expected, instance)
 
@@ -156,5 +162,6 @@ def test_the_layout_of_a_document_does_not_matter(name: str, tmp_path: Any) -> N
     document = json.loads((SAMPLES / name).read_text(encoding="utf-8"))
     dense = tmp_path / name
     dense.write_text("\ufeff" + json.dumps(document, separators=(",", ":")), encoding="utf-8")
+    shutil.copystat(SAMPLES / name, dense)
     [entries] = entries_by_file(dense).values()
     assert records(entries) == records(read(name))

@@ -1,0 +1,246 @@
+"""The clients of ``connect``: where each keeps its settings, and the form of its entries."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.agents.connect.client import (
+    HOOK_EVENTS,
+    SERVER,
+    Client,
+    app_data,
+    xdg_config,
+)
+from reservoir_cli.errors import UsageError
+from reservoir_cli.transfer.importers import discover_histories
+
+
+class ClaudeCode(Client):
+    """Claude Code: ``~/.claude.json`` has the servers, ``~/.claude/settings.json`` the hooks."""
+
+    name = "claude"
+    title = "Claude Code"
+    comments = trailing_commas = False
+    program = "claude"
+    history = "claude-code"
+    events = HOOK_EVENTS
+    next_step = "start a new session; /mcp lists the server"
+
+    def settings(self) -> Path:
+        """Return ``.claude.json``: in the home folder, or in the one of ``CLAUDE_CONFIG_DIR``."""
+        folder = self.folder() if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()
+        return folder / ".claude.json"
+
+    def folder(self) -> Path:
+        """Return ``~/.claude``, or the folder of ``CLAUDE_CONFIG_DIR``."""
+        return discover_histories.claude_code_sessions().parent
+
+    def hooks_settings(self) -> Path:
+        """Return the settings for all projects."""
+        return self.folder() / "settings.json"
+
+    def own_command(self, command: Sequence[str]) -> list[str]:
+        """Return the arguments of ``claude mcp add`` for all projects of this user."""
+        return ["mcp", "add", "--scope", "user", SERVER, "--", *command]
+
+    def entry(self, command: Sequence[str]) -> dict[str, Any]:
+        """Return an entry in the form that ``claude mcp add`` writes."""
+        return {"type": "stdio", **super().entry(command), "env": {}}
+
+
+class Codex(Client):
+    """Codex: ``~/.codex/config.toml`` has the servers, ``hooks.json`` beside it the hooks."""
+
+    name = "codex"
+    title = "Codex"
+    comments = trailing_commas = False
+    program = "codex"
+    history = "codex"
+    servers = "mcp_servers"
+    events = HOOK_EVENTS
+    next_step = "start a new session; /mcp lists the server"
+    hooks_step = "Codex runs new hooks only after you trust them: type /hooks in it"
+
+    def settings(self) -> Path:
+        """Return ``config.toml``."""
+        return discover_histories.codex_sessions().with_name("config.toml")
+
+    def hooks_settings(self) -> Path:
+        """Return ``hooks.json``."""
+        return self.settings().with_name("hooks.json")
+
+    def own_command(self, command: Sequence[str]) -> list[str]:
+        """Return the arguments of ``codex mcp add``."""
+        return ["mcp", "add", SERVER, "--", *command]
+
+
+#: Our hook events by those of Gemini CLI.
+_GEMINI_EVENTS = {
+    "SessionStart": "session-start",
+    "BeforeAgent": "user-prompt",
+    "AfterAgent": "stop",
+    "SessionEnd": "session-end",
+}
+
+
+class GeminiCli(Client):
+    """Gemini CLI: ``~/.gemini/settings.json`` has servers and hooks."""
+
+    name = "gemini"
+    title = "Gemini CLI"
+    program = "gemini"
+    history = "gemini-cli"
+    trailing_commas = False
+    events = _GEMINI_EVENTS
+    hook_timeout = 3_000
+    next_step = "start a new session; /mcp lists the server"
+
+    def settings(self) -> Path:
+        """Return the user's settings file."""
+        home = os.environ.get("GEMINI_CLI_HOME")
+        return (Path(home) if home else Path.home()) / ".gemini" / "settings.json"
+
+    def own_command(self, command: Sequence[str]) -> list[str]:
+        """Return the arguments of ``gemini mcp add`` for all projects of this user."""
+        return ["mcp", "add", "--scope", "user", SERVER, *command]
+
+
+class OpenCode(Client):
+    """opencode: ``opencode.jsonc`` or ``opencode.json`` has the servers.
+
+    Its own ``opencode mcp add`` reformats the whole file, so the file is edited instead.
+    """
+
+    name = "opencode"
+    title = "opencode"
+    program = "opencode"
+    history = "opencode"
+    servers = "mcp"
+    next_step = "start it again; opencode mcp list shows the server"
+
+    def settings(self) -> Path:
+        """Return ``opencode.jsonc`` if it exists, else ``opencode.json``; opencode reads both."""
+        folder = xdg_config() / "opencode"
+        with_comments = folder / "opencode.jsonc"
+        return with_comments if with_comments.exists() else folder / "opencode.json"
+
+    def entry(self, command: Sequence[str]) -> dict[str, Any]:
+        """Return an entry with command and arguments in one list."""
+        return {"type": "local", "command": list(command), "enabled": True}
+
+    def command_of(self, entry: Any) -> list[str] | None:
+        """Return the entry's command list."""
+        command = entry.get("command") if isinstance(entry, dict) else None
+        return list(map(str, command)) if command and isinstance(command, list) else None
+
+
+class Cursor(Client):
+    """Cursor: ``~/.cursor/mcp.json`` has the servers, on all systems."""
+
+    name = "cursor"
+    title = "Cursor"
+    history = "cursor"
+    program = "cursor"
+    next_step = "switch the server on in Cursor Settings, MCP, if it asks"
+
+    def settings(self) -> Path:
+        """Return the file of the servers for all projects."""
+        return Path.home() / ".cursor" / "mcp.json"
+
+
+class Windsurf(Client):
+    """Windsurf: ``~/.codeium/windsurf/mcp_config.json`` has the servers, on all systems."""
+
+    name = "windsurf"
+    title = "Windsurf"
+    program = "windsurf"
+    comments = trailing_commas = False
+    next_step = "refresh the servers in the MCP settings of Cascade, or start Windsurf again"
+
+    def settings(self) -> Path:
+        """Return the servers of this user."""
+        return Path.home() / ".codeium" / "windsurf" / "mcp_config.json"
+
+
+class VSCode(Client):
+    """VS Code: ``mcp.json`` in the user's folder has the servers."""
+
+    name = "vscode"
+    title = "VS Code"
+    program = "code"
+    servers = "servers"
+    next_step = "VS Code asks once whether you trust the server when it first starts it"
+
+    def settings(self) -> Path:
+        """Return the file of the default profile's servers."""
+        return app_data() / "Code" / "User" / "mcp.json"
+
+    def own_command(self, command: Sequence[str]) -> list[str]:
+        """Return the arguments of ``code --add-mcp``."""
+        return ["--add-mcp", json.dumps({"name": SERVER, **super().entry(command)})]
+
+    def entry(self, command: Sequence[str]) -> dict[str, Any]:
+        """Return an entry with its transport."""
+        return {"type": "stdio", **super().entry(command)}
+
+
+class Zed(Client):
+    """Zed: ``settings.json`` has the servers, among all other settings."""
+
+    name = "zed"
+    title = "Zed"
+    program = "zed"
+    servers = "context_servers"
+    next_step = "the agent panel's settings list the server"
+
+    def settings(self) -> Path:
+        """Return the user's settings file; macOS has it in the same folder as Linux."""
+        if sys.platform == "win32":
+            return app_data() / "Zed" / "settings.json"
+        folder = Path.home() / ".config" if sys.platform == "darwin" else xdg_config()
+        return folder / "zed" / "settings.json"
+
+
+class ClaudeDesktop(Client):
+    """Claude Desktop: ``claude_desktop_config.json`` has the servers."""
+
+    name = "claude-desktop"
+    title = "Claude Desktop"
+    comments = trailing_commas = False
+    next_step = "quit Claude Desktop and start it again"
+
+    def settings(self) -> Path:
+        """Return the settings file; on Windows, packaged apps have separate folders."""
+        return _claude_desktop_folder() / "claude_desktop_config.json"
+
+
+def _claude_desktop_folder() -> Path:
+    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
+        for pattern in ("Claude-Data/[Cc]laude*", "Packages/Claude_*/LocalCache/Roaming/Claude"):
+            for folder in sorted(Path(local).glob(pattern)):
+                return folder
+    return app_data() / "Claude"
+
+
+_CLASSES: tuple[type[Client], ...] = (
+    *(ClaudeCode, Codex, GeminiCli, OpenCode, Cursor, Windsurf, VSCode, Zed, ClaudeDesktop),
+)
+CLIENTS: dict[str, Client] = {client.name: client() for client in _CLASSES}
+
+
+def client_named(name: str) -> Client:
+    """Return a client by its name.
+
+    :raises UsageError: the name is unknown.
+    """
+    if name in CLIENTS:
+        return CLIENTS[name]
+    titles = {client.title.lower().replace(" ", "-"): client.name for client in CLIENTS.values()}
+    names = titles | {known: known for known in CLIENTS}
+    near = get_close_matches(name.lower(), names, 1)
+    hint = f"did you mean {names[near[0]]}? " if near else ""
+    raise UsageError(f"unknown client: {name}", hint=f"{hint}choose one of {', '.join(CLIENTS)}")

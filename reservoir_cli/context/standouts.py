@@ -1,0 +1,108 @@
+"""Choose the messages of a recall: those that stand out, not those that fit the budget. Pure numpy.
+
+Nobody may have asked for a recall: what it prints has to earn its tokens.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.context.gather_candidates import Ranking
+from reservoir_cli.context.request import Prompt
+from reservoir_cli.retrieval import ranking as ranks
+from reservoir_cli.retrieval.ranking import Floats, Positions
+
+#: Messages are recalled if they have this share of the best one's similarity: for a question by
+#: itself, and for a prompt in a running session.
+_NEAR, _NEAR_IN_SESSION = 0.4, 0.88
+#: The share of the best fit that counts as near, too.
+_ALIKE = 0.85
+#: The most messages that are recalled for a prompt in a session, without their questions or
+#: replies.
+_MOST_IN_SESSION = 3
+#: The fewest messages that may be read for a recall, and one more for this many tokens.
+_FEWEST_READ, _TOKENS = 32, 8
+#: A message stands out if the fifth best session beside its own has at most this share of its
+#: similarity.
+_STANDS_OUT, _NTH = 2 / 3, 5
+#: What a prompt that asks nothing must exceed the recall floor by.
+_BEYOND_FLOOR = 0.1
+
+
+def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
+    """Return the positions of the messages to recall; none if none stands out.
+
+    What follows a question is recalled with it: the reply.
+
+    :param room: tokens for messages; beside a best one that is larger, the best others count.
+    """
+    chosen = _choose(ranking, prompt, room)
+    candidates = ranking.scored.candidates
+    questions = chosen[candidates.asks[chosen]]
+    order = np.argsort(ranking.thread_positions)
+    following = order[np.minimum(ranking.thread_positions[questions] + 1, len(order) - 1)]
+    answers = following[ranking.sessions[following] == ranking.sessions[questions]]
+    if candidates.matching is not None:
+        answers = answers[candidates.matching[answers]]
+    return np.unique(np.concatenate([chosen, answers]))
+
+
+def _choose(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
+    """Return the positions of the messages to recall, the best first; none if none stands out.
+
+    In a session, a question that nothing stands out for may be about the talk before it: then what
+    stands out for that is recalled too.
+    """
+    similarity, talk = ranking.scored.similarity, ranking.scored.talk
+    if ranking.nothing_fits or not len(similarity):
+        return np.zeros(0, np.intp)
+    fit_alike = _fit_alike(ranking)
+    if not prompt.in_session:
+        fitting = np.where(ranking.scored.candidates.tokens <= room, similarity, -np.inf)
+        most = _FEWEST_READ + room // _TOKENS
+        near = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
+        return np.concatenate([*near, fit_alike[-most:]])
+    near = _near_best(similarity, _NEAR_IN_SESSION, _MOST_IN_SESSION)
+    near = np.concatenate([near, fit_alike[-_FEWEST_READ:]])
+    if _stands_out(similarity, ranking.sessions):
+        fits = ranking.scored.relevance >= ranking.floor + _BEYOND_FLOOR
+        return near if prompt.asks or fits else near[:0]
+    if not prompt.asks:
+        return near[:0]
+    if talk is not None and _stands_out(talk, ranking.sessions):
+        of_talk = _near_best(talk, _NEAR_IN_SESSION, _MOST_IN_SESSION)
+        return np.concatenate([of_talk, near[:1]])
+    return near
+
+
+def _fit_alike(ranking: Ranking) -> Positions:
+    """Return the positions of the messages that fit nearly as well as the one that fits best.
+
+    Similarities are relative: of messages that are all alike, most are far below the best.
+    """
+    fit = ranking.scored.fit
+    alike = (fit >= _ALIKE * fit.max()) & (ranking.scored.similarity > -np.inf)
+    return np.flatnonzero(alike)
+
+
+def _stands_out(similarity: Floats, sessions: NDArray[np.integer]) -> bool:
+    return _background(similarity, sessions) <= _STANDS_OUT
+
+
+def _background(similarity: Floats, sessions: NDArray[np.integer]) -> float:
+    """Return the similarity of the fifth best session beside the best message's own.
+
+    :param similarity: shape (n,), minus infinity for messages that do not count.
+    :param sessions: shape (n,), the session of each message.
+    :returns: as a share of the best; 0 with fewer sessions.
+    """
+    highest = np.full(int(sessions.max()) + 1, -np.inf)
+    np.maximum.at(highest, sessions, similarity)
+    by_session = np.sort(highest[highest > -np.inf])[::-1]
+    if len(by_session) <= _NTH or by_session[0] <= 0:
+        return 0.0
+    return float(by_session[_NTH] / by_session[0])
+
+
+def _near_best(similarity: Floats, share: float, most: int) -> Positions:
+    best = ranks.best(similarity, most)
+    return best[similarity[best] >= share * similarity[best[0]]] if len(best) else best

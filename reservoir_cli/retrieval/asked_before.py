@@ -1,0 +1,156 @@
+"""Find earlier askings of a question whose replies say nothing.
+
+Such an exchange contains every word of the question and nothing else, so it would rank before the
+messages that answer it, and each further asking would push them down.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from reservoir_cli.messages import Role, Scope, StoredMessage
+from reservoir_cli.retrieval.empty_replies import adds_something, content_words, knows_nothing
+from reservoir_cli.retrieval.ranking import Echoes
+from reservoir_cli.retrieval.sessions import Positions, Sessions
+from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.fulltext import count_terms
+from reservoir_cli.storage.store import Store
+from reservoir_cli.util.question_marks import has_question_mark
+
+#: A message is read if it has this share of the question's stems and this cosine, or the second
+#: cosine alone, and is not much longer than the question.
+_SHARE, _NEAR, _SAME = 0.5, 0.5, 0.85
+_LENGTH_FACTOR, _LENGTH_MORE = 2, 12
+#: Of the nearest such messages so many are read, and if one of them repeats the question, more.
+_FIRST_READ, _READ = 12, 500
+#: How many messages after a question are read to find its reply.
+_REPLIES = 2
+#: The share of the question's words that a repetition contains; one that adds no word, or some.
+_SUBSET, _REPEATED = 0.5, 0.65
+#: The share of their words that two equal replies have in common.
+_EQUAL = 0.7
+
+
+class _Exchange(NamedTuple):
+    """A question that was asked before, and its replies."""
+
+    positions: tuple[int, ...]
+    reply: frozenset[str]
+    says_nothing: bool
+
+
+def find_echoes(
+    store: Store, scope: Scope, candidates: Candidates, sessions: Sessions, question: str
+) -> Echoes | None:
+    """Find earlier askings of a question that got no answer, or the same one as a later asking."""
+    asked = content_words(question)
+    suspects = _find_suspects(candidates, question)
+    if not asked or not len(suspects):
+        return None
+    exchanges: list[_Exchange] = []
+    for start, end in ((0, _FIRST_READ), (_FIRST_READ, _READ)):
+        exchanges += _read(store, scope, candidates, sessions, suspects[start:end], question)
+        if not exchanges:
+            return None
+    exchanges.sort(key=lambda exchange: -exchange.positions[0])  # newest first
+    echoes = [exchange for exchange in exchanges if exchange.says_nothing]
+    older, answers = echoes[1:], list[frozenset[str]]()
+    for exchange in exchanges:
+        if not exchange.says_nothing:
+            if any(_are_equal(exchange.reply, newer) for newer in answers):
+                older.append(exchange)
+            answers.append(exchange.reply)
+    if not echoes and not older:
+        return None
+    return Echoes(_positions([*echoes[:1], *older]), _positions(older))
+
+
+def _positions(exchanges: Sequence[_Exchange]) -> Positions:
+    return np.array(sorted({at for row in exchanges for at in row.positions}), np.intp)
+
+
+def _find_suspects(candidates: Candidates, question: str) -> Positions:
+    """Return the positions of messages that may repeat a question, the nearest first."""
+    counts = np.zeros(len(candidates.ids))
+    for posting in candidates.postings:
+        counts[posting.places] += 1
+    share = counts / max(1, len(candidates.postings) + len(candidates.absent))
+    cosine = candidates.cosine
+    near = (share >= _SHARE) & ~(cosine < _NEAR)
+    near |= cosine >= _SAME
+    near &= candidates.terms <= _LENGTH_FACTOR * count_terms(question) + _LENGTH_MORE
+    positions = np.flatnonzero(near)
+    order = np.argsort(-(np.nan_to_num(cosine[positions]) + share[positions]), kind="stable")
+    return positions[order]
+
+
+def _read(
+    store: Store,
+    scope: Scope,
+    candidates: Candidates,
+    sessions: Sessions,
+    suspects: Positions,
+    question: str,
+) -> list[_Exchange]:
+    """Read messages, and return those that repeat the question, with their replies."""
+    following = _following(sessions, suspects)
+    positions = sorted({at for row in following.values() for at in row})
+    ids = [int(candidates.ids[at]) for at in positions]
+    rows = {row.id: row for row in store.by_id(ids, scope)}
+    by_position = {at: rows[i] for at, i in zip(positions, ids, strict=True) if i in rows}
+    exchanges = []
+    for first, ats in following.items():
+        message = by_position.get(first)
+        if message is None or message.role is not Role.USER:
+            continue
+        replies = []
+        for at in ats[1:]:
+            row = by_position.get(at)
+            if row is None or row.role is not Role.ASSISTANT:
+                break
+            replies.append((at, row.content))
+        texts = " ".join(text for _, text in replies)
+        same = bool(candidates.cosine[first] >= _SAME)
+        if repeats(message, question, texts, same=same):
+            says_nothing = not adds_something(texts, f"{question} {message.content}")
+            places = (first, *(at for at, _ in replies))
+            exchanges.append(_Exchange(places, content_words(texts), says_nothing))
+    return exchanges
+
+
+def _following(sessions: Sessions, positions: Positions) -> Mapping[int, tuple[int, ...]]:
+    """Return each position with those of the messages after it in its session."""
+    rows = {}
+    for position, at in zip(
+        positions.tolist(), sessions.session_positions(positions).tolist(), strict=True
+    ):
+        end = at + 1
+        while (
+            end - at <= _REPLIES
+            and end < len(sessions.number)
+            and sessions.number[end] == sessions.number[at]
+        ):
+            end += 1
+        order = range(at, end) if sessions.order is None else sessions.order[at:end].tolist()
+        rows[position] = tuple(order)
+    return rows
+
+
+def repeats(message: StoredMessage, question: str, reply: str, *, same: bool) -> bool:
+    """Return whether a message asks the same as a question.
+
+    :param same: whether its meaning is nearly the question's.
+    """
+    asked, words = content_words(question), content_words(message.content)
+    added = words - asked
+    if not added and len(words & asked) >= _SUBSET * len(asked):
+        return True
+    alike = len(words & asked) >= _REPEATED * len(asked) and len(added) <= max(2, len(asked) / 2)
+    if not alike and not same:
+        return False
+    return has_question_mark(message.content) or knows_nothing(reply)
+
+
+def _are_equal(first: frozenset[str], second: frozenset[str]) -> bool:
+    return len(first & second) >= _EQUAL * len(first | second)

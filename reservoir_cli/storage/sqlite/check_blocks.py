@@ -1,0 +1,128 @@
+"""Compare blocks with the messages in them, and repair what differs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from reservoir_cli.errors import StoreCorruptError
+from reservoir_cli.storage.sqlite import blocks
+from reservoir_cli.storage.sqlite.blocks import EMBEDDED, FIRST, LAST, Entries, Place
+from reservoir_cli.storage.sqlite.connection import Connection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: The condition for messages that are in the blocks of the active model.
+_NOT_PENDING = "AND id NOT IN (SELECT message_id FROM pending)"
+
+
+def count_problems(connection: Connection, model_id: str) -> int:
+    """Count the messages that are missing from a model's blocks, or wrong in them."""
+    wrong: set[int] = set()
+    whole = _Whole()
+    for _, _, entries, fresh, known in _examine(connection, model_id):
+        same = known & _are_equal(entries, fresh)
+        wrong.update(entries.ids[~same].tolist())
+        whole.add(entries.at(known))
+    return len(wrong | whole.find_parts() | (_expected(connection) - whole.ids()))
+
+
+def repair(connection: Connection, model_id: str) -> None:
+    """Renew what blocks repeat of messages, and drop what is damaged or belongs to no message.
+
+    The messages without all of their vectors are pending afterwards.
+    """
+    whole = _Whole()
+    torn = _find_ids(connection, model_id)
+    for block_id, place, entries, fresh, known in _examine(connection, model_id):
+        torn.remove(block_id)
+        if not (known & _are_equal(entries, fresh)).all():
+            blocks.replace(connection, block_id, place, fresh.at(known))
+        whole.add(entries.at(known))
+    connection.executemany("DELETE FROM blocks WHERE id = ?", [(block_id,) for block_id in torn])
+    for place, message_ids in blocks.by_place(connection, sorted(whole.find_parts())).items():
+        blocks.remove(connection, place, message_ids)
+    missing = _expected(connection) - (whole.ids() - whole.find_parts())
+    connection.executemany(
+        "INSERT INTO pending (partition, message_id) "
+        "SELECT partition, id FROM messages WHERE id = ?",
+        [(number,) for number in sorted(missing)],
+    )
+
+
+class _Whole:
+    """Tells which messages have all of their passages in blocks."""
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+        self._ends: dict[int, list[int]] = {FIRST: [], LAST: []}
+
+    def add(self, entries: Entries) -> None:
+        self._known.update(entries.ids.tolist())
+        for flag, ids in self._ends.items():
+            ids += entries.ids[(entries.flags & flag) > 0].tolist()
+
+    def ids(self) -> set[int]:
+        return self._known
+
+    def find_parts(self) -> set[int]:
+        """Return the messages that have not exactly one first and one last passage."""
+        once = [
+            {number for number, count in Counter(ids).items() if count == 1}
+            for ids in self._ends.values()
+        ]
+        return self._known - (once[0] & once[1])
+
+
+def _expected(connection: Connection) -> set[int]:
+    """Return the messages that must be in the blocks of the active model."""
+    rows = connection.execute("SELECT id FROM messages EXCEPT SELECT message_id FROM pending")
+    return {row[0] for row in rows}
+
+
+def _examine(
+    connection: Connection, model_id: str
+) -> Iterator[tuple[int, Place, Entries, Entries, NDArray[np.bool_]]]:
+    """Yield the id, place and entries of each readable block of the active model.
+
+    Then the entries as they should be, and for each whether it belongs to an embedded message.
+    """
+    width = _find_width(connection, model_id)
+    for block_id in _find_ids(connection, model_id):
+        partition, instance, *blobs = connection.execute(
+            f"SELECT partition, instance, {blocks.NAMES} FROM blocks WHERE id = ?", [block_id]
+        ).fetchone()
+        with suppress(StoreCorruptError):
+            entries = blocks.unpack(blobs)
+            if (entries.flags & EMBEDDED).any() and entries.codes.shape[1] != width:
+                continue
+            place = partition, instance
+            expected = blocks.repeat_messages(connection, place, entries, _NOT_PENDING)
+            yield block_id, place, entries, *expected
+
+
+def _are_equal(entries: Entries, fresh: Entries) -> NDArray[np.bool_]:
+    """Return for each entry whether nothing in it that is repeated from messages has changed."""
+    equal: NDArray[np.bool_] = fresh.flags == entries.flags
+    for name in ("created_at", "threads", "tokens", "word_counts"):
+        equal = equal & (getattr(fresh, name) == getattr(entries, name))
+    return equal
+
+
+def _find_width(connection: Connection, model_id: str) -> int:
+    """Return the dimensions of most vectors."""
+    row = connection.execute(
+        "SELECT LENGTH(codes) / n FROM blocks WHERE model_id = ? AND embedded > 0 "
+        "GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1",
+        [model_id],
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _find_ids(connection: Connection, model_id: str) -> list[int]:
+    rows = connection.execute("SELECT id FROM blocks WHERE model_id = ? ORDER BY id", [model_id])
+    return [row[0] for row in rows]

@@ -1,0 +1,95 @@
+"""The folders in which programs keep their data on each platform."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reservoir_cli.settings.paths import expand_user
+
+#: Editors derived from VS Code, by the name of their folder.
+EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+#: The folders of their servers and of Flatpak's builds, below the home folder.
+_SERVERS = (
+    ".vscode-server/data",
+    ".vscode-server-insiders/data",
+    ".vscodium-server/data",
+    ".cursor-server/data",
+    ".windsurf-server/data",
+    ".local/share/code-server",
+    ".var/app/com.visualstudio.code/config/Code",
+    ".var/app/com.visualstudio.code.insiders/config/Code - Insiders",
+    ".var/app/com.vscodium.codium/config/VSCodium",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or folder in which a program may keep its history; it need not exist.
+
+    :param endings: how the names of the files end.
+    :param inside: count only files below a folder of this name.
+    :param title: the program's name, if it is not that of the importer.
+    :param nearby: whether the current folder and those above it were searched first.
+    """
+
+    path: Path
+    endings: tuple[str, ...] = (".jsonl",)
+    inside: str | None = None
+    title: str | None = None
+    nearby: bool = False
+
+
+def tool_dir(variable: str, default: str) -> Path:
+    """Return a program's folder: its environment variable, else one in the home folder."""
+    folder = os.environ.get(variable)
+    return expand_user(folder) if folder else Path.home() / default
+
+
+def xdg_data_dir(*variables: str) -> Path:
+    """Return the XDG folder for data, which some programs use on all platforms.
+
+    :param variables: variables that take precedence over ``XDG_DATA_HOME``.
+    """
+    values = (os.environ.get(variable) for variable in (*variables, "XDG_DATA_HOME"))
+    folder = next(filter(None, values), None)
+    return Path(folder) if folder else Path.home() / ".local" / "share"
+
+
+def app_dir(app: str) -> Path:
+    """Return the folder of a program that ignores XDG variables on macOS."""
+    if sys.platform == "darwin":  # platformdirs would use the variables
+        return Path.home() / "Library" / "Application Support" / app
+    import platformdirs
+
+    return platformdirs.user_config_path(app, appauthor=False, roaming=True)
+
+
+def editor_user_dir(app: str) -> Path:
+    """Return the ``User`` folder of VS Code or an editor derived from it.
+
+    :param app: the name of its folder, such as ``Code``.
+    """
+    return app_dir(app) / "User"
+
+
+def editor_user_dirs() -> Iterator[Path]:
+    """Yield the ``User`` folders of VS Code, its variants, and their servers."""
+    yield from map(editor_user_dir, EDITORS)
+    for folder in _SERVERS:
+        yield Path.home() / folder / "User"
+
+
+def claude_config_dirs() -> list[Path]:
+    """Return the folders of Claude Code: those in its variable, or its usual two."""
+    value = os.environ.get("CLAUDE_CONFIG_DIR", "")
+    names = [value] if os.path.isdir(value) else re.split(rf"[,{os.pathsep}]", value)
+    folders = [expand_user(name.strip()) for name in names if name.strip()]
+    return folders or [Path.home() / ".claude", _xdg_config_dir() / "claude"]
+
+
+def _xdg_config_dir() -> Path:
+    folder = os.environ.get("XDG_CONFIG_HOME")
+    return Path(folder) if folder else Path.home() / ".config"

@@ -1,0 +1,201 @@
+"""A recall holds what stands out, in its session only once, and nothing for the work at hand."""
+
+import re
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from builders import NOW, Compass
+
+from reservoir_cli import Message, Reservoir
+from reservoir_cli.context.prompts_that_ask_nothing import is_about_the_work, is_question
+from reservoir_cli.context.recall import Reason, Recall, Skipped
+from reservoir_cli.messages import Scope
+from reservoir_cli.settings import config
+from reservoir_cli.storage.passage import Passage
+from reservoir_cli.tokens import load_counter
+
+#: Embeddings along three axes: prompts are on the first or, if they name the boiler, on the second.
+PROMPT, BOILER, OTHER = np.eye(3, dtype=np.float32)
+
+
+class Axes(Compass):
+    dimensions = 3
+
+    def encode_query(self, text):
+        return BOILER if "boiler" in text else PROMPT
+
+    def encode_documents(self, texts):
+        return np.stack([self.encode_query(text) for text in texts])
+
+
+def between(cosine):
+    """Return a vector with this cosine to prompts."""
+    return np.array([cosine, 0, (1 - cosine**2) ** 0.5], np.float32)
+
+
+class Facts:
+    """A store with one fact about the boiler and a number of other conversations."""
+
+    def __init__(self, store):
+        self.store, self.count = store, 0
+        store.activate_model(Compass.model_id, Compass.name)
+
+    def tell(self, question, answer, vector, *, conversation=None):
+        """Store an exchange; return the ids of its two messages."""
+        name = conversation or f"c{self.count}"
+        ids = []
+        for role, text in (("user", question), ("assistant", answer)):
+            self.count += 1
+            message = Message(
+                role,
+                text,
+                created_at=NOW - timedelta(days=90) + timedelta(hours=9 * self.count),
+                conversation_id=name,
+                trace_id=name,
+                source_id=str(self.count),
+            )
+            counter = load_counter("approximate")
+            (stored,) = self.store.add(Scope("p", "p"), [message], counter=counter, now=NOW)
+            passage = Passage(stored.id, 0, 0, len(text), vector)
+            self.store.add_passages(Compass.model_id, {stored.key: [passage]}, lambda _: 2.0)
+            ids.append(stored.id)
+        return ids
+
+    def recall(self, prompt, **options):
+        settings = {"recall_floor": 0.2, "min_history_messages": 0}
+        reservoir = Reservoir(self.store, config.load(None, settings), embedder=Axes())
+        return reservoir.recall(prompt, partition="p", now=NOW, **options)
+
+    def recalled(self, prompt, **options):
+        outcome = self.recall(prompt, **options)
+        return [message.id for message in outcome.messages] if isinstance(outcome, Recall) else []
+
+
+@pytest.fixture
+def facts(store):
+    made = Facts(store)
+    for number in range(12):
+        made.tell(f"which bulb {number}?", f"lamp {number}", between(0.05 + number / 400))
+    return made
+
+
+SESSION = {"exclude_conversation": "now"}
+
+
+@pytest.mark.parametrize("budget", [200, 1_500, 8_000])
+@pytest.mark.parametrize("options", [{}, SESSION], ids=["typed", "in a session"])
+def test_what_stands_out_is_recalled_and_a_larger_budget_adds_no_filler(facts, budget, options):
+    fact = facts.tell("how warm is the cellar?", "it has 12 degrees", between(0.9))
+    assert facts.recalled("how warm is our cellar?", budget=budget, **options) == fact
+
+
+def test_the_reply_after_a_recalled_question_comes_with_it(facts):
+    question, reply = facts.tell("how warm is the cellar?", "twelve", between(0.9))
+    other = facts.tell("unrelated", "nothing of the kind", OTHER, conversation="x")
+    recalled = facts.recalled("how warm is our cellar?")
+    assert recalled == [question, reply]
+    assert not set(other) & set(recalled)
+
+
+def test_messages_that_fit_alike_are_all_recalled(facts):
+    alike = [
+        number
+        for index in range(5)
+        for number in facts.tell(f"cellar {index}?", "cellar", between(0.9))
+    ]
+    assert facts.recalled("what about the cellar?", budget=4_000) == alike
+
+
+def test_a_message_is_recalled_once_in_a_session(facts):
+    fact = facts.tell("how warm is the cellar?", "it has 12 degrees", between(0.9))
+    again = facts.recall("how warm is the cellar?", shown=fact, **SESSION)
+    assert isinstance(again, Skipped)
+    assert again.reason is Reason.RECALLED_BEFORE
+    assert facts.recalled("how warm is the cellar?", shown=fact[:1], **SESSION) == fact[1:]
+
+
+FOLLOW_UPS = ["and the old one?", "since when?", "und warum?"]
+
+
+@pytest.mark.parametrize("prompt", FOLLOW_UPS)
+def test_a_follow_up_is_asked_with_the_talk_that_the_client_gives(facts, prompt):
+    fact = facts.tell("what is the boiler set to?", "55 degrees", BOILER)
+    talk = [
+        ("user", "remind me of the boiler"),
+        ("assistant", "the boiler, sure"),
+        ("user", "thanks!"),
+        ("assistant", "You are welcome."),
+    ]
+    assert set(fact) <= set(facts.recalled(prompt, talk=talk, **SESSION))
+    assert not set(fact) & set(facts.recalled(prompt, **SESSION))
+
+
+def test_an_order_is_not_about_the_talk_before_it(facts):
+    facts.tell("what is the boiler set to?", "55 degrees", BOILER)
+    talk = [("user", "remind me of the boiler"), ("assistant", "the boiler, sure")]
+    outcome = facts.recall("rename the second parameter everywhere", talk=talk, **SESSION)
+    assert isinstance(outcome, Skipped)
+
+
+def test_a_statement_that_stands_out_is_recalled_for(facts):
+    fact = facts.tell("the cellar is damp again", "open the hatch at night", between(0.9))
+    assert facts.recalled("cellar damp again since Friday", **SESSION) == fact
+
+
+WORK = """
+commit|commit it please|revert that|run them|undo|no, the other one|ok, then rename it
+yes, both|merge|push it now|mach es rückgängig|nein, lass es|ok, und jetzt committen
+non, laisse|sí, hazlo|si, fallo|sim, faz isso|nee, laat maar|да, сделай|好的\uff0c提交吧
+thanks, that was all for today|guten Morgen zusammen|schönes Wochenende
+```python
+def split(rows):
+    return rows
+```
+""".strip("\n")
+ABOUT_THE_STORE = """
+which port does staging use?|and the old one?|does the worker run per depot|what was it
+prices differ by three cents|the sensor reboots after two days|use the naming of customs forms
+wie war das mit Lingui|welche Farbe hat das Banner|où est la clé|cuál es el puerto|哪个端口
+どこに鍵がありますか|почему мы отказались|no, why did we drop it?
+""".strip()
+
+
+@pytest.mark.parametrize(
+    "prompt", [*re.split(r"[|\n]", WORK.split("\n```")[0]), "```" + WORK.split("```")[1] + "```"]
+)
+def test_prompts_about_the_work_at_hand(prompt):
+    assert is_about_the_work(prompt)
+
+
+@pytest.mark.parametrize("prompt", re.split(r"[|\n]", ABOUT_THE_STORE))
+def test_prompts_that_the_store_may_help_with(prompt):
+    assert not is_about_the_work(prompt)
+
+
+@pytest.mark.parametrize("prompt", re.split(r"[|\n]", WORK.split("\n```")[0])[:6])
+def test_such_prompts_recall_nothing_in_a_session_but_are_searched_for_when_typed(facts, prompt):
+    fact = facts.tell(prompt, prompt, between(0.95))
+    assert facts.recall(prompt, **SESSION).reason is Reason.NO_QUESTION
+    typed = facts.recall(prompt)
+    assert isinstance(typed, Skipped) or set(fact) <= {row.id for row in typed.messages}
+
+
+QUESTIONS = {
+    "which port?": True,
+    "Where is the key": True,
+    "is it retained": True,
+    "ok and what about Redis": True,
+    "wie lange noch": True,
+    "pourquoi ça": True,
+    "perché no": True,
+    "他在哪里": True,
+    "pin the version": False,
+    "the version is pinned": False,
+    "mach das Fenster zu": False,
+}
+
+
+@pytest.mark.parametrize(("text", "asks"), QUESTIONS.items(), ids=list(QUESTIONS))
+def test_questions_need_no_question_mark(text, asks):
+    assert is_question(text) is asks

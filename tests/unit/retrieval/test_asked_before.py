@@ -1,0 +1,116 @@
+"""Questions that were asked before, without an answer or with one."""
+# ruff: noqa: RUF001 - replies in other scripts
+
+from datetime import timedelta
+
+import pytest
+from builders import NOW
+
+from reservoir_cli import Message, Reservoir
+from reservoir_cli.messages import Scope
+from reservoir_cli.retrieval.empty_replies import adds_something
+from reservoir_cli.settings import config
+from reservoir_cli.tokens import load_counter
+
+QUESTION = "Which bus goes to the quarry?"
+FACT = "The quarry is served by bus 61 on weekdays."
+EMPTY = "I don't have any information about which bus goes to the quarry."
+
+
+@pytest.fixture
+def reservoir(store):
+    """Open a store without a model, in which everything is ranked by words."""
+    with Reservoir(
+        store, config.load(None, {"partition": "p", "recall_floor": 0.0, "min_history_messages": 0})
+    ) as opened:
+        yield opened
+
+
+def tell(store, *exchanges):
+    """Store conversations of a question and its reply, a day apart."""
+    ids = []
+    for number, texts in enumerate(exchanges):
+        messages = [
+            Message(
+                role,
+                text,
+                created_at=NOW + timedelta(days=number, seconds=index),
+                conversation_id=f"c{number}",
+                trace_id=f"t{number}",
+            )
+            for index, (role, text) in enumerate(zip(("user", "assistant"), texts, strict=False))
+        ]
+        stored = store.add(Scope("p", "p"), messages, counter=load_counter("approximate"), now=NOW)
+        ids.append([row.id for row in stored])
+    return ids
+
+
+def recalled(reservoir, budget):
+    window = reservoir.context(QUESTION, budget=budget, now=NOW + timedelta(days=90))
+    return [message.content for message in window.messages if message.content != QUESTION]
+
+
+@pytest.mark.parametrize("times", [1, 4, 12])
+def test_what_was_asked_in_vain_does_not_push_the_answer_down(store, reservoir, times):
+    askings = ("which bus goes to the quarry", "Do you know which bus goes to the quarry?")
+    asked = ([askings[number % 2], EMPTY] for number in range(times))
+    tell(store, [FACT], ["The kettle is broken."], *asked)
+    hits = reservoir.search(QUESTION, limit=50)
+    assert hits[0].message.content == FACT
+    assert len(hits) > times, "a search still lists them"
+    everything = recalled(reservoir, 4_000)
+    assert everything.count(EMPTY) <= 1
+    assert FACT in everything
+
+
+def test_an_earlier_answer_is_kept_and_of_equal_ones_the_newest(store, reservoir):
+    *_, older, newer = tell(
+        store,
+        ["The kettle is broken."],
+        ["which bus goes to the quarry?", "Line 61 goes there on weekdays."],
+        ["which bus goes to the quarry, please?", "On weekdays line 61 goes there."],
+    )
+    printed = [
+        message.to_row()["id"]
+        for message in reservoir.context(
+            QUESTION, budget=4_000, now=NOW + timedelta(days=90)
+        ).messages
+    ]
+    assert newer[1] in printed
+    assert older[1] not in printed
+
+
+def test_a_statement_with_the_words_of_the_question_is_no_echo(store, reservoir):
+    tell(store, ["The quarry bus is 61.", "Noted."], ["Where is the quarry?", "Behind the mill."])
+    found = recalled(reservoir, 4_000)
+    assert {"The quarry bus is 61.", "Behind the mill."} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("reply", "adds"),
+    [
+        ("I don't know which bus that is.", False),
+        ("There is no record of a bus to the quarry in our conversations.", False),
+        ("Dazu habe ich leider keine Informationen.", False),
+        ("Je n'ai aucune information à ce sujet.", False),
+        ("No tengo información sobre eso.", False),
+        ("Δεν έχω πληροφορίες γι' αυτό.", False),
+        ("Nie mam informacji na ten temat.", False),
+        ("У меня нет такой информации.", False),
+        ("关于这个我没有任何信息。", False),
+        ("申し訳ありませんが、分かりません。", False),
+        ("The bus to the quarry?", False),
+        (
+            "I have no information about that. It may have been mentioned in another conversation"
+            " that I cannot see. If you tell me more, I can help you.",
+            False,
+        ),
+        ("Yes.", True),
+        ("Line 61.", True),
+        ("I'm not sure, but it could be the 61.", True),
+        ("I don't have the timetable here. Line M runs from the mill. It leaves at dawn.", True),
+        ("Die Linie fährt ab Markt.", True),
+    ],
+)
+def test_a_reply_without_a_word_of_its_own_adds_nothing(reply, adds):
+    assert adds_something(reply, QUESTION) is adds
