@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.message_filter import Filter, IdField
-from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text
+from reservoir_cli.messages import Key, Message, Scope, StoredMessage, check_name, clean_text
 from reservoir_cli.reservoir_reads import ReservoirReads
 from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.storage.conversations import ConversationSummary
@@ -267,6 +267,32 @@ class Reservoir(ReservoirReads):
         if not self.store.delete(keys, self._progress):
             deleted = counted(len(keys), "message")
             raise TextRemainsError(f"deleted {deleted}, but parts of the text")
+
+    def move(
+        self, keys: Sequence[Key], partition: str, instance: str | None = None
+    ) -> tuple[list[Key], int]:
+        """Move messages to another partition, which may exist.
+
+        They keep their times, tags and source ids, and imports know them in the new place.
+
+        :param keys: as :meth:`find` returns them; those that are there already stay.
+        :param instance: ``None`` to keep each message's own; one that is named like its partition
+            gets the new partition's name.
+        :returns: the keys of the moved messages, and how many the target had already.
+        """
+        targets: dict[Scope, list[Key]] = {}
+        for message in self.store.by_key(keys):
+            own = partition if message.instance == message.partition else message.instance
+            target = Scope(check_name(partition), check_name(instance or own))
+            if target != Scope(message.partition, message.instance):
+                targets.setdefault(target, []).append(message.key)
+        moved: list[Key] = []
+        merged = 0
+        counter, now = self._ingestor.counter(partition), datetime.now(UTC)
+        for target, chosen in targets.items():
+            there, known = self.store.move(chosen, target, counter=counter, now=now)
+            moved, merged = moved + there, merged + known
+        return moved, merged
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """Move all messages of a partition to another one, which may exist.

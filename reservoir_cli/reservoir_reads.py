@@ -352,6 +352,7 @@ class ReservoirReads:
         budget: int | None = None,
         exclude_conversation: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
         now: datetime | None = None,
         talk: Sequence[tuple[str, str]] = (),
         shown: Sequence[int] = (),
@@ -364,7 +365,7 @@ class ReservoirReads:
 
         :param budget: tokens of the text; ``None`` for 1,500.
         :param exclude_conversation: the id of the current session, which is not recalled.
-        :param since: recall only messages from this time on, aware.
+        :param since: recall only messages from this time on, aware; ``until``, those before it.
         :param now: the time of the question, aware; ``None`` for the wall clock.
         :param talk: (role, text) of the turns of the current session, oldest first; by default
             those that are stored.
@@ -390,7 +391,7 @@ class ReservoirReads:
             self.store,
             lambda: self.indexer.embedder_for_question(scope),
             redactor=self.redactor.for_agents,
-            where=Filter(since=since),
+            where=Filter(since=since, until=until),
         )
         if recorded:
             self.runs.record_recall(prepared.request, window)

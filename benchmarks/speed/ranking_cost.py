@@ -47,7 +47,7 @@ def candidates(size: int) -> Candidates:
         loose=np.zeros(size, bool),
         cosine=random.random(size).astype(np.float32),
         by_id=positions,
-        absent=0,
+        absent=(),
         passages=np.ones(size, np.int32),
         postings=tuple(
             Posting(

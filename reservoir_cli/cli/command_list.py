@@ -34,6 +34,7 @@ EXAMPLES = {
     "pin": "reservoir pin 1 -p home",
     "unpin": "reservoir unpin 1 -p home",
     "forget": 'reservoir forget --match "card number" --all-partitions',
+    "move": "reservoir move --project app --to work",
     "export": "reservoir export -p work -o work.jsonl",
     "hook": """echo '{"prompt": "why did we drop Redis?"}' | reservoir hook user-prompt""",
     "connect": "reservoir connect claude --hooks",
@@ -70,6 +71,7 @@ SUMMARIES = {
     "pin": "Include a message in every context of its partition, if it fits.",
     "unpin": "Unpin a message.",
     "forget": "Delete messages and all traces of their text from the files of the store.",
+    "move": "Move messages to another partition, and their conversations with them.",
     "export": "Print the messages of a partition, an instance or the whole store, oldest first.",
     "hook": "Handle a hook event of Claude Code, Codex or Gemini CLI, read as JSON from stdin.",
     "connect": "Let an agent or an editor search and recall your conversations.",
@@ -89,7 +91,7 @@ GROUPS = {
     "Let agents ask": ("connect", "disconnect", "mcp", "hook"),
     "Proxy a model": ("serve", "open"),
     "Correct, tag, summarise": ("edit", "tag", "untag", "pin", "unpin", "summarize"),
-    "Forget, export, back up": ("forget", "export", "backup", "partitions"),
+    "Forget, export, back up": ("forget", "move", "export", "backup", "partitions"),
     "Configure, repair": ("config", "doctor", "embed", "db"),
 }
 MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "tag_and_pin")

@@ -59,8 +59,8 @@ def _choose(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
     if not prompt.in_session:
         fitting = np.where(ranking.scored.candidates.tokens <= room, similarity, -np.inf)
         most = _FEWEST_READ + room // _TOKENS
-        near = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
-        return np.concatenate([*near, fit_alike[-most:]])
+        nearest = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
+        return np.concatenate([*nearest, fit_alike[-most:]])
     near = _near_best(similarity, _NEAR_IN_SESSION, _MOST_IN_SESSION)
     near = np.concatenate([near, fit_alike[-_FEWEST_READ:]])
     if _stands_out(similarity, ranking.sessions):

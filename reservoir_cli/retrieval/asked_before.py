@@ -142,6 +142,8 @@ def repeats(message: StoredMessage, question: str, reply: str, *, same: bool) ->
 
     :param same: whether its meaning is nearly the question's.
     """
+    if not reply.strip() and not has_question_mark(message.content):
+        return False
     asked, words = content_words(question), content_words(message.content)
     added = words - asked
     if not added and len(words & asked) >= _SUBSET * len(asked):

@@ -24,7 +24,7 @@ _MESSAGES_READ = 20
 _LONGEST = 500
 
 
-_Turn = TypeVar("_Turn", StoredMessage, Said)
+_Turn = TypeVar("_Turn", bound=StoredMessage | Said)
 
 
 def read_running_talk(

@@ -48,7 +48,7 @@ def search(
     by_session = ranking.sessions_of(candidates, settings)
     echoes = find_echoes(store, scope, candidates, by_session, term)
     scored = ranking.score(candidates, settings, to_epoch_ms(now), dates, echoes=echoes)
-    hits = _read_hits(store, scored, criteria, _sole_positions(candidates))
+    hits = _read_hits(store, scored, criteria, _sole_positions(candidates), echoes)
     if criteria.mode == "semantic":
         return hits
     notes = (
@@ -78,7 +78,11 @@ def _sole_positions(candidates: Candidates) -> NDArray[np.intp]:
 
 
 def _read_hits(
-    store: Store, scored: Scored, criteria: SearchCriteria, sole: NDArray[np.intp]
+    store: Store,
+    scored: Scored,
+    criteria: SearchCriteria,
+    sole: NDArray[np.intp],
+    echoes: ranking.Echoes | None,
 ) -> list[Hit]:
     """Return hits by similarity, or by cosine only.
 
@@ -90,6 +94,8 @@ def _read_hits(
     )
     has_vector = ~np.isnan(candidates.cosine)
     matches = has_vector if by_meaning else has_vector | (scored.bm25 > 0)
+    if echoes is not None and not by_meaning:
+        matches[echoes.positions] = True
     if candidates.matching is not None:
         matches &= candidates.matching
     if criteria.threshold is not None:

@@ -65,6 +65,11 @@ class Config(settings_file.Contents):
         return tuple(self.mcp.get("partitions", ()))
 
     @property
+    def mcp_correct(self) -> bool:
+        """Whether agents may mark messages as outdated that are not their notes."""
+        return bool(self.mcp.get("correct", False))
+
+    @property
     def proxy_store(self) -> str:
         """Which clients' exchanges the proxy stores."""
         return str(self.proxy.get("store", TABLES["proxy"]["store"].default))

@@ -276,8 +276,11 @@ TABLES: Mapping[str | None, Mapping[str, Setting]] = {
         Setting(name="url", kind=str, convert=upstreams.check_url),
         Setting(name="protocol", kind=str, choices=upstreams.PROTOCOLS),
     ),
-    # Without them, agents may name no partition but the one they run in.
-    "mcp": _table(Setting(name="partitions", kind=list, default=[], convert=_check_partitions)),
+    # By default agents may name no partition but the one they run in, and change only their notes.
+    "mcp": _table(
+        Setting(name="partitions", kind=list, default=[], convert=_check_partitions),
+        Setting(name="correct", kind=bool, default=False),
+    ),
     # With unless-synced, the proxy leaves out clients whose histories `sync` reads.
     "proxy": _table(
         Setting(

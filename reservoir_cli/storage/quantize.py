@@ -1,8 +1,8 @@
 """Store vectors as int8 codes: the only form of a vector that a store keeps.
 
-A vector is its scale times its codes. Scales are rounded to 16 bits, so that this product is exact
-in float32: converting such a vector to codes again changes nothing, whichever store it is in. The
-cosines differ from those of the original vectors by less than 0.003.
+A vector is its scale times its codes, and keeps its length. Scales are rounded to 17 bits, so that
+this product is exact in float32: converting such a vector to codes again changes nothing, whichever
+store it is in. The cosines differ from those of the original vectors by less than 0.003.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 #: The greatest number that two codes of a question can hold.
 _GREATEST = 127 * 128 + 63
-#: The bits of a float32 that a scale does not use: it has 16 of the 24 significant ones.
-_UNUSED = 0xFF
+#: The bits of a float32 that a scale does not use: it has 17 of the 24 significant ones.
+_UNUSED = 0x7F
 
 
 def quantize(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
@@ -27,13 +27,14 @@ def quantize(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray
     """
     import numpy as np
 
-    greatest = np.abs(vectors).max(axis=1, initial=0.0).astype(np.float64)
-    # Rounded up: the greatest component still has the code 127, and no code is beyond it.
-    bits = (greatest / 127).astype(np.float32).view(np.uint32) + np.uint32(_UNUSED)
-    scales = (bits & np.uint32(0xFFFFFFFF ^ _UNUSED)).view(np.float32)
-    divisors = np.where(greatest > 0, scales, 1)[:, None]
-    scales = np.where(greatest > 0, scales, 0).astype(np.float32)
-    return scales, np.rint(vectors / divisors).astype(np.int8)
+    exact = np.asarray(vectors, np.float64)
+    steps = np.abs(exact).max(axis=1, initial=0.0) / 127
+    codes = np.rint(exact / np.where(steps > 0, steps, 1)[:, None])
+    lengths = np.linalg.norm(codes, axis=1)
+    scales = np.linalg.norm(exact, axis=1) / np.where(lengths > 0, lengths, 1)
+    bits = scales.astype(np.float32).view(np.uint32) + np.uint32(_UNUSED // 2 + 1)
+    rounded = (bits & np.uint32(0xFFFFFFFF ^ _UNUSED)).view(np.float32)
+    return rounded, codes.astype(np.int8)
 
 
 def restore(scales: NDArray[np.float32], codes: NDArray[np.int8]) -> NDArray[np.float32]:

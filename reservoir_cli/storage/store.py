@@ -26,11 +26,12 @@ from reservoir_cli.storage import (
     reads,
     tag_and_pin_rows,
     tombstones,
+    twins,
     writes,
 )
 from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.keys import Keys, by_partition
-from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.portable_sql import Connection, batches
 from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
 from reservoir_cli.util.progress import Progress, counted, no_progress
 
@@ -254,6 +255,63 @@ class Writes(Embeddings):
 
         :returns: how many were moved, and how many were dropped as duplicates.
         """
+
+    def move(
+        self, keys: Sequence[Key], target: Scope, *, counter: "TokenCounter", now: datetime
+    ) -> tuple[list[Key], int]:
+        """Move messages to a partition and instance; they are embedded again.
+
+        Messages that the target has already are merged with their twins there.
+
+        :param keys: those of messages outside of the target.
+        :returns: the keys of the moved messages, and how many were merged.
+        """
+        moved: list[Key] = []
+        merged = 0
+
+        def write() -> None:
+            nonlocal merged
+            self._connection.lock(sorted({str(target.partition), *by_partition(keys)}))
+            places: dict[tuple[str, str], list[int]] = {}
+            for message in reads.by_key(self._connection, keys):
+                places.setdefault((message.partition, message.instance), []).append(message.id)
+            to = str(target.partition), str(target.instance)
+            for place, ids in places.items():
+                known = set(twins.merge(self._connection, place, to, self._replace_text, ids))
+                self._remove({place[0]: sorted(known)} if known else {}, mark=False)
+                merged += len(known)
+                for batch in batches([own for own in ids if own not in known]):
+                    moved.extend(
+                        self._move_chosen(Scope(*place), batch, target, counter, to_epoch_ms(now))
+                    )
+            if merged:  # one of two texts may be gone, which an edit was to erase
+                self._seal()
+
+        self._run_write(write)
+        if merged:
+            self._purge()  # if a reader prevents it, a later command does it
+        return moved, merged
+
+    def _move_chosen(
+        self, old: Scope, ids: Sequence[int], new: Scope, counter: "TokenCounter", now: int
+    ) -> list[Key]:
+        """Move messages under their own ids, or new ones where the partition uses them."""
+        connection, partition = self._connection, str(new.partition)
+        messages = reads.by_id(connection, ids, old)
+        edited = reads.edit_times(connection, messages)
+        threads = {(row.partition, row.instance, row.conversation_id) for row in messages}
+        known = list(conversations.read_known(connection, threads).values())
+        self._remove({str(old.partition): [row.id for row in messages]}, mark=False)
+        conversations.add(connection, new, known)
+        taken = {row.id for row in reads.by_id(connection, ids, Scope(partition))}
+        fresh = connection.new_ids(partition)
+        own = [next(fresh) if row.id in taken else row.id for row in messages]
+        self._put(new, [row.as_new() for row in messages], counter, now, iter(own))
+        moved = [Key(partition, number) for number in own]
+        for row, key in zip(messages, moved, strict=True):
+            if row.key in edited:
+                writes.set_edited(connection, key, edited[row.key])
+        return moved
 
     def _move(self, old: str, new: str) -> tuple[int, int]:
         """See :meth:`move_partition`; call it inside a write transaction."""

@@ -3,7 +3,7 @@
 They have the same source and source id. Those of the target keep their ids, and so their order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage import find_by_filter, reads, tag_and_pin_rows
@@ -15,14 +15,22 @@ Place = tuple[str, str]
 ReplaceText = Callable[[StoredMessage, StoredMessage, int], None]
 
 
-def merge(connection: Connection, old: Place, new: Place, replace_text: ReplaceText) -> list[int]:
+def merge(
+    connection: Connection,
+    old: Place,
+    new: Place,
+    replace_text: ReplaceText,
+    among: Sequence[int] | None = None,
+) -> list[int]:
     """Give messages of a place the tags, and the newer edits, of their twins in another place.
 
     :param old: the place of the twins.
     :param new: the place of the messages.
+    :param among: only twins with these ids; ``None`` for all of the place.
     :returns: the ids of the twins, which can be deleted.
     """
-    twins = _find(connection, old, new)
+    ids = find_by_filter.find(connection, Scope(*old)).ids if among is None else among
+    twins = _find(connection, old, new, ids)
     for batch in batches(list(twins)):
         stored = reads.by_id(connection, batch, Scope(old[0]))
         edited = reads.edit_times(connection, stored)
@@ -37,13 +45,15 @@ def merge(connection: Connection, old: Place, new: Place, replace_text: ReplaceT
     return list(twins)
 
 
-def _find(connection: Connection, old: Place, new: Place) -> dict[int, int]:
-    """Return the messages of a place whose source and source id another place has, too.
+def _find(
+    connection: Connection, old: Place, new: Place, candidates: Sequence[int]
+) -> dict[int, int]:
+    """Return those messages of a place whose source and source id another place has, too.
 
     :returns: the ids of the twins by those of the messages.
     """
     twins: dict[int, int] = {}
-    for batch in batches(find_by_filter.find(connection, Scope(*old)).ids):
+    for batch in batches(candidates):
         listed, bound = connection.in_list("id", batch)
         rows = connection.execute(
             f"""

@@ -119,14 +119,13 @@ class Ingestor:
         messages: Sequence[Message],
         now: datetime,
         *,
-        counter: TokenCounter | None = None,
         pair: bool = False,
     ) -> Added:
         """Redact and store messages."""
         partition = str(scope.partition)
         scanned = [self.redactor.scan(message, partition) for message in messages]
         redacted = [message for message, _ in scanned]
-        counter = counter or self.counter(partition)
+        counter = self.counter(partition)
         stored = self.store.add(scope, redacted, counter=counter, now=now, pair=pair)
         return Added(redacted, [secrets for _, secrets in scanned], stored)
 

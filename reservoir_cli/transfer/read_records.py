@@ -1,7 +1,7 @@
 """The first stage of an import: records with their times, without contexts of Reservoir."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -9,7 +9,6 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.transfer.importers import Record, Skipped
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
-from reservoir_cli.transfer.stages import Destination
 from reservoir_cli.util.clock import is_far_ahead
 
 #: Source and source id of a message.
@@ -19,16 +18,21 @@ Origin = tuple[str | None, str | None]
 class RecordReader:
     """Reads the records of one file, batch by batch.
 
+    :param scope_of: returns the partition and instance that a record goes to.
     :ivar contexts: how many contexts were removed from each message of the last batch.
     :ivar context_titles: ids and titles of conversations whose title was made from a context.
     """
 
     def __init__(
-        self, destination: Destination, report: ImportReport, where: str, now: datetime
+        self,
+        scope_of: Callable[[Record], Scope],
+        report: ImportReport,
+        where: str,
+        now: datetime,
     ) -> None:
         self.contexts: Counter[Origin] = Counter()
         self.context_titles: set[tuple[str, str]] = set()
-        self._destination, self._report, self._where = destination, report, where
+        self._scope_of, self._report, self._where = scope_of, report, where
         self._clock = _Clock(now)
 
     def read(self, batch: Sequence[Record | Skipped]) -> dict[Scope, list[Record]]:
@@ -44,7 +48,7 @@ class RecordReader:
         groups: dict[Scope, list[Record]] = {}
         for record in records:
             timed = replace(record, message=self._clock.set_time(record.message))
-            groups.setdefault(self._destination.scope_of(record), []).append(timed)
+            groups.setdefault(self._scope_of(record), []).append(timed)
         return groups
 
     def _remove_contexts(self, record: Record) -> Record | None:

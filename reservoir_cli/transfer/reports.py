@@ -2,6 +2,7 @@
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from reservoir_cli.redaction import Mode, describe_secrets
@@ -98,8 +99,7 @@ class ImportReport:
             for (form, reason), count in sorted(self.nothing.items())
         ]
         if self.links:
-            links = counted(len(self.links), "link")
-            notes.append(f"{links} passed over, name the target to import it: {_some(self.links)}")
+            notes.append(describe_links(self.links))
         if self.passed_over:
             notes.append(
                 f"{counted(self.passed_over, 'other file')} ignored: {_some(self.ignored)}"
@@ -118,7 +118,13 @@ class ImportReport:
         return f"{line}, contexts removed {self.contexts:,}" if self.contexts else line
 
 
-def _some(names: list[str]) -> str:
+def describe_links(links: Sequence[str]) -> str:
+    """Return how many links were passed over, and some of them."""
+    count = counted(len(links), "link")
+    return f"{count} passed over, name the target to import it: {_some(links)}"
+
+
+def _some(names: Sequence[str]) -> str:
     """Return the first names of a list."""
     more = ", …" if len(names) > _NAMES else ""
     return ", ".join(names[:_NAMES]) + more

@@ -10,6 +10,10 @@ from typing import NamedTuple
 from reservoir_cli.context.render import frame
 from reservoir_cli.messages import Message
 
+#: A tag around a context, which clients leave behind; what else is left of a tool's answer.
+_EMPTY_TAG = re.compile(r"<untrusted_context>\s*+</untrusted_context>\s*+")
+_SHELL = re.compile(r"(?:\s|Wall time: [^\n]*+|Output:(?=\s|\Z))*+")
+
 
 class Cleaned(NamedTuple):
     """A message without contexts printed by Reservoir.
@@ -25,13 +29,15 @@ class Cleaned(NamedTuple):
 def remove_contexts(message: Message) -> Cleaned:
     """Remove the contexts from a message and keep their questions.
 
-    A tool call or result is kept even if its text is empty.
+    A tool call is kept even if its text is empty. A tool's answer of which only a client's frame
+    is left is not: ``Wall time: 0.1 seconds``, ``<untrusted_context></untrusted_context>``.
     """
     unwrapped = frame.unwrap(message.content)
     if not unwrapped.contexts:
         return Cleaned(message, 0)
-    keep = unwrapped.text.strip() or message.tool_calls or message.tool_call_id
-    cleaned = replace(message, content=unwrapped.text) if keep else None
+    text = _EMPTY_TAG.sub("", unwrapped.text)
+    is_shell = _SHELL.fullmatch(text) if message.role == "tool" else not text.strip()
+    cleaned = None if is_shell and not message.tool_calls else replace(message, content=text)
     return Cleaned(cleaned, unwrapped.contexts)
 
 

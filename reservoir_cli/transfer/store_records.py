@@ -14,6 +14,7 @@ from reservoir_cli.redaction import Mode, redact_conversation, redact_id
 from reservoir_cli.retrieval.embed_messages import Model
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer.follow_conversations import Follower
 from reservoir_cli.transfer.importers import Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.content_blocks import THINKING
 from reservoir_cli.transfer.ingest import Added, Ingestor
@@ -51,11 +52,14 @@ class FileImport:
         self.report = ImportReport()
         self._ingestor, self._store = ingestor, ingestor.store
         self._options = options
-        self._counter = ingestor.counter(destination.partition or destination.default_partition)
         self._now = now
         self._model: Model | None = None
         self._last_conversations: dict[Scope, Conversation] = {}
-        self._reader = RecordReader(destination, self.report, where, now)
+        follower = (
+            Follower(self._store, ingestor.config, destination) if options.elsewhere else None
+        )
+        scope_of = (follower or destination).scope_of
+        self._reader = RecordReader(scope_of, self.report, where, now)
         self._stages = Stages(ingestor, options, now)
 
     def load(
@@ -117,7 +121,7 @@ class FileImport:
     def _add(self, scope: Scope, records: Sequence[Record]) -> None:
         """Redact and store the records that passed all stages."""
         messages = [record.message for record in records]
-        added = self._ingestor.add(scope, messages, self._now, counter=self._counter)
+        added = self._ingestor.add(scope, messages, self._now)
         self._store_vectors(records, added)
         new = [stored is not None for stored in added.stored]
         new = self._select_first(scope, added, new) if self._options.dry_run else new
@@ -164,7 +168,8 @@ class FileImport:
                 for stored in longer
                 if stored.key not in edited
             }
-        self._store.replace(grown, counter=self._counter, now=self._now)
+        counter = self._ingestor.counter(str(scope.partition))
+        self._store.replace(grown, counter=counter, now=self._now)
         self.report.renewed += len(grown)
         self.report.already -= len(grown)
 
@@ -252,7 +257,7 @@ def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passag
     if any(len(vector) != model.dimensions for *_, vector in vectors.passages):
         return []
     matrix = np.array([vector for *_, vector in vectors.passages], np.float32)
-    if not np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=2e-2):
+    if not np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-3):
         return []
     return [
         Passage(message_id, number, start, end, vector)

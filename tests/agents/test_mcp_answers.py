@@ -229,6 +229,56 @@ def test_remember_stores_a_note_of_the_assistant(answers, store_path) -> None:
     assert numbers(call(answers, "recall", question="when did we drop Redis?")) == [note.id]
 
 
+def stored_as(answer: str) -> int:
+    return int(answer.partition("#")[2].partition("]")[0])
+
+
+def notes(store_path) -> list[str]:
+    with Reservoir.open(store_path) as reservoir:
+        return [row.content for row in reservoir.view(reservoir.scope("work", "mcp"), count=0)]
+
+
+def test_the_same_note_is_stored_once_and_can_be_replaced_and_forgotten(
+    answers, store_path, monkeypatch
+) -> None:
+    for mode in ("mark", "remove", "off"):
+        monkeypatch.setenv("RESERVOIR_REDACT", mode)
+        first = call(answers, "remember", text=f"Deploys use {KEY} on {mode} days.")
+        again = call(answers, "remember", text=f" Deploys use {KEY} on {mode} days.\n")
+        number = stored_as(first)
+        assert again == f"Stored as [#{number}]."
+        assert len(notes(store_path)) == 1
+        changed = call(answers, "remember", text=f"Never on {mode} days.", replaces=number)
+        assert f"Deleted [#{number}]." in changed
+        assert notes(store_path) == [f"Never on {mode} days."]
+        own = stored_as(changed)
+        assert call(answers, "remember", text=f"Never on {mode} days.", replaces=own)
+        assert call(answers, "forget", id=own) == f"Deleted [#{own}]."
+        assert notes(store_path) == []
+
+
+def test_only_notes_of_the_partition_can_be_changed(answers, store_path, home: Path) -> None:
+    [said] = say(store_path, "Redis is our queue.")
+    note = stored_as(call(answers, "remember", "home", text="Tea, no milk."))
+    for number in (said, note, 999):
+        with pytest.raises(ReservoirError, match="no note"):
+            call(answers, "forget", id=number)
+        with pytest.raises(ReservoirError, match="no note"):
+            call(answers, "remember", text="Something else.", replaces=number)
+    assert notes(store_path) == []
+    home.mkdir(exist_ok=True)
+    (home / "reservoir.toml").write_text("[mcp]\ncorrect = true\n", encoding="utf-8")
+    answers.release()
+    done = call(answers, "remember", text="Postgres is our queue.", replaces=said)
+    assert f"Marked [#{said}] as outdated." in done
+    assert call(answers, "forget", id=said) == f"Marked [#{said}] as outdated."
+    with pytest.raises(ReservoirError, match="no note"):
+        call(answers, "forget", id=note)
+    with Reservoir.open(store_path) as reservoir:
+        [row] = reservoir.messages([said])
+    assert (row.content, row.tags) == ("Redis is our queue.", ("outdated",))
+
+
 def test_a_note_answers_no_open_question(answers, store_path) -> None:
     with Reservoir.open(store_path) as reservoir:
         (question,) = reservoir.ingest(

@@ -127,7 +127,7 @@ CLIENTS = [
 @pytest.mark.parametrize(("name", "run", "mode", "protocol"), CLIENTS)
 def test_a_client_lists_and_calls_the_tools(name, run, mode, protocol) -> None:
     session = run(mode)
-    assert session["tools"] == ["recall", "search", "read", "remember"]
+    assert session["tools"] == ["recall", "search", "read", "remember", "forget"]
     # Clients that name the revision themselves do not ask for instructions.
     assert session.get("instructions") in (INSTRUCTIONS, None)
     assert session.get("protocol") in (protocol, None)

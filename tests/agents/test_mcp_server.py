@@ -65,18 +65,23 @@ def test_a_session_of_each_protocol_revision(client_env, era) -> None:
         assert opened["instructions"] == INSTRUCTIONS
         assert opened.get("protocolVersion", era) == era
         listed = client.request("tools/list")["result"]["tools"]
-        assert {tool["name"]: tool["annotations"]["readOnlyHint"] for tool in listed} == {
+        assert {
+            tool["name"]: tool["annotations"].get("readOnlyHint", False) for tool in listed
+        } == {
             "recall": True,
             "search": True,
             "read": True,
             "remember": False,
+            "forget": False,
         }
+        hints = {tool["name"]: tool["annotations"].get("destructiveHint") for tool in listed}
+        assert (hints["remember"], hints["forget"]) == (False, True)
         assert not any("outputSchema" in tool for tool in listed)
         for tool, arguments, fails, part in CALLS:
             text, failed = client.call(tool, **arguments)
             assert (failed, part in text) == (fails, True), text
             assert text.startswith("error: ") == fails
-        unknown = client.request("tools/call", {"name": "forget", "arguments": {}})
+        unknown = client.request("tools/call", {"name": "erase", "arguments": {}})
         assert unknown["error"]["code"] == -32602
         assert client.request("resources/list")["error"]["code"] == -32601
         assert client.end() == (0, "")

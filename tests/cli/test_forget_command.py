@@ -31,7 +31,8 @@ WHICH = [
     (["--trace-id", "t1"], {"own one", "own secret"}),
     (["--trace-id", "t2"], {"other secret"}),
     (["--conversation", "c2"], {"other two"}),
-    (["--match", "SECRET"], {"own secret"}),
+    (["--match", "SECRET"], {"own secret", "other secret"}),
+    (["--match", "secret", "-i", "default"], {"own secret"}),
     (["--match", "secret", "-i", "chatgpt"], {"other secret"}),
     (["--match", "secret", "--all-instances"], {"own secret", "other secret"}),
     (["--match", "secret", "--all-partitions"], {"own secret", "other secret", "work secret"}),
@@ -73,10 +74,10 @@ def test_exactly_the_selected_messages_are_forgotten(spread, options, forgotten)
 @pytest.mark.parametrize(
     ("options", "others"),
     [
-        (["--match", "secret"], "1 message in default/chatgpt (-i chatgpt, or --all-instances)"),
-        (["--match", "secret", "--all-instances"], "1 message in work/work (-p work -i work, or"),
+        (["--match", "secret", "-i", "default"], "1 message in default/chatgpt (-i chatgpt)"),
+        (["--match", "secret"], "1 message in work/work (-p work -i work, or"),
         (["--match", "secret", "--all-partitions"], None),
-        (["--before", "2026-05-09T14:00:05"], "2 messages in default/chatgpt (-i chatgpt, or"),
+        (["--before", "2026-05-09T14:00:05"], "1 message in work/work (-p work -i work, or"),
         (["--match", "own"], None),
         (["--scope"], None),
         (["--id", "1"], None),
@@ -121,7 +122,8 @@ def test_wrong_usage_is_exit_2_and_changes_nothing(spread, options):
 def test_a_pipe_without_yes_is_exit_2(spread, options):
     result = spread("forget", *options, stdin="y\n", code=2)
     count = "0 messages" if "--match" in options else "2 messages"
-    question = f"forget {count} in default/default for good?"
+    place = "default" if "--match" in options else "default/default"
+    question = f"forget {count} in {place} for good?"
     assert result.err == f"error: cannot ask without a terminal: {question}\nhint: add --yes\n"
     assert remaining_texts(spread) == ALL
 
@@ -141,6 +143,17 @@ def test_errors_are_reported_before_confirmation(spread, options, code, message)
     spread.store({"content": "alone", "partition": "home", "conversation_id": "only"})
     assert spread("forget", *options, code=code).err.startswith(message)
     assert remaining_texts(spread) == ALL | {"alone"}
+
+
+def test_the_question_counts_the_messages_of_each_instance(spread):
+    spread.store({"content": "third secret", "instance": "chatgpt"})
+    cases = {
+        (): "forget 3 messages in default (chatgpt 2, default 1) for good?",
+        ("-i", "chatgpt"): "forget 2 messages in default/chatgpt for good?",
+        ("--all-partitions",): "forget 4 messages in the store (default/chatgpt 2,",
+    }
+    for scope, question in cases.items():
+        assert question in spread("forget", "--match", "secret", *scope, code=2).err
 
 
 def test_expired_messages_are_not_forgotten_in_a_pipe_without_yes(spread):
@@ -171,9 +184,9 @@ NOTES = [
     ),
     (
         ["--match", "three"],
-        "warning: nothing in default/default; 1 message in work/work (-p work -i work",
+        "warning: nothing in default; 1 message in work/work (-p work -i work",
     ),
-    (["--match", "absent"], "note: nothing to forget in default/default"),
+    (["--match", "absent"], "note: nothing to forget in default\n"),
     (["--conversation", "absent"], "note: nothing to forget in default"),
     (
         ["--scope", "-p", "nowhere"],
@@ -185,7 +198,7 @@ NOTES = [
     (
         ["--before", "2026-05-09T14:00:04", "-i", "empty"],
         "warning: nothing in default/empty; 2 messages in default/default (-i default), "
-        "4 in default (--all-instances)\n",
+        "4 in default (without -i)\n",
     ),
     (
         ["--match", "work", "-p", "nowhere"],
@@ -198,7 +211,7 @@ NOTES = [
 
 @pytest.mark.parametrize(("options", "note"), NOTES, ids=lambda value: str(value))
 def test_an_empty_selection_says_where_messages_are(spread, options, note):
-    result = spread("forget", *options, "--yes")
+    result = spread("forget", *options, "--yes", code=int(note.startswith("warning")))
     assert result.out == ""
     assert result.err.startswith(note)
     assert remaining_texts(spread) == ALL
@@ -208,13 +221,13 @@ def test_an_empty_selection_says_where_messages_are(spread, options, note):
     "scope", [["-p", "nowhere"], ["-p", "wrok"], ["-i", "empty"]], ids=" ".join
 )
 def test_no_wider_deletion_is_suggested_for_a_whole_scope(spread, scope):
-    assert "--all" not in spread("forget", "--scope", *scope, "--yes").err
+    assert "--all" not in spread("forget", "--scope", *scope, "--yes", code=1).err
     assert remaining_texts(spread) == ALL
 
 
 def test_the_whole_partition_is_counted_but_not_suggested_for_a_whole_scope(spread):
     spread.store({"content": "in a third", "instance": "third"})
-    assert spread("forget", "--scope", "--yes", "-i", "nosuch").err == (
+    assert spread("forget", "--scope", "--yes", "-i", "nosuch", code=1).err == (
         "warning: nothing in default/nosuch; 2 messages in default/chatgpt (-i chatgpt), "
         "5 in default\n"
     )
@@ -234,8 +247,8 @@ def test_json_reports_what_was_forgotten(spread):
 @pytest.mark.parametrize(
     ("answer", "code", "forgotten"),
     [
-        ("y\n", 0, {"own secret"}),
-        ("YES\n", 0, {"own secret"}),
+        ("y\n", 0, {"own secret", "other secret"}),
+        ("YES\n", 0, {"own secret", "other secret"}),
         ("\n", 1, set()),
         ("n\n", 1, set()),
         ("\x04", 1, set()),
@@ -244,8 +257,8 @@ def test_json_reports_what_was_forgotten(spread):
 )
 def test_on_a_terminal_the_count_is_shown_and_confirmation_asked(spread, answer, code, forgotten):
     result = spread.talk("forget", "--match", "secret", answers=[("[y/N] ", answer)])
-    question = "forget 1 message in default/default for good? [y/N] "
-    assert result.out.startswith(f"#2 user: own secret\n{question}")
+    question = "forget 2 messages in default (default 1, chatgpt 1) for good? [y/N] "
+    assert result.out.startswith(f"#2 user: own secret\n#3 user: other secret\n{question}")
     assert result.code == code
     assert remaining_texts(spread) == ALL - forgotten
 
@@ -390,9 +403,9 @@ def test_all_matches_outside_of_the_scope_are_counted(cli):
         partition, instance = place.split("/")
         cli.say("card number", "-p", partition, "-i", instance)
     note = cli("forget", "--match", "card", "-p", "a", "-i", "one", "--yes").err
-    assert "1 message in a/two (-i two, or --all-instances); 1 message in " in note
+    assert "1 message in a/two (-i two); 1 message in " in note
     assert note.endswith(", 2 in 2 other partitions\n")
-    note = cli("forget", "--match", "card", "-p", "zz", "--yes").err
+    note = cli("forget", "--match", "card", "-p", "zz", "--yes", code=1).err
     assert note.endswith(", 3 in 3 other partitions\n")
 
 

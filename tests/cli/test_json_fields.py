@@ -26,6 +26,7 @@ COMMANDS = {
     "partitions": ["partitions"],
     "export": ["export -p work --format json", "export -p home --format json --with-embeddings"],
     "forget": ["forget -p home --match yeast --all-instances --dry-run"],
+    "move": ["move -p home --match yeast --to work --dry-run"],
     "summarize": ["summarize -p home --dry-run"],
     "budget": ["budget", "budget --model gpt-4"],
     "models": ["models"],

@@ -246,7 +246,7 @@ def test_the_best_hits_are_printed_by_time_the_newest_first(cli):
     assert [hit["id"] for hit in best] == [1, 3]
     assert hits["hits"] == sorted(best, key=lambda hit: -hit["id"])
     shown = cli("search", "amber", "--keyword", "--sort", "time").out
-    assert [line[:2] for line in shown.splitlines()] == ["2.", "3.", "1."]
+    assert [line[:2] for line in shown.splitlines()] == ["#3", "#2", "#1"]
     errors = cli("search", "amber", "--sort", "age", code=2).err
     assert errors == "error: cannot sort by 'age'\nhint: choose score or time\n"
 

@@ -98,15 +98,19 @@ def test_messages_that_did_not_fit_come_first_below_the_line(memory) -> None:
 
 
 def test_excluding_a_message_lets_others_in(memory) -> None:
-    whole = choose(memory, build_question(budget="110"), memory.location)
-    best = max(whole.kept, key=lambda row: row.tokens)
-    without = choose(memory, replace(build_question(budget="110"), without=(best.message.id,)), "")
-    kept = {row.message.id for row in without.kept}
-    assert best.message.id not in kept
-    assert without.newcomers
-    assert without.newcomers == kept - {row.message.id for row in whole.kept}
-    before = {row.message.id: row.priority for row in (*whole.kept, *whole.left_out)}
-    assert all(before[row.message.id] == row.priority for row in without.kept)
+    newcomers = set()
+    for budget in map(str, range(90, 200, 10)):
+        whole = choose(memory, build_question(budget=budget), memory.location)
+        best = max(whole.kept, key=lambda row: row.tokens)
+        question = replace(build_question(budget=budget), without=(best.message.id,))
+        without = choose(memory, question, "")
+        kept = {row.message.id for row in without.kept}
+        assert best.message.id not in kept
+        assert without.newcomers == kept - {row.message.id for row in whole.kept}
+        before = {row.message.id: row.priority for row in (*whole.kept, *whole.left_out)}
+        assert all(before[row.message.id] == row.priority for row in without.kept)
+        newcomers |= without.newcomers
+    assert newcomers
 
 
 def test_a_question_is_embedded_once(monkeypatch, store_path) -> None:

@@ -120,11 +120,10 @@ def _silence_libraries() -> None:
 
 def describe(tool: Tool) -> ListedTool:
     """Return a tool's entry in the protocol's list of tools."""
-    hints = (
-        ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-        if tool.writes
-        else ToolAnnotations(read_only_hint=True)
-    )
+    # What the protocol takes for granted is left out: each token is part of every request.
+    hints = ToolAnnotations(read_only_hint=True)
+    if tool.writes:
+        hints = ToolAnnotations(destructive_hint=tool.deletes)
     return ListedTool(
         name=tool.name, description=tool.about, input_schema=tool.schema(), annotations=hints
     )

@@ -1,4 +1,4 @@
-"""The server's four tools: descriptions for clients, and answers from a store.
+"""The server's five tools: descriptions for clients, and answers from a store.
 
 Messages in answers are quoted, framed, and redacted.
 """
@@ -18,7 +18,7 @@ from reservoir_cli.context.render.control_tokens import defuse
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.quote_recalled import RECALLED_NOTE, quote_line
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
-from reservoir_cli.messages import Message, Scope, StoredMessage, cut, plain_text
+from reservoir_cli.messages import Message, Scope, StoredMessage, clean_text, cut, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
@@ -88,12 +88,14 @@ class Tool:
     """A tool.
 
     :param writes: whether it changes the store.
+    :param deletes: whether it deletes from the store.
     """
 
     name: str
     about: str
     parameters: Mapping[str, Parameter]
     writes: bool = False
+    deletes: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Return the parameters as JSON Schema."""
@@ -159,7 +161,7 @@ def _quote_name(name: str) -> str:
     return repr(shown) if shown.isprintable() else ascii(shown)
 
 
-_SINCE = "e.g. 2026-05-09, 7d, last week"
+_SINCE = "2026-05-09, 7d, last week"
 
 _RECALL = Tool(
     "recall",
@@ -168,6 +170,7 @@ _RECALL = Tool(
         "question": _text("Whole question, names and dates spelled out", 20_000, required=True),
         "budget": _number(RECALL_BUDGET, 100, 20_000, "Tokens at most"),
         "since": _text(_SINCE),
+        "until": _text(),
     },
 )
 _SEARCH = Tool(
@@ -176,26 +179,38 @@ _SEARCH = Tool(
     {
         "query": _text("", 20_000, required=True),
         "limit": _number(10, 1, 50),
-        "since": _text(_SINCE),
+        "since": _text(),
         "until": _text(),
-        "mode": _text("Default: hybrid", 20, "hybrid", "keyword", "semantic"),
+        "mode": _text("", 20, "hybrid", "keyword", "semantic"),
     },
 )
 _READ = Tool(
     "read",
     "Read a message whole, with its neighbours in the conversation.",
     {
-        "id": _number(None, 1, 2**63 - 1, "Number, as in [#123]"),
-        "around": _number(4, 0, 50, "Neighbours on each side"),
+        "id": _number(None, 1, 2**63 - 1),
+        "around": _number(4, 0, 50),
         "max_tokens": _number(2_000, 100, 20_000),
     },
 )
 _REMEMBER = Tool(
     "remember",
-    "Store a decision, fact or preference for later conversations, when the user asks for it or "
-    "settles something lasting. No secrets.",
-    {"text": _text("Self-contained sentences, with names and dates", 20_000, required=True)},
+    "Store a decision, fact or preference for later conversations, when asked to or when something "
+    "lasting is settled. No secrets.",
+    {
+        "text": _text("Self-contained, with names and dates", 20_000, required=True),
+        "replaces": Parameter(
+            "Note of yours that it corrects", low=1, high=2**63 - 1, is_number=True
+        ),
+    },
     writes=True,
+)
+_FORGET = Tool(
+    "forget",
+    "Delete a note of yours.",
+    {"id": _number(None, 1, 2**63 - 1)},
+    writes=True,
+    deletes=True,
 )
 
 
@@ -207,14 +222,16 @@ def offered_tools(partitions: Sequence[str] = (), *, read_only: bool = False) ->
     """
     recall = _RECALL
     if partitions:
-        partition = _text("Instead of the usual one", 400, *partitions)
+        partition = _text("", 400, *partitions)
         recall = replace(recall, parameters={**recall.parameters, "partition": partition})
-    offered = [recall, _SEARCH, _READ, _REMEMBER]
+    offered = [recall, _SEARCH, _READ, _REMEMBER, _FORGET]
     return {tool.name: tool for tool in offered if not (read_only and tool.writes)}
 
 
 #: Source and instance of messages that agents store.
 SOURCE = "mcp"
+#: The tag of messages that an agent found to be no longer true.
+OUTDATED = "outdated"
 #: Characters of a search hit's snippet.
 _SNIPPET = 300
 
@@ -234,6 +251,7 @@ class Answers:
             "search": self._search,
             "read": self._read,
             "remember": self._remember,
+            "forget": self._forget,
         }
 
     def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
@@ -268,10 +286,20 @@ class Answers:
             reservoir.redactor = reservoir.redactor.for_agents
 
     def _recall(
-        self, reservoir: Reservoir, partition: str, question: str, budget: int, since: str | None
+        self,
+        reservoir: Reservoir,
+        partition: str,
+        question: str,
+        budget: int,
+        since: str | None,
+        until: str | None,
     ) -> str:
         outcome = reservoir.recall(
-            question, partition=partition, budget=budget, since=_parse_time(since)
+            question,
+            partition=partition,
+            budget=budget,
+            since=_parse_time(since),
+            until=_parse_time(until),
         )
         if isinstance(outcome, Recall):
             self._notes[:] = outcome.notes  # those of the store are not needed beside the text
@@ -315,12 +343,56 @@ class Answers:
         meter = storing_meter(reservoir.config.settings(partition))
         return _fit(meter, rows, nearby.index(id), max_tokens)
 
-    def _remember(self, reservoir: Reservoir, partition: str, text: str) -> str:
-        message = Message("assistant", text.strip(), source=SOURCE)
-        stored = reservoir.ingest([message], partition=partition, instance=SOURCE)
-        if not stored:
-            raise ReservoirError("nothing was stored: the text only quotes earlier conversations")
-        return f"Stored as [#{stored[0].id}]."
+    def _remember(
+        self, reservoir: Reservoir, partition: str, text: str, replaces: int | None
+    ) -> str:
+        text = clean_text(text.strip())
+        old = None if replaces is None else _correctable(reservoir, partition, replaces)
+        known = _find_note(reservoir, partition, text)
+        if known is None:
+            message = Message("assistant", text, source=SOURCE)
+            stored = reservoir.ingest([message], partition=partition, instance=SOURCE)
+            if not stored:
+                raise ReservoirError(
+                    "nothing was stored: the text only quotes earlier conversations"
+                )
+            known = stored[0].id
+        done = f"Stored as [#{known}]."
+        return done if old is None or old.id == known else f"{done} {_retract(reservoir, old)}"
+
+    def _forget(self, reservoir: Reservoir, partition: str, id: int) -> str:
+        return _retract(reservoir, _correctable(reservoir, partition, id))
+
+
+def _find_note(reservoir: Reservoir, partition: str, text: str) -> int | None:
+    """Return the id of the note with a text, if there is one."""
+    stored = reservoir.redactor.stored_text(partition, text)
+    keys = reservoir.find(Scope(partition), Filter(source=SOURCE, text=stored))
+    shown = reservoir.redactor.text(partition, stored)
+    notes = (row.id for row in reservoir.messages(keys) if row.content == shown)
+    return next(notes, None)
+
+
+def _correctable(reservoir: Reservoir, partition: str, number: int) -> StoredMessage:
+    """Return a message that an agent may correct: its notes, and with ``[mcp] correct`` any.
+
+    :raises ReservoirError: there is no such message in the partition.
+    """
+    rows = reservoir.messages([number], Scope(partition))
+    if rows and (rows[0].source == SOURCE or reservoir.config.mcp_correct):
+        return rows[0]
+    raise ReservoirError(
+        f"no note #{number} in partition {partition}", hint="only your own notes can be changed"
+    )
+
+
+def _retract(reservoir: Reservoir, message: StoredMessage) -> str:
+    """Delete a note, or mark another message as outdated."""
+    if message.source != SOURCE:
+        reservoir.tag(message.key, OUTDATED)
+        return f"Marked [#{message.id}] as outdated."
+    reservoir.forget([message.key])
+    return f"Deleted [#{message.id}]."
 
 
 def _hit_line(hit: Hit) -> str:

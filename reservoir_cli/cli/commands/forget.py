@@ -1,6 +1,7 @@
 """``reservoir forget``: delete messages for good."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -23,8 +24,10 @@ from reservoir_cli.reservoir import Filter, Reservoir
 _BATCH = 1_000
 #: Number of messages shown before the confirmation.
 _PREVIEWED = 3
-#: The options for more than one instance, for notes on where messages are.
-_WIDER = ("--all-instances", "--all-partitions")
+#: How to widen the scope, for notes on where messages are.
+_WIDER = ("", "--all-partitions")
+#: At most this many instances are counted in a question.
+_COUNTED = 6
 
 
 def forget(
@@ -68,7 +71,7 @@ def forget(
 ) -> None:
     """Delete messages and all traces of their text from the files of the store.
 
-    --id, --trace-id and --conversation search the whole partition, the other options one instance.
+    All options but --scope search the whole partition, unless -i names an instance of it.
     Importing a file again does not bring forgotten messages back, unless you add
     --include-forgotten. Backups and exports made earlier still have them. Trace and conversation
     ids can be shortened to a unique prefix.
@@ -83,34 +86,55 @@ def forget(
             instance,
             all_instances,
             all_partitions,
-            one_instance=not choice.by_id,
+            one_instance=choice.scope,
         )
         choice = choice.resolve(reservoir, scope)
         found = choice.find(reservoir, scope)
         count = options.counted(len(found or ()), "message")
-        question = f"forget {count} in {nothing_found.place(scope)} for good?"
+        instances = _count_instances(reservoir, scope, found or ())
+        question = f"forget {count} in {nothing_found.place(scope)}{instances} for good?"
+        is_elsewhere = False
         if found is not None:
             options.require_answer(question, yes or dry_run)
         if not found:
-            _explain_nothing(reservoir, scope, choice, found)
+            is_elsewhere = _explain_nothing(reservoir, scope, choice, found)
         elif dry_run:
-            _print(reservoir, found, as_json)
+            print_found(reservoir, found, as_json)
+            console.aside(f"would forget {count}")
         else:
-            preview = _preview(reservoir, found)
+            lines = preview(reservoir, found)
             if not yes:
-                _print_lines(preview)
+                print_lines(lines)
             if not yes and choice.scope:
                 note_later_imports(reservoir, scope)
             options.confirm(question, yes)
             reservoir.forget(found)
             if yes and choice.ids:
-                _print_lines(preview)
+                print_lines(lines)
             print_forgotten(len(found))
         if found:
             _note_others(reservoir, scope, choice)
     if as_json:
         forgotten = [key.id for key in found or ()]
         console.document({"forgotten": len(forgotten), "ids": forgotten, "dry_run": dry_run})
+    if yes and is_elsewhere:
+        raise typer.Exit(1)
+
+
+def _count_instances(reservoir: Reservoir, scope: Scope, found: Sequence[Key]) -> str:
+    """Return the numbers of messages of each instance, if there are several."""
+    counts: Counter[str] = Counter()
+    for start in range(0, len(found), _BATCH):
+        for message in reservoir.messages(found[start : start + _BATCH]):
+            name = (
+                message.instance if scope.partition else f"{message.partition}/{message.instance}"
+            )
+            counts[name] += 1
+    if len(counts) < 2:
+        return ""
+    named = [f"{name} {count:,}" for name, count in counts.most_common(_COUNTED)]
+    more = [f"{len(counts) - _COUNTED:,} others"] if len(counts) > _COUNTED else []
+    return f" ({', '.join([*named, *more])})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +148,6 @@ class _Choice:
     before: str | None
     expired: bool
     scope: bool
-
-    @property
-    def by_id(self) -> bool:
-        return bool(self.ids) or self.trace_id is not None or self.conversation is not None
 
     def wider(self) -> tuple[str | None, str]:
         """Return the options for more than one instance; none for everything in a scope."""
@@ -164,6 +184,19 @@ class _Choice:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
         return where
 
+    def places(self, reservoir: Reservoir) -> list[tuple[str, str, int]]:
+        """Return (partition, instance, number of messages) for matching messages anywhere."""
+        if not self.expired:
+            return reservoir.lookup.places(self.where())
+        keys = reservoir.lookup.expired(reservoir.config, Scope(None)) or ()
+        rows = [
+            row
+            for start in range(0, len(keys), _BATCH)
+            for row in reservoir.messages(keys[start : start + _BATCH])
+        ]
+        counts = Counter((row.partition, row.instance) for row in rows)
+        return [(*place, count) for place, count in counts.items()]
+
     def find(self, reservoir: Reservoir, scope: Scope) -> Sequence[Key] | None:
         """Return the keys of the chosen messages; ``None`` if messages never expire.
 
@@ -181,13 +214,16 @@ class _Choice:
 
 def _explain_nothing(
     reservoir: Reservoir, scope: Scope, choice: _Choice, found: Sequence[Key] | None
-) -> None:
-    """Say where matching messages are; never name an option that would delete other messages."""
+) -> bool:
+    """Say where matching messages are; never name an option that would delete other messages.
+
+    :returns: whether there are some.
+    """
     if found is None:
         console.note("messages never expire: the setting retention_days is unset")
-        return
+        return False
     places = reservoir.lookup.places()
-    others = [] if choice.expired else reservoir.lookup.places(choice.where())
+    others = choice.places(reservoir)
     # The user probably meant another scope: warn even with --quiet.
     if places and (missing := nothing_found.describe_missing_partition(scope, places)):
         console.warn(missing)
@@ -202,6 +238,7 @@ def _explain_nothing(
             words = ["reservoir", "conversations", "--match", choice.conversation]
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
             console.note(f"{shlex.join(words)} searches titles and messages")
+    return bool(others)
 
 
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
@@ -213,7 +250,7 @@ def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
         console.note(f"matching and not forgotten: {others}")
 
 
-def _preview(reservoir: Reservoir, found: Sequence[Key]) -> list[str]:
+def preview(reservoir: Reservoir, found: Sequence[Key]) -> list[str]:
     """Return a line for each of the first messages that will be deleted."""
     lines = [options.first_words(message) for message in reservoir.messages(found[:_PREVIEWED])]
     if len(found) > _PREVIEWED:
@@ -221,12 +258,14 @@ def _preview(reservoir: Reservoir, found: Sequence[Key]) -> list[str]:
     return lines
 
 
-def _print_lines(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines to stderr."""
     for line in lines:
         console.aside(line)
 
 
-def _print(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> None:
+def print_found(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> None:
+    """Print the messages that a dry run found, as a table unless the output is JSON."""
     if not as_json:
         for start in range(0, len(found), _BATCH):
             console.table(
@@ -241,7 +280,6 @@ def _print(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> None:
                     for message in reservoir.messages(found[start : start + _BATCH])
                 ],
             )
-    console.aside(f"would forget {options.counted(len(found), 'message')}")
 
 
 def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:

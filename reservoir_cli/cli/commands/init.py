@@ -33,7 +33,7 @@ from reservoir_cli.transfer.importers import (
     watched_files,
 )
 from reservoir_cli.transfer.importers.discover_histories import History
-from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.reports import ImportReport, describe_links
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import duration_in_words
 from reservoir_cli.util.unicode_text import plain_digits
@@ -147,6 +147,9 @@ init.__doc__ = (init.__doc__ or "").format(
 
 
 def _print_places(places: Sequence[History], present: Sequence[History]) -> None:
+    for history in places:
+        if history.links and not history.files:  # otherwise after it was read
+            console.note(f"{history.tool}: {describe_links(history.links)}")
     if not present:
         console.aside("found no history on this machine; looked in")
         for history in places:
@@ -351,7 +354,8 @@ def _import(
             console.note(f"{wrong.detail}; for other languages: {wrong.fix}")
         if embed and (new := [entry for entry in results if entry.imported]):
             homes = {entry.source.partition for entry in new}
-            _embed(reservoir, Scope(homes.pop() if len(homes) == 1 else None))
+            is_one = len(homes) == 1 and not reservoir.config.projects
+            _embed(reservoir, Scope(homes.pop() if is_one else None))
     return results
 
 

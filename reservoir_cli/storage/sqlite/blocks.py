@@ -117,7 +117,7 @@ def remove(connection: Connection, place: Place, message_ids: Sequence[int]) -> 
 
     removed = np.array(sorted(message_ids), np.int64)
     for block_id, entries in _read_some(connection, place, removed):
-        remains = ~np.isin(entries.ids, removed)
+        remains = ~_are_among(entries.ids, removed)
         if not remains.all():
             replace(connection, block_id, place, entries.at(remains))
 
@@ -129,7 +129,7 @@ def renew(connection: Connection, message_ids: Sequence[int]) -> None:
     for place, in_place in by_place(connection, message_ids).items():
         ids = np.array(in_place, np.int64)
         for block_id, entries in _read_some(connection, place, ids):
-            if np.isin(entries.ids, ids).any():
+            if _are_among(entries.ids, ids).any():
                 fresh, known = repeat_messages(connection, place, entries)
                 replace(connection, block_id, place, fresh.at(known))
 
@@ -150,7 +150,7 @@ def read(
     ids = np.array(sorted(message_ids), np.int64)
     parts = []
     for _, entries in _read_some(connection, place, ids, model_id):
-        wanted = np.isin(entries.ids, ids) & ((entries.flags & EMBEDDED) > 0)
+        wanted = _are_among(entries.ids, ids) & ((entries.flags & EMBEDDED) > 0)
         if wanted.any():
             parts.append(entries.at(wanted))
     if not parts:
@@ -205,6 +205,12 @@ def by_place(connection: Connection, message_ids: Sequence[int]) -> dict[Place, 
         ):
             places.setdefault((place[0], place[1]), []).append(message_id)
     return places
+
+
+def _are_among(ids: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether each id is among some others, which are ascending and not empty."""
+    among: NDArray[np.bool_] = known[known.searchsorted(ids).clip(max=len(known) - 1)] == ids
+    return among
 
 
 def _read_some(

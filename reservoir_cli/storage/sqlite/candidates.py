@@ -1,6 +1,6 @@
 """Gather every message of a scope with its ranking data, in order of time.
 
-Embedded messages are read from the vector blocks, pending ones from their rows.
+Embedded messages are read from the blocks, pending ones from their rows.
 """
 
 from __future__ import annotations

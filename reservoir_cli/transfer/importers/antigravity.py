@@ -95,4 +95,4 @@ class Antigravity(TranscriptImporter):
         """Yield the folders of the editor, the command line and the application."""
         for name in ("antigravity", "antigravity-cli", "antigravity-ide"):
             folder = Path.home() / ".gemini" / name / "brain"
-            yield Place(folder, (_SHORT, _FULL), "logs")
+            yield Place(folder, (_SHORT, _FULL), ("logs",))

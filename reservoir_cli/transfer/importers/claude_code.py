@@ -56,7 +56,7 @@ class ClaudeCode(Importer):
         for folder in claude_config_dirs():
             yield Place(folder / "projects")
         cowork = app_dir("Claude") / "local-agent-mode-sessions"
-        yield Place(cowork, inside="projects", title="Claude Desktop")
+        yield Place(cowork, inside=("projects",), title="Claude Desktop")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; the lines of one reply are one message.

@@ -62,10 +62,9 @@ class CopilotChat(Importer):
     def places(self) -> Iterator[Place]:
         """Yield the locations of sessions, by editor and kind of window."""
         for user_dir in editor_user_dirs():
-            workspaces = user_dir / "workspaceStorage"
-            yield Place(workspaces, _ENDINGS, "chatSessions")
+            folders = ("chatSessions", _TRANSCRIPTS)
+            yield Place(user_dir / "workspaceStorage", _ENDINGS, folders)
             yield Place(user_dir / "globalStorage" / "emptyWindowChatSessions", _ENDINGS)
-            yield Place(workspaces, (".jsonl",), _TRANSCRIPTS)
 
     def is_repeated(self, file: File) -> bool:
         """Return whether a transcript is beside the session that it repeats."""

@@ -67,7 +67,7 @@ class Cursor(DatabaseImporter):
     def places(self) -> Iterator[Place]:
         """Yield the database, and the folder of the agent's transcripts."""
         yield Place(editor_user_dir("Cursor") / "globalStorage" / "state.vscdb", (".vscdb",))
-        yield Place(Path.home() / ".cursor" / "projects", (".jsonl",), "agent-transcripts")
+        yield Place(Path.home() / ".cursor" / "projects", (".jsonl",), ("agent-transcripts",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages by conversation, or those of a transcript."""
@@ -75,10 +75,13 @@ class Cursor(DatabaseImporter):
         return super().read(file) if is_database else CursorTranscript(file).read()
 
     def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
-        """Yield the messages of an open database, and note what it holds in another form."""
-        yield from super().read_all(name, database)
+        """Yield the messages of an open database, or that it holds them in another form."""
+        is_empty = True
+        for item in super().read_all(name, database):
+            is_empty = False
+            yield item
         query = f"SELECT 1 FROM {_TABLE} WHERE key >= ? AND key < ? LIMIT 1"
-        if database.connection.execute(query, (_AGENT, _AGENT[:-1] + ";")).fetchone():
+        if is_empty and database.connection.execute(query, (_AGENT, _AGENT[:-1] + ";")).fetchone():
             yield Skipped(
                 "conversations of the agent",
                 "in a form that is not read (agentKv); read their transcripts in "

@@ -58,7 +58,7 @@ def _inspect(importer: Importer, place: Place) -> History:
     links: list[str] = []
     for folder, folders, names in os.walk(place.path):
         links += filter(os.path.islink, (os.path.join(folder, name) for name in folders))
-        if place.inside is None or place.inside in Path(folder).parts:
+        if not place.inside or not set(place.inside).isdisjoint(Path(folder).parts):
             sizes += _sizes(folder, names, place.endings)
     return History(
         title,
@@ -98,7 +98,7 @@ class Owners:
         parts = absolute.split(os.sep)
         for folder, endings, inside, name in self._places:
             if absolute.startswith(folder) and absolute.endswith(endings):
-                if inside is None or inside in parts:
+                if not inside or not set(inside).isdisjoint(parts):
                     return name
         if not absolute.endswith((".json", ".jsonl")):
             return None

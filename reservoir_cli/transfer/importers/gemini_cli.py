@@ -74,7 +74,7 @@ class GeminiCli(Importer):
         """Yield the folder of the sessions, with one folder per project."""
         home = os.environ.get("GEMINI_CLI_HOME")
         base = (expand_user(home) if home else Path.home()) / ".gemini"
-        yield Place(base / "tmp", (".json", ".jsonl"), "chats")
+        yield Place(base / "tmp", (".json", ".jsonl"), ("chats",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""

@@ -111,4 +111,4 @@ class Pi(TranscriptImporter):
         state = os.environ.get("OPENCLAW_STATE_DIR")
         folders = [expand_user(state)] if state else []
         for folder in folders or [Path.home() / name for name in (".openclaw", ".clawdbot")]:
-            yield Place(folder / "agents", inside="sessions", title="OpenClaw")
+            yield Place(folder / "agents", inside=("sessions",), title="OpenClaw")

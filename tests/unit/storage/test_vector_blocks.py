@@ -65,10 +65,14 @@ def rows_by_id(store: Store, question: np.ndarray | None = None, scope: Scope = 
         elements=st.floats(-1, 1, width=32),
     )
 )
-def test_a_quantised_vector_is_off_by_at_most_half_a_step(matrix: np.ndarray) -> None:
+def test_codes_keep_the_length_of_a_vector_and_its_direction(matrix: np.ndarray) -> None:
     scales, codes = quantize(matrix)
-    error = np.abs(matrix - scales[:, None] * codes)
-    assert (error <= 0.5001 * scales[:, None] + 1e-9).all()
+    steps = np.abs(matrix).max(axis=1, keepdims=True).astype(np.float64) / 127
+    assert (np.abs(matrix - steps * codes) <= 0.5001 * steps).all()
+    lengths = np.linalg.norm(restore(scales, codes).astype(np.float64), axis=1)
+    np.testing.assert_allclose(
+        lengths, np.linalg.norm(matrix.astype(np.float64), axis=1), 1e-5, 1e-35
+    )
     again = quantize(restore(scales, codes))
     normal = scales > 1e-30
     np.testing.assert_array_equal(again[0][normal], scales[normal])

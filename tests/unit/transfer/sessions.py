@@ -1,6 +1,7 @@
 """Sessions of Claude Code, and a store that is synced with them."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ class Machine:
         self.store, self.root = store, root
         self.source = Source("claude-code", "claude-code", root, "work")
         self.settings: dict[str, Any] = {}
+        self.projects: dict[str, str] = {}
         self.embedder: FakeEmbedder | None = None
 
     def write(self, name: str, *lines: dict[str, Any], torn: str = "") -> Path:
@@ -66,6 +68,7 @@ class Machine:
 
     def sync(self, *, now: datetime = LATER, source: Source | None = None) -> SourceReport:
         ingestion = ingestor(self.store, self.embedder, self.settings)
+        ingestion.config = replace(ingestion.config, projects=self.projects)
         [report] = syncing.sync(ingestion, [source or self.source], now=now).sources
         assert report.failures == []
         return report

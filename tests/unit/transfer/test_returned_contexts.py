@@ -152,11 +152,25 @@ def test_every_format_removes_contexts(reservoir, tmp_path) -> None:
     assert set(contents(reservoir)) == {"Why Redis?", "Be brief."}
 
 
-def test_of_a_context_without_a_question_only_a_tool_result_is_stored(reservoir) -> None:
+def test_nothing_is_stored_of_an_answer_that_only_carried_a_context(reservoir) -> None:
     framed = wrap("user: old words")
-    answer = Message("tool", framed, tool_call_id="t")
-    stored = reservoir.ingest([Message("user", framed), answer], embed=False)
-    assert [(message.role.value, message.content) for message in stored] == [("tool", "")]
+    shells = {
+        framed: None,
+        f"Wall time: 0.2130 seconds\nOutput:\n{framed}\n": None,
+        f"<untrusted_context>\n{framed}\n</untrusted_context>": None,
+        f"Wall time: 2 s\n<untrusted_context>{framed}</untrusted_context>": None,
+        f"Output: two rows\n{framed}": "Output: two rows",
+        f"<untrusted_context>{framed}</untrusted_context>\nthe rest": "the rest",
+        "Wall time: 0.1 seconds": "Wall time: 0.1 seconds",
+    }
+    wrong = []
+    for text, kept in shells.items():
+        answer = Message("tool", text, tool_call_id="t")
+        stored = [row.content.strip() for row in reservoir.ingest([answer], embed=False)]
+        if stored != ([] if kept is None else [kept]):
+            wrong.append((text, stored))
+    assert not wrong
+    assert reservoir.ingest([Message("user", framed)], embed=False) == []
 
 
 def test_vectors_of_a_context_are_not_used_for_its_question(

@@ -273,14 +273,15 @@ def test_merged_partitions_keep_the_sources_of_both(machine: Machine) -> None:
     assert machine.sync(source=merged).read == 0
 
 
-def test_messages_of_another_partition_are_not_stored_again(machine: Machine) -> None:
+def test_a_conversation_of_another_partition_stays_there(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
+    machine.write("a/s2.jsonl", *turn(5, "new?", "new.", sessionId="s2"))
     report = machine.sync(source=Source("claude-code", "claude-code", machine.root, "play"))
-    assert (report.imports.imported, report.imports.already) == (2, 2)
-    assert machine.said(Scope("work")) == ["one?", "one."]
-    assert machine.said(Scope("play")) == ["two?", "two."]
+    assert (report.imports.imported, report.imports.already) == (4, 2)
+    assert machine.said(Scope("work")) == ["one?", "one.", "two?", "two."]
+    assert machine.said(Scope("play")) == ["new?", "new."]
 
 
 def test_a_copy_of_the_store_has_its_sources(

@@ -1,0 +1,150 @@
+"""``reservoir move``: move messages to another partition."""
+
+import shlex
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli.commands.forget import preview, print_found, print_lines
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Key, Scope, check_name
+from reservoir_cli.reservoir import Filter, Reservoir
+
+#: At most this many messages are named by number in the command that moves them back.
+_NAMED = 12
+
+
+def move(
+    ctx: typer.Context,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="PARTITION[/INSTANCE]", help="Where to; instances keep their names."
+        ),
+    ],
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
+    ] = None,
+    conversation: options.Conversation = None,
+    project: options.Project = None,
+    match: options.Match = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    source: options.Source = None,
+    tag: options.Tag = None,
+    partition: options.Partition = None,
+    instance: options.ReadInstance = None,
+    all_partitions: options.AllPartitions = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be moved; move nothing.")
+    ] = False,
+    yes: options.Yes = False,
+    no_embed: options.NoEmbed = False,
+    as_json: options.Json = False,
+) -> None:
+    """Move messages to another partition, and their conversations with them.
+
+    Choose them by number or by filters. They keep their times, tags and origins: later imports know
+    them, and later turns of their conversations follow them. Moving them back undoes it. For all
+    messages of a partition: reservoir partitions merge.
+    """
+    numbers = tuple(map(options.message_number, ids or ()))
+    _check(numbers, conversation, project, match, since, until, source, tag)
+    target, _, within = to.partition("/")
+    for name in filter(None, (target or to, within)):
+        check_name(name)
+    if not target or to.endswith("/"):
+        raise UsageError("--to needs a partition", hint="--to work, or --to work/claude-code")
+    with open_store.open_reservoir(ctx) as reservoir:
+        scope = filters.read_scope(reservoir, partition, instance, False, all_partitions)
+        whole = filters.complete_id(reservoir, "conversation_id", conversation, scope)
+        filters.note_completed(reservoir, conversation, whole, scope)
+        where = filters.message_filter(
+            conversation_id=whole,
+            project=project,
+            text=match,
+            since=since,
+            until=until,
+            source=source,
+            tag=tag,
+        )
+        found = _find(reservoir, scope, numbers, where)
+        count = options.counted(len(found), "message")
+        question = f"move {count} of {nothing_found.place(scope)} to {to}?"
+        moved: list[Key] = []
+        merged, is_elsewhere = 0, False
+        if not found:
+            is_elsewhere = _explain_nothing(reservoir, scope, where)
+        elif dry_run:
+            print_found(reservoir, found, as_json)
+            console.aside(f"would move {count} to {to}")
+        else:
+            options.require_answer(question, yes)
+            if not yes:
+                print_lines(preview(reservoir, found))
+            options.confirm(question, yes)
+            origins = {(row.partition, row.instance) for row in reservoir.messages(found)}
+            moved, merged = reservoir.move(found, target, within or None)
+            _print_moved(moved, merged, to, origins)
+            if moved and not no_embed:
+                reservoir.indexer.embed_if_possible()
+    if as_json:
+        chosen = found if dry_run else moved
+        counts = {"moved": len(chosen), "ids": [key.id for key in chosen], "merged": merged}
+        console.document({**counts, "to": to, "dry_run": dry_run})
+    if yes and is_elsewhere:
+        raise typer.Exit(1)
+
+
+def _check(numbers: Sequence[int], *texts: str | None) -> None:
+    """Check that messages are chosen, by number or by filters.
+
+    :raises UsageError: they are not, or by both.
+    """
+    is_filtered = any(text is not None for text in texts)
+    if is_filtered == bool(numbers):
+        raise UsageError(
+            "choose the messages to move by --id or by filters",
+            hint="--id, or --conversation, --project, --match, --since, --until, --source, --tag",
+        )
+
+
+def _find(
+    reservoir: Reservoir, scope: Scope, numbers: Sequence[int], where: Filter
+) -> Sequence[Key]:
+    """Return the keys of the chosen messages.
+
+    :raises ReservoirError: there is no message with one of the numbers.
+    """
+    if not numbers:
+        return reservoir.find(scope, where)
+    keys = reservoir.lookup.keys_of(numbers, scope)
+    if missing := sorted(set(numbers) - {key.id for key in keys}):
+        raise nothing_found.no_message(reservoir, missing[0], scope)
+    return keys
+
+
+def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[str, str]]) -> None:
+    """Print how many messages were moved, and the command that moves them back."""
+    console.aside(f"moved {options.counted(len(moved), 'message')} to {to}")
+    if merged:
+        verb = "was" if merged == 1 else "were"
+        console.note(f"{options.counted(merged, 'message')} {verb} in {to} already")
+    if len(origins) == 1 and 0 < len(moved) <= _NAMED:
+        [(partition, instance)] = origins
+        numbers = [word for key in moved for word in ("--id", str(key.id))]
+        words = ["reservoir", "move", *numbers, "-p", moved[0].partition]
+        console.note(f"to undo: {shlex.join([*words, '--to', f'{partition}/{instance}'])}")
+
+
+def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> bool:
+    """Say that nothing matches, or where; return whether it does anywhere."""
+    others = reservoir.lookup.places(where)
+    if others:
+        nothing_found.tell(scope, others, "", "--all-partitions", say=console.warn)
+    else:
+        console.note(f"nothing to move in {nothing_found.place(scope)}")
+    return bool(others)
