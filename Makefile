@@ -115,11 +115,13 @@ $(VENV)/.fuzzed: $(VENV)/.developed
 	@touch $@
 
 $(VENV)/.made:
-	$(PYTHON) -m venv $(VENV)
+	@echo "creating the environment $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
-	$(PIP) -e '.[bundled-model,mcp,serve]' $$($(BIN)/python tools/torch_index.py)
+	@echo "installing Reservoir, its libraries and the embedding model: a few minutes"
+	@$(PIP) -q -e '.[bundled-model,mcp,serve]' $$($(BIN)/python tools/torch_index.py)
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed

@@ -1,11 +1,12 @@
 """The demo: store the sample conversations, then ask them three questions.
 
-It runs the commands a person would type and shows each with its output. The store is the
-demo's own, in the folder that RESERVOIR_HOME names.
+It runs the commands that a person would type, and marks the line of each context that answers the
+question. The store is the demo's own, in the folder that RESERVOIR_HOME names.
 """
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -13,40 +14,62 @@ from pathlib import Path
 
 SAMPLES = Path(__file__).parent
 RESERVOIR = Path(sys.executable).with_name("reservoir")
-
-
-def run(*arguments: str) -> None:
-    """Show a command and run it; its output goes where ours goes."""
-    sys.stdout.write(f"\n$ reservoir {shlex.join(arguments)}\n")
-    sys.stdout.flush()
-    if code := subprocess.run([RESERVOIR, *arguments], check=False).returncode:
-        sys.exit(code)  # the command has printed the error
+BUDGET = 300
+MARK = "→ "
+QUESTIONS = (
+    "Why did we drop Redis?",
+    "What latency have we promised to paying customers for webhooks?",
+    "Why did I go down to 68 % water in my sourdough?",
+)
 
 
 def main() -> None:
-    """Store, then ask."""
+    """Import the samples, ask the questions, and say what to type next."""
+    sys.stdout.write("Eight months of Mara's conversations, about work and home, in one file.\n")
     files = sorted(os.path.relpath(path) for path in SAMPLES.glob("*.jsonl"))
+    run("ingest", *files, capture=False)  # its progress bar shows on a terminal
+    known = json.loads((SAMPLES / "questions.json").read_text(encoding="utf-8"))["questions"]
+    by_question = {item["question"]: item for item in known}
+    say(f"Half a year later she asks, with room for {BUDGET} tokens. {MARK}marks the answer.")
+    for question in QUESTIONS:
+        item = by_question[question]
+        shown = run("context", question, "-p", item["partition"], "--budget", str(BUDGET))
+        sys.stdout.write(mark_answer(shown, item["answer"]))
+    reservoir = os.path.relpath(RESERVOIR)
     say(
-        "Mara's conversations of eight months go into one file: her work on a task board, "
-        "and her kitchen, travels and books at home."
+        "Ask these conversations something yourself:\n"
+        f'    RESERVOIR_HOME=.demo {reservoir} context "your question" -p work --budget {BUDGET}\n'
+        f"Import your own: {reservoir} init"
     )
-    run("ingest", *files)
-    questions = json.loads((SAMPLES / "questions.json").read_text(encoding="utf-8"))["questions"]
-    say(
-        "Now she asks about things that were said half a year ago. Within the budget Reservoir "
-        "prints what a model needs to answer: recalled messages with their days, the newest "
-        "messages, and the question last. The line below it says what was spent."
+
+
+def run(*arguments: str, capture: bool = True) -> str:
+    """Print a command, run it, and return its captured output without empty lines."""
+    say(f"$ reservoir {shlex.join(arguments)}")
+    result = subprocess.run(
+        [RESERVOIR, *arguments], check=False, encoding="utf-8", capture_output=capture
     )
-    for question in questions[:3]:
-        run("context", question["question"], "-p", question["partition"], "--budget", "700")
-    say(
-        "Ask this store something yourself, or pipe the context into any model:\n\n"
-        '    RESERVOIR_HOME=.demo .venv/bin/reservoir context "…" -p work --budget 700'
-    )
+    if result.returncode:
+        sys.exit(result.stderr or result.returncode)  # the reason, unless it is printed already
+    lines = f"{result.stdout or ''}{result.stderr or ''}".splitlines()
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def mark_answer(shown: str, answer: str) -> str:
+    """Mark the line of a context that has most of the words of the known answer."""
+    wanted = words(answer)
+    lines = shown.splitlines()
+    best = max(lines, key=lambda line: len(words(line) & wanted))
+    return "".join(f"{MARK if line == best else ''}{line}\n" for line in lines)
+
+
+def words(text: str) -> set[str]:
+    """Return the numbers and the longer words of a text."""
+    return {word for word in re.findall(r"[\w.]+", text.lower()) if len(word) > 3 or word.isdigit()}
 
 
 def say(text: str) -> None:
-    """Print a paragraph between the commands."""
+    """Print a paragraph."""
     sys.stdout.write(f"\n{text}\n")
     sys.stdout.flush()
 

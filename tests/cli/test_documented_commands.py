@@ -1,4 +1,4 @@
-"""Run every block of commands in README and docs as a reader would.
+"""Run every block of commands in README, docs and benchmarks as a reader would.
 
 A block is a fence named ``sh``, ``console`` (commands after ``$``, then their output) or
 ``python``. A block that cannot run here has ``<!-- not run: WHY -->`` on the line above its fence;
@@ -33,7 +33,11 @@ from reservoir_cli.cli.mistyped_commands import BEFORE_COMMAND
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "benchmarks").glob("*.md")),
+]
 EXPORTS = ROOT / "tests" / "unit" / "transfer" / "importers" / "samples"
 #: Stand-ins for other programs of a reader: they read stdin and answer.
 PROGRAMS = {

@@ -461,3 +461,13 @@ def test_one_end_of_input_ends_a_typed_message(cli):
     typed = cli.talk("ingest", "--no-embed", answers=[("Ctrl-D", "one\ntwo\n\x04")])
     assert typed.code == 0
     assert cli.rows()[0]["content"] == "one\ntwo"
+
+
+def test_the_first_file_imported_on_a_terminal_says_the_next_step(cli, tmp_path):
+    files = [tmp_path / name for name in ("garden.md", "gate.md")]
+    for file in files:
+        file.write_text(f"# The {file.stem}\n")
+    piped = cli("ingest", "--no-embed", "--dry-run", str(files[0]))
+    first, second = (cli.on_terminal("ingest", "--no-embed", str(file)) for file in files)
+    hints = ["next: reservoir context" in shown.err for shown in (piped, first, second)]
+    assert hints == [False, True, False]

@@ -2,7 +2,7 @@
 
     pinned      the versions of constraints.txt, no development tools: the smoke test
     slim        the same without torch: the checks of slim.py
-    documented  every installing command of README and docs/installing.md, with pip, uv and
+    documented  every installing command of docs/installing.md, with pip, uv and
                 pipx: the smoke test
     lowest      the lowest versions that the metadata allows: the smoke test, then every test
     newest      the newest versions: the same
@@ -166,9 +166,8 @@ def check_documented(dist: Path, folder: Path) -> None:
 
 
 def documented() -> list[str]:
-    """Return the commands of README and docs/installing.md that install Reservoir."""
-    pages = (ROOT / "README.md", ROOT / "docs" / "installing.md")
-    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    """Return the commands of docs/installing.md that install Reservoir."""
+    text = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
     return re.findall(r"(?m)^((?:\w+=\S+ )?(?:pip|uv tool|pipx) install .*)$", text)
 
 

@@ -14,7 +14,12 @@ from reservoir_cli.settings.schema import DEFAULTS, SETTINGS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "reservoir.toml.example"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("benchmarks/*.md")])
+NAVIGATION = (
+    (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1].split("\nmark")[0]
+)
+#: Pages that list, and so have more words than a page that answers one question.
+REFERENCES = ("commands.md", "json.md", "formats.md")
 MAN_PAGE = ROOT / "docs" / "reservoir.1"
 TOP = EXAMPLE.read_text(encoding="utf-8").split("# [partitions")[0]
 
@@ -63,6 +68,24 @@ def test_links_have_targets(page: Path) -> None:
         target = page.parent / name if name else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+def test_the_navigation_has_every_page_in_five_groups() -> None:
+    assert len(re.findall(r"(?m)^  - .+:$", NAVIGATION)) == 5
+    listed = re.findall(r"- (?:.+: )?(\S+\.md)$", NAVIGATION, re.M)
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert len(listed) == len(set(listed))
+    assert pages <= set(listed)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_a_page_answers_one_question_in_a_thousand_words(page: Path) -> None:
+    text = re.sub(r"(?m)^\|.*$", "", page.read_text(encoding="utf-8"))
+    assert page.name in REFERENCES or len(text.split()) <= 1_000
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 800
 
 
 @pytest.mark.parametrize("name", ["explain.svg", "recording.svg"])

@@ -102,6 +102,7 @@ def ingest(
             if is_new and reservoir.view(Scope(partition), 1):
                 console.note(f"new partition {partition}")
             return
+        is_first = console.is_terminal() and not reservoir.view(Scope(None), 1)
         report = reservoir.import_files(
             *(_open_source(source) for source in sources),
             form=form,
@@ -116,6 +117,11 @@ def ingest(
             console.note(f"{'this would be a ' if dry_run else ''}new partition {partition}")
         if not (dry_run or no_embed):
             _embed(reservoir, report.imported)
+        if is_first and report.imported and not dry_run:
+            console.note(
+                'next: reservoir context "your question", with -p PARTITION; '
+                "reservoir partitions lists them"
+            )
         if as_json:
             _print_json(report, dry_run)
         if report.unreadable:
