@@ -15,6 +15,8 @@ from reservoir_cli.storage.fulltext import Span
 #: The marks that FTS5 puts around words: noncharacters, which have no meaning in a text.
 _START, _END = "\ufdd0", "\ufdd1"
 _WORD = re.compile(r"[^\W_]+")
+#: The most different words that are looked for.
+_MOST_TERMS = 200
 #: The longest text that is examined whole, in characters, and the parts of longer ones that are
 #: indexed together.
 _LONGEST, _BATCH = 1 << 15, 8
@@ -38,6 +40,7 @@ def find_words(
     """
     words = fulltext.content_words(question).split()
     terms = fulltext.typed_terms(question) if typed else [f'"{word}"' for word in words]
+    terms = list(dict.fromkeys(terms))[:_MOST_TERMS]
     if not terms:
         return [[] for _ in texts]
     found = []

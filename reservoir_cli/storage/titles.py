@@ -13,6 +13,7 @@ from reservoir_cli.storage import conversations, fulltext
 from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.stemmer import Stemmer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,10 +36,9 @@ def find_titled(
 
 def titled_with_all(titles: Sequence[str], text: str) -> list[int]:
     """Return the titles that contain every word of a text, by their positions."""
-    from reservoir_cli.storage.postgres.stemmer import Stemmer
-
     stemmer = Stemmer()
-    [stems] = stemmer.stems([fulltext.searched_text(text)])
+    [repeated] = stemmer.stems([fulltext.searched_text(text)])
+    stems = list(dict.fromkeys(repeated))
     stemmer.close()
     matches = match_titles(titles, stems)
     numbers = [set(matches.get(stem, ())) for stem in stems]
@@ -54,8 +54,6 @@ def match_titles(titles: Sequence[str], stems: Sequence[str]) -> dict[str, list[
     places = [place for stem in stems for place in _find_words(text, stem[: len(stem) - 1 or 1])]
     if not places:
         return {}
-    from reservoir_cli.storage.postgres.stemmer import Stemmer
-
     # Few words begin like one of the question, so only they are stemmed.
     words = sorted({word for _, word in places})
     stemmer = Stemmer()

@@ -60,7 +60,7 @@ def test_a_store_stays_open_between_calls(tmp_path) -> None:
     async def session() -> None:
         worker = Worker(Answers(opened))
         for number in range(1, 4):
-            answer = await worker.answer("remember", arguments("note"), "p")
+            answer = await worker.answer("remember", arguments(f"note {number}"), "p")
             assert f"[#{number}]" in answer
         worker.close()
 

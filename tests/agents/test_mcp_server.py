@@ -279,7 +279,7 @@ def test_wrong_settings_keep_a_server_from_starting(home) -> None:
         [RESERVOIR, "mcp"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE
     )
     assert (result.returncode, result.stdout) == (2, b"")
-    assert b"mcp.partitions must be a list of partitions" in result.stderr
+    assert b"mcp.partitions must be a list of strings" in result.stderr
 
 
 def test_no_message_text_is_in_errors_or_on_stderr(client_env) -> None:

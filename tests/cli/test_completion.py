@@ -257,6 +257,7 @@ def test_completions_of_each_option(filled_cli):
         "claude",
         "claude-code",
         "codex",
+        "continue",
         "cline",
     ]
     assert offered(filled_cli, "ingest", "--role", "a") == ["assistant"]

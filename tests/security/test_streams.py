@@ -27,7 +27,7 @@ def test_a_file_never_replaces_a_closed_stream(world: Path, closed: str) -> None
     line = f"(reservoir export -o out.jsonl && reservoir context 'queue?' --budget 90) {closed}"
     # A context that cannot be printed is an error; the export wrote its file.
     assert shell(world, line).returncode == (1 if ">&-" in closed.split() else 0)
-    rows = [json.loads(row) for row in (world / "out.jsonl").read_text("utf-8").splitlines()]
+    rows = [json.loads(row) for row in (world / "out.jsonl").read_text("utf-8").strip().split("\n")]
     assert len(rows) == sum(row[3] == "default" for row in before)
     assert worlds.held(world) == before
     assert "WARNING" in (world / "home" / "reservoir.log").read_text("utf-8")

@@ -107,7 +107,8 @@ def held(folder: Path) -> list[tuple[object, ...]]:
     """Check the store of a folder; return its messages."""
     with closing(sqlite3.connect(folder / "home" / "reservoir.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        rows = connection.execute("SELECT * FROM messages ORDER BY id").fetchall()
+        first = "id, trace_id, conversation_id, partition, instance, role, content"
+        rows = connection.execute(f"SELECT {first}, * FROM messages ORDER BY id").fetchall()
         for table in ("pending", "messages_fts"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (len(rows),)
     return rows

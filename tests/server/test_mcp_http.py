@@ -37,7 +37,7 @@ def test_a_client_opens_and_calls_the_tools(served: Served, version: str) -> Non
     opening = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
     assert call(served, "initialize", opening)["serverInfo"]["name"] == "reservoir"
     listed = call(served, "tools/list", {}, version)["tools"]
-    assert [tool["name"] for tool in listed] == ["recall", "search", "read", "remember"]
+    assert [tool["name"] for tool in listed] == ["recall", "search", "read", "remember", "forget"]
     parameters = {"name": "recall", "arguments": {"question": QUESTION}}
     (content,) = call(served, "tools/call", parameters, version)["content"]
     assert "it lost jobs of the queue" in content["text"]

@@ -78,7 +78,7 @@ def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir: Reser
     assert isinstance(window.messages, tuple)
     system, stored, question = window.messages
     assert (system.section, system.role, system.id) == ("system", "system", None)
-    assert (stored.section, stored.content) == ("history", "the queue lost jobs")
+    assert (stored.section, stored.content) == ("recalled", "the queue lost jobs")
     assert stored.created_at == datetime(2026, 5, 1, tzinfo=UTC)
     assert stored.priority is not None
     assert question.content == "which queue?"

@@ -194,10 +194,14 @@ def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
         console.note("no message contains all the words; these contain some of them")
 
 
+#: As many characters of a text tell its language.
+_GUESSED = 2_000
+
+
 def _differing_languages(term: str, found: Sequence[Hit]) -> tuple[str, str] | None:
     """Return the languages of a question and of most of its hits, if they are known and differ."""
-    asked = guess_language(term)
-    guesses = Counter(guess_language(hit.message.content) for hit in found)
+    asked = guess_language(term[:_GUESSED])
+    guesses = Counter(guess_language(hit.message.content[:_GUESSED]) for hit in found)
     [(language, count)] = guesses.most_common(1)
     if not (asked in LANGUAGES and language in LANGUAGES) or asked == language:
         return None

@@ -10,8 +10,8 @@ from reservoir_cli.storage import properties, scope_conditions, titles
 from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings, sort
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.quantize import encode_queries
+from reservoir_cli.storage.stemmer import Stemmer
 
 if TYPE_CHECKING:
     import numpy as np

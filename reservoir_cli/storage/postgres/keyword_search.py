@@ -15,9 +15,9 @@ from reservoir_cli.storage import correct_misspelt_words, fulltext, scope_condit
 from reservoir_cli.storage.candidates import Candidates, Correction, Posting
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
 from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite import postings as limits
+from reservoir_cli.storage.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
 
 if TYPE_CHECKING:
     import numpy as np

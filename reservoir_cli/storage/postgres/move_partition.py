@@ -11,8 +11,8 @@ from reservoir_cli.storage import find_by_filter, tag_and_pin_rows, writes
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.postgres.stemmer import scope_stems
 from reservoir_cli.storage.schema import OF_MESSAGES, TABLES
+from reservoir_cli.storage.stemmer import scope_stems
 
 _Place = tuple[str, str]
 #: The columns of a message that do not change.

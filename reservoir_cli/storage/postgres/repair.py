@@ -8,7 +8,7 @@ from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import keyword_search
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.stemmer import Stemmer
 
 _AT_ONCE = 1_000
 #: Messages with text that have no vectors of a model and are not pending.

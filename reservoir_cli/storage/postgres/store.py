@@ -20,9 +20,9 @@ from reservoir_cli.storage.postgres import (
     repair,
     vectors,
 )
-from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
+from reservoir_cli.storage.stemmer import Stemmer
 from reservoir_cli.storage.store import Problem, Repaired, Store, derived_problems
 from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.storage.writes import COLUMNS

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from behind import behind
 from builders import EVERYWHERE, NOW, embed, indexer
 from numpy.typing import NDArray
 
@@ -32,7 +31,7 @@ def test_all_pending_messages_are_embedded(store: Store, add: Adding, fake_embed
     assert store.active_model() == ("fake-8", "fake")
     candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query("message 77"))
     assert int(np.nanargmax(candidates.cosine)) == 77
-    assert candidates.cosine[77] == pytest.approx(1, abs=1e-6)
+    assert candidates.cosine[77] == pytest.approx(1, abs=1e-4)
     assert embed(store, fake_embedder) == 0
 
 
@@ -43,7 +42,7 @@ def test_tool_calls_are_embedded_and_empty_messages_are_not(
     assert embed(store, fake_embedder) == 2
     assert store.count_unembedded(EVERYWHERE) == 0
     candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query("[call f {}]"))
-    assert candidates.cosine[0] == pytest.approx(1, abs=1e-6)
+    assert candidates.cosine[0] == pytest.approx(1, abs=1e-4)
     assert np.isnan(candidates.cosine[1])
 
 
@@ -223,7 +222,7 @@ def test_a_message_is_found_by_each_of_its_passages(
     assert embed(store, Halving()) == 2
     for part in ("fore", "hind"):
         candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query(part))
-        assert candidates.cosine[1] == pytest.approx(1, abs=1e-6)
+        assert candidates.cosine[1] == pytest.approx(1, abs=1e-4)
 
 
 def test_messages_may_be_forgotten_while_they_are_embedded(
@@ -231,14 +230,15 @@ def test_messages_may_be_forgotten_while_they_are_embedded(
 ) -> None:
     class Forgetting(type(fake_embedder)):  # type: ignore[misc]
         def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            behind(store.location, "DELETE FROM messages WHERE content = 'gone'")
+            store.delete([gone.key])
             return super().encode_documents(texts)  # type: ignore[no-any-return]
 
-    add(Message("user", "gone"), Message("user", "kept"))
+    gone, _ = add(Message("user", "gone"), Message("user", "kept"))
+    assert gone is not None
     embed(store, Forgetting())
     assert store.count_unembedded(EVERYWHERE) == 0
     candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query("kept"))
-    assert candidates.cosine.tolist() == pytest.approx([1], abs=1e-6)
+    assert candidates.cosine.tolist() == pytest.approx([1], abs=1e-4)
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["pending", "rebuild"])
@@ -260,7 +260,9 @@ def test_a_message_edited_while_it_is_embedded_is_embedded_again(
     embed(store, Editing())
     assert store.count_unembedded(EVERYWHERE) == 0
     [passage] = store.passages([edited.key])[edited.key]
-    assert passage.vector.tolist() == pytest.approx(fake_embedder.encode_query("new").tolist())
+    assert passage.vector.tolist() == pytest.approx(
+        fake_embedder.encode_query("new").tolist(), abs=0.005
+    )
 
 
 def test_a_fact_at_the_end_of_a_long_reply_is_found_first(

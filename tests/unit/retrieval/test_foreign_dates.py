@@ -361,7 +361,11 @@ def test_text_that_resembles_a_foreign_date_is_not_parsed(question: str) -> None
     assert find_dates(question, NOW) == ()
 
 
-@pytest.mark.parametrize("question", [*POSITIVE, *ENGLISH_WITHOUT])
+#: German words around days in digits, which are read in any language.
+_GERMAN = {"am 25.01. beim Zahnarzt", "vom 3.5. bis 7.5.2024"}
+
+
+@pytest.mark.parametrize("question", sorted({*POSITIVE, *ENGLISH_WITHOUT} - _GERMAN))
 def test_english_dates_are_not_affected(question: str) -> None:
     assert " ".join(in_english(question).split()) == " ".join(question.split())
 

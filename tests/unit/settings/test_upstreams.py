@@ -34,6 +34,7 @@ def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_lin
         "openai": Upstream("openai", "openai", "http://localhost:8080/v1"),
         "anthropic": Upstream("anthropic", "anthropic", "https://api.anthropic.com/v1"),
         "ollama": Upstream("ollama", "ollama", "http://10.0.0.2:11434"),
+        "gemini": Upstream("gemini", "gemini", "https://generativelanguage.googleapis.com"),
         "groq": Upstream("groq", "openai", "https://api.groq.com/openai/v1"),
         "other": Upstream("other", "anthropic", "http://[::1]:9"),
         "x": Upstream("x", "openai", "http://x"),

@@ -42,7 +42,7 @@ def test_a_misspelt_word_finds_the_same_as_the_correct_one(store: Store, add: Ad
         candidates_for(store, "kubernetes rollbacks"),
     )
     assert [word.typed for word in misspelt.corrections] == ["kuberntes", "rolbacks"]
-    assert misspelt.absent == correct.absent == 0
+    assert misspelt.absent == correct.absent == ()
     positions = [
         sorted(posting.places.tolist() for posting in of.postings) for of in (misspelt, correct)
     ]
@@ -53,13 +53,13 @@ def test_words_of_another_partition_are_neither_found_nor_named(store: Store, ad
     add(Message("user", "kubernetes"), partition="q")
     add(Message("user", "the limiter"))
     candidates = candidates_for(store, "kuberntes")
-    assert (candidates.corrections, candidates.postings, candidates.absent) == ((), (), 1)
+    assert (candidates.corrections, candidates.postings, len(candidates.absent)) == ((), (), 1)
 
 
 def test_few_words_of_a_long_question_are_looked_up(store: Store, add: Adding) -> None:
     add(Message("user", "alphabet bergamot cardamom dandelion"))
     candidates = candidates_for(store, "alphabt bergamt cardamm dandelin")
-    assert (len(candidates.corrections), candidates.absent) == (3, 1)
+    assert (len(candidates.corrections), len(candidates.absent)) == (3, 1)
 
 
 def test_words_of_a_language_that_no_message_is_in_are_not_corrected(

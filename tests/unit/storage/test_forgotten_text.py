@@ -272,7 +272,7 @@ def test_no_word_is_left_in_a_file_whose_path_is_not_utf8(tmp_path: Path) -> Non
 def test_a_long_reader_is_reported_and_the_next_command_finishes(
     store: Store, add: Adding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reservoir_cli.storage.sqlite.store._CHECKPOINT_PATIENCE", 0.05)
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.store.CHECKPOINT", 0.05)
     add(*small_talk(20))
     [secret] = add(SECRET)
     assert secret

@@ -21,7 +21,7 @@ from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import admin, ann_index, ids, keyword_search, locks
-from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.stemmer import Stemmer
 from reservoir_cli.storage.store import Store
 
 
