@@ -90,7 +90,7 @@ CASES = [
     Case("min_history_messages", TIGHT, 9, 0, also={"recency_weight": 0.0}),
     Case("recall_floor", FILL, 0.0, 1.4, "--floor"),
     Case("follow", FILL, False, True, also={"session_gap": "9000d"}),
-    Case("standing_instructions", (*ASK, "--budget", "300"), True, False),
+    Case("standing_instructions", (*ASK, "-i", "p", "--budget", "200"), True, False),
     Case("enough", (*ASK, "--fill"), True, False, also={"recent_context_size": 1}),
     Case("recall_scope", (*FILL, "-i", "q"), "partition", "instance", "--recall-scope"),
     Case("order", FILL, "tiers", "score", "--order"),
