@@ -24,12 +24,17 @@ _SHARE, _NEAR, _SAME = 0.5, 0.5, 0.85
 _LENGTH_FACTOR, _LENGTH_MORE = 2, 12
 #: Of the nearest such messages so many are read, and if one of them repeats the question, more.
 _FIRST_READ, _READ = 12, 500
-#: How many messages after a question are read to find its reply.
-_REPLIES = 2
+#: How many messages after a question are read to find its reply, and how many if it begins with
+#: calls of tools.
+_REPLIES, _STEPS = 2, 16
 #: The share of the question's words that a repetition contains; one that adds no word, or some.
 _SUBSET, _REPEATED = 0.5, 0.65
 #: The share of their words that two equal replies have in common.
 _EQUAL = 0.7
+
+
+#: A message and what the assistant said after it, with their positions.
+_Turn = list[tuple[int, StoredMessage]]
 
 
 class _Exchange(NamedTuple):
@@ -94,32 +99,59 @@ def _read(
     question: str,
 ) -> list[_Exchange]:
     """Read messages, and return those that repeat the question, with their replies."""
-    following = _following(sessions, suspects)
-    positions = sorted({at for row in following.values() for at in row})
-    ids = [int(candidates.ids[at]) for at in positions]
-    rows = {row.id: row for row in store.by_id(ids, scope)}
-    by_position = {at: rows[i] for at, i in zip(positions, ids, strict=True) if i in rows}
+    turns = _read_turns(store, scope, candidates, sessions, suspects, _REPLIES)
+    working = [first for first, turn in turns.items() if any(row.tool_calls for _, row in turn)]
+    if working:
+        longer = np.array(working, np.intp)
+        turns |= _read_turns(store, scope, candidates, sessions, longer, _STEPS)
     exchanges = []
-    for first, ats in following.items():
-        message = by_position.get(first)
-        if message is None or message.role is not Role.USER:
+    for first, turn in turns.items():
+        replies = [(at, row.content) for at, row in turn[1:] if row.content.strip()]
+        if not turn or turn[0][1].role is not Role.USER:
             continue
-        replies = []
-        for at in ats[1:]:
-            row = by_position.get(at)
-            if row is None or row.role is not Role.ASSISTANT:
-                break
-            replies.append((at, row.content))
-        texts = " ".join(text for _, text in replies)
+        message, texts = turn[0][1], " ".join(text for _, text in replies)
         same = bool(candidates.cosine[first] >= _SAME)
         if repeats(message, question, texts, same=same):
             says_nothing = not adds_something(texts, f"{question} {message.content}")
+            if says_nothing and turn[-1][1].tool_calls:  # the reply may be further on
+                continue
             places = (first, *(at for at, _ in replies))
             exchanges.append(_Exchange(places, content_words(texts), says_nothing))
     return exchanges
 
 
-def _following(sessions: Sessions, positions: Positions) -> Mapping[int, tuple[int, ...]]:
+def _read_turns(
+    store: Store,
+    scope: Scope,
+    candidates: Candidates,
+    sessions: Sessions,
+    positions: Positions,
+    most: int,
+) -> dict[int, _Turn]:
+    """Return by position a message and what the assistant said after it, with their positions.
+
+    :param most: how many messages after it are read.
+    """
+    following = _following(sessions, positions, most)
+    read = sorted({at for row in following.values() for at in row})
+    ids = [int(candidates.ids[at]) for at in read]
+    rows = {row.id: row for row in store.by_id(ids, scope)}
+    turns = {}
+    for first, places in following.items():
+        known = [(at, row) for at in places if (row := rows.get(int(candidates.ids[at])))]
+        turn = known[:1]
+        for at, row in known[1:]:
+            if row.role not in (Role.ASSISTANT, Role.TOOL):
+                break
+            if row.role is Role.ASSISTANT:
+                turn.append((at, row))
+        turns[first] = turn
+    return turns
+
+
+def _following(
+    sessions: Sessions, positions: Positions, most: int
+) -> Mapping[int, tuple[int, ...]]:
     """Return each position with those of the messages after it in its session."""
     rows = {}
     for position, at in zip(
@@ -127,7 +159,7 @@ def _following(sessions: Sessions, positions: Positions) -> Mapping[int, tuple[i
     ):
         end = at + 1
         while (
-            end - at <= _REPLIES
+            end - at <= most
             and end < len(sessions.number)
             and sessions.number[end] == sessions.number[at]
         ):

@@ -1,12 +1,13 @@
 """Questions that were asked before, without an answer or with one."""
 # ruff: noqa: RUF001 - replies in other scripts
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from builders import NOW
 
-from reservoir_cli import Message, Reservoir
+from reservoir_cli import Message, Reservoir, ToolCall
 from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.empty_replies import adds_something
 from reservoir_cli.settings import config
@@ -78,6 +79,30 @@ def test_an_earlier_answer_is_kept_and_of_equal_ones_the_newest(store, reservoir
     ]
     assert newer[1] in printed
     assert older[1] not in printed
+
+
+@pytest.mark.parametrize("filler", ["", "Let me look."])
+@pytest.mark.parametrize("steps", [1, 3, 12])
+def test_the_answer_of_an_agent_follows_its_calls_of_tools(store, reservoir, filler, steps):
+    messages = [Message("user", QUESTION)]
+    for step in range(steps):
+        call = ToolCall(f"call-{step}", "look_up", '{"at": "timetable"}')
+        messages.append(Message("assistant", filler, tool_calls=(call,)))
+        messages.append(Message("tool", "done", tool_call_id=call.id))
+    messages.append(Message("assistant", "Line 61, from the mill."))
+    said = [
+        replace(
+            message,
+            created_at=NOW + timedelta(seconds=second),
+            conversation_id="agent",
+            trace_id="t",
+        )
+        for second, message in enumerate(messages)
+    ]
+    store.add(Scope("p", "p"), said, counter=load_counter("approximate"), now=NOW)
+    tell(store, ["The kettle is broken."])
+    assert "Line 61, from the mill." in recalled(reservoir, 4_000)
+    assert reservoir.search(QUESTION)[0].message.content == QUESTION
 
 
 def test_a_statement_with_the_words_of_the_question_is_no_echo(store, reservoir):
