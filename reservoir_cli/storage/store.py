@@ -21,6 +21,7 @@ from reservoir_cli.storage import (
     delete,
     find_by_filter,
     holdings,
+    list_threads,
     move_partition,
     proxy_ledger,
     reads,
@@ -459,6 +460,7 @@ class Store(Writes):
     with_partners = reads_with(reads.with_partners)
     find = reads_with(find_by_filter.find)
     threads = reads_with(find_by_filter.threads)
+    newest_threads = reads_with(list_threads.newest_threads)
     ids = reads_with(reads.all_ids)
     starting_with = reads_with(reads.starting_with)
     edited = reads_with(reads.find_edited)

@@ -177,7 +177,7 @@ def test_secrets_are_masked(memory, monkeypatch, request, mode) -> None:
     client = request.getfixturevalue("client")  # the server reads the settings when it starts
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     [stored] = memory.ingest([Message("user", f"the key is {key}")], partition="home", embed=False)
-    pages = ("/ui/?q=key", "/ui/conversation?p=home&i=home", "/ui/window?q=key&p=home")
+    pages = ("/ui/?q=key", "/ui/conversation?p=home&i=home", "/ui/context?q=key&p=home")
     for address in (*pages, f"/ui/message?p=home&id={stored.id}&text=1"):
         html = client.get(address).text
         assert "the key is" in html.replace("<mark>", "").replace("</mark>", "")

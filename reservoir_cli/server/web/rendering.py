@@ -1,6 +1,7 @@
 """Render templates, and format values for them."""
 
 import re
+from calendar import month_abbr, month_name
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,18 @@ def day(moment: datetime) -> str:
     return f"{to_local(moment):%Y-%m-%d}"
 
 
+def month(moment: datetime) -> str:
+    """Format the local month of a time, such as ``February 2026``."""
+    local = to_local(moment)
+    return f"{month_name[local.month]} {local.year}"
+
+
+def short_day(moment: datetime) -> str:
+    """Format the local day of a time without the year, such as ``9 May``."""
+    local = to_local(moment)
+    return f"{local.day} {month_abbr[local.month]}"
+
+
 def minute(moment: datetime) -> str:
     """Format the local date, hour and minute of a time."""
     return f"{to_local(moment):%Y-%m-%d %H:%M}"
@@ -80,6 +93,7 @@ def _build_environment() -> Environment:
     )
     environment.filters |= {
         "day": day,
+        "short_day": short_day,
         "minute": minute,
         "number": number,
         "percent": percent,

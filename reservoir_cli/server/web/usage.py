@@ -1,4 +1,4 @@
-"""Read the use view: contexts and recalls by day as a chart, and the contents of the store."""
+"""Read the usage view: contexts and recalls by day as a chart, and the contents of the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
