@@ -238,7 +238,10 @@ def message_line(message: StoredMessage, timestamps: bool, oneline: bool) -> str
 
 
 def texts(lines: "Iterable[Text]") -> None:
-    """Print styled lines to stdout, a terminal."""
+    """Print styled lines; in a pipe without their style."""
+    if not sys.stdout.isatty():
+        write("".join(f"{line.plain}\n" for line in lines))
+        return
     console = _console(sys.stdout)
     for line in lines:
         console.print(line, soft_wrap=True)

@@ -75,9 +75,24 @@ class FinishedWindow:
 
         A window that exceeds its budget counts as one more.
         """
-        dropped = sum(drop.for_room for drop in self.selection.dropped)
+        return self._count_cuts() + sum(drop.for_room for drop in self.selection.dropped)
+
+    @property
+    def shortages(self) -> int:
+        """How many recent, similar or pinned messages were left out for lack of room, or cut.
+
+        Pieces and a window that exceeds its budget count as in :attr:`truncations`.
+        """
+        missed = (
+            drop.candidate.pinned or drop.candidate.tier in (Tier.RECENT, Tier.SIMILAR)
+            for drop in self.selection.dropped
+            if drop.for_room
+        )
+        return self._count_cuts() + sum(missed)
+
+    def _count_cuts(self) -> int:
         cut = sum(candidate.cut for candidate in self.kept)
-        return dropped + self.pieces_left_out + cut + (self.overflow > 0)
+        return self.pieces_left_out + cut + (self.overflow > 0)
 
     @property
     def lacks_room(self) -> bool:

@@ -40,7 +40,7 @@ class ListedThread:
 class ThreadList:
     """A page of threads.
 
-    :param total: how many rows all pages have; ``conversations`` and ``documents`` of them are such.
+    :param total: how many threads all pages have, ``conversations`` and ``documents`` among them.
     """
 
     threads: Sequence[ListedThread]
@@ -50,7 +50,11 @@ class ThreadList:
 
 
 def newest_threads(
-    connection: Connection, scope: Scope, where: Filter = EVERYTHING, count: int = 50, start: int = 0
+    connection: Connection,
+    scope: Scope,
+    where: Filter = EVERYTHING,
+    count: int = 50,
+    start: int = 0,
 ) -> ThreadList:
     """Return the threads with messages that match a filter, those with the newest ones first.
 
@@ -61,6 +65,9 @@ def newest_threads(
     """
     condition, values = conditions(connection, scope, where)
     is_document = f"m.source IN ({placeholders(DOCUMENT_SOURCES)})"
+    # With partitions, few messages without a conversation are found by an index.
+    listed = "AND m.partition IN (SELECT DISTINCT partition FROM messages)"
+    in_partitions = listed if scope.partition is None else ""
     rows = connection.execute(
         f"""
         SELECT t.*, c.title, c.source, c.model, c.project, c.branch,
@@ -76,12 +83,12 @@ def newest_threads(
                 UNION ALL
                 SELECT m.partition, m.instance, NULL, CASE WHEN {is_document} THEN m.id END,
                 COUNT(*), MAX(m.created_at)
-                FROM messages m WHERE {condition} AND m.conversation_id IS NULL
+                FROM messages m WHERE {condition} AND m.conversation_id IS NULL {in_partitions}
                 GROUP BY 1, 2, 4
-            ) g ORDER BY last DESC, partition, instance, conversation, document LIMIT ? OFFSET ?
+            ) g ORDER BY last DESC, partition, instance, conversation, document DESC LIMIT ? OFFSET ?
         ) t LEFT JOIN conversations c
         ON c.partition = t.partition AND c.instance = t.instance AND c.id = t.conversation
-        ORDER BY t.last DESC, t.partition, t.instance, t.conversation, t.document
+        ORDER BY t.last DESC, t.partition, t.instance, t.conversation, t.document DESC
         """,
         [*values, *DOCUMENT_SOURCES, *values, count, start],
     ).fetchall()

@@ -470,6 +470,7 @@ class Store(Writes):
     runs = reads_with(context_runs.read)
     places = reads_with(holdings.places)
     place_summaries = reads_with(holdings.place_summaries)
+    stored_by_week = reads_with(holdings.stored_by_week)
     newest_instance = reads_with(holdings.newest_instance)
     names = reads_with(holdings.names)
     known_conversations = reads_with(conversations.read_known)

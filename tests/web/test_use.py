@@ -1,11 +1,13 @@
 """The view of token usage and of the size of the store."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+from page_server import START
 
 from reservoir_cli.context.run_statistics import answer_record
-from reservoir_cli.messages import Scope
-from reservoir_cli.server.limits import DAYS
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.server.limits import DAYS, TOOLS
 from reservoir_cli.server.web.usage import bars, summarize
 
 
@@ -71,3 +73,37 @@ def test_without_runs_no_chart_is_drawn() -> None:
 def test_viewing_a_context_window_is_not_counted(memory, client) -> None:
     client.get("/ui/context?q=redis&p=work")
     assert memory.stats()["runs"] == 0
+
+
+def test_charts_by_week_name_tools_tokens_and_the_use_of_the_budget(memory, client) -> None:
+    sources = ["<i>tool</i>", *"abcdefgh"]
+    memory.ingest(
+        [
+            Message("user", f"text {n}", START, source=source, source_id=str(n))
+            for n, source in enumerate(sources)
+        ],
+        partition="work",
+        embed=False,
+    )
+    window = memory.context("redis?", partition="work", budget=300, now=START + timedelta(days=7))
+    memory.runs.record(window)
+    memory.runs.record_recall(window.request, window)
+    stored, tokens, used = summarize(memory).charts
+    assert [week.week for week in stored.weeks] == ["2026-01-05", "2026-01-12"]
+    assert sum(part.size for part in stored.weeks[0].parts) == 1
+    assert len(stored.legend) == TOOLS
+    assert stored.legend[-1][0].endswith(" others")
+    assert sum(int(count) for _, count in stored.legend) == 6 + len(sources)
+    assert [name for name, _ in tokens.legend] == ["contexts", "recalls"]
+    assert tokens.weeks[1].figures == f"contexts {window.used}, recalls {window.used}"
+    assert used.weeks[1].figures == f"{round(100 * window.used / 300)}%"
+    html = client.get("/ui/usage").text
+    assert html.count('<figure class="days chart">') == 4
+    assert "<i>tool" not in html
+    # Parts differ in more than their colour.
+    assert set(re.findall(r'fill="url\(#hatch-(\w+)\)"', html)) >= {"1", "2", "3", "4"}
+
+
+def test_the_earlier_addresses_lead_to_the_views(client) -> None:
+    for old, new in (("/ui/use", "/ui/usage"), ("/ui/window?q=a%26b", "/ui/context?q=a%26b")):
+        assert str(client.get(old).url).endswith(new)

@@ -221,6 +221,26 @@ def test_invalid_numbers_are_reported(client) -> None:
         assert answer.status_code == 400, query
 
 
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("budget=1.5&model=gpt-4", ['value="1.5"', 'value="gpt-4"']),
+        ("budget=900&model=nob%22ody", ['value="900"', 'value="nob&#34;ody"']),
+        ("format=xml&budget=900", ['value="900"']),
+        ("recency_weight=2&similarity_weight=0.5", ['step="0.01" value="0.5"']),
+    ],
+)
+def test_a_bad_value_keeps_the_form_with_what_was_typed(client, query: str, kept) -> None:
+    answer = client.get(f"/ui/context?q=why+redis&p=work&{query}")
+    assert answer.status_code == 400
+    assert '<p class="notice" role="alert">That did not work: ' in answer.text
+    for text in ('value="why redis"', "<option selected>work", *kept):
+        assert text in answer.text, text
+    part = client.get(f"/ui/context?q=why+redis&p=work&part=1&{query}")
+    assert part.status_code == 400
+    assert 'class="card narrow" role="alert"' in part.text
+
+
 def test_a_budget_must_be_a_whole_number(client) -> None:
     for budget in ("1.5", "0", "many", "9" * 40):
         html = client.get(f"/ui/context?q=x&p=work&budget={budget}").text

@@ -65,10 +65,9 @@ class Item:
 class Listing:
     """A page of the list: conversations, or hits of a search.
 
-    :param items: conversations, documents and single messages, by the month of their last message.
-    :param total: how many rows all pages have.
-    :param conversations: how many of them are conversations, and ``documents`` documents; the others
-        are single messages.
+    :param items: the rows, by the month of their last message.
+    :param total: how many rows all pages have; those that are neither ``conversations`` nor
+        ``documents`` are the single messages of an instance.
     """
 
     items: "Sequence[tuple[str, Sequence[Item]]]"
@@ -179,9 +178,7 @@ def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
 def _item(reservoir: Reservoir, thread: ListedThread) -> Item:
     """Prepare a row of the list; secrets are redacted before anything is shortened."""
     redactor, partition = reservoir.redactor, thread.partition
-    question, latest = (
-        redactor.text(partition, text) for text in (thread.question, thread.latest)
-    )
+    question, latest = (redactor.text(partition, text) for text in (thread.question, thread.latest))
     conversation, source, title = None, None, None
     if thread.conversation:
         known = redactor.conversation(partition, thread.conversation)

@@ -39,6 +39,12 @@ def first_words(text: str, length: int = 160) -> str:
     return visible(line if len(line) <= length else f"{cut(line, length - 1)}…")
 
 
+def place(shown: Any) -> str:
+    """Return the partition and instance of a row; one name if they have the same."""
+    partition, instance = shown.partition, shown.instance
+    return partition if partition == instance else f"{partition}/{instance}"
+
+
 def day(moment: datetime) -> str:
     """Format the local date of a time."""
     return f"{to_local(moment):%Y-%m-%d}"
@@ -97,6 +103,7 @@ def _build_environment() -> Environment:
         "minute": minute,
         "number": number,
         "percent": percent,
+        "place": place,
         "visible": visible,
         "first_words": first_words,
         "draw": stacked_bar.draw,

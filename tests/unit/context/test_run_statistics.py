@@ -55,7 +55,7 @@ def test_a_run_adds_one_row_with_its_figures(reservoir):
     (row,) = rows(reservoir)
     assert row["input_tokens"] == window.used
     assert row["utilisation"] == pytest.approx(window.used / 700)
-    assert row["truncations"] == window.truncations > 0
+    assert row["truncations"] == window.shortages > 0
     assert row["reserve_used"] == 0
     assert row["ms"] > 0
     assert (row["model"], row["format"], row["available"]) == ("gpt-4", "openai", 700)
