@@ -83,12 +83,9 @@ class FinishedWindow:
 
         Pieces and a window that exceeds its budget count as in :attr:`truncations`.
         """
-        missed = (
-            drop.candidate.pinned or drop.candidate.tier in (Tier.RECENT, Tier.SIMILAR)
-            for drop in self.selection.dropped
-            if drop.for_room
+        return self._count_cuts() + sum(
+            drop.for_room and _is_missed(drop.candidate) for drop in self.selection.dropped
         )
-        return self._count_cuts() + sum(missed)
 
     def _count_cuts(self) -> int:
         cut = sum(candidate.cut for candidate in self.kept)
@@ -142,6 +139,11 @@ class FinishedWindow:
             *([self.request.model] if self.request.model else []),
         ]
         return " · ".join(parts)
+
+
+def _is_missed(candidate: Candidate) -> bool:
+    """Return whether a message is recent, similar or pinned."""
+    return candidate.tier in (Tier.RECENT, Tier.SIMILAR) or candidate.pinned
 
 
 def fixed_turns(request: ContextRequest) -> list[Turn]:

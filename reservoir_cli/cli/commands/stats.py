@@ -25,8 +25,8 @@ def stats(
 ) -> None:
     """Show token usage of contexts over time, and what the store holds.
 
-    A context is counted as short of room if it had no room for a recent, similar or pinned
-    message, or had to cut one; other messages do not count. Usage exceeds 100% of the budget
+    A context is counted as short of room if it had no room for a recent, similar or pinned message,
+    or had to cut one; other messages do not count. Usage exceeds 100% of the budget
     if the question and sections alone exceed it. Every message is embedded, waits for
     `reservoir embed`, or has no text.
     """

@@ -61,6 +61,19 @@ def test_a_run_adds_one_row_with_its_figures(reservoir):
     assert (row["model"], row["format"], row["available"]) == ("gpt-4", "openai", 700)
 
 
+@pytest.mark.parametrize(("recent", "is_short"), [(15, True), (0, False)])
+def test_a_run_is_short_of_room_for_recent_similar_and_pinned_messages_only(
+    reservoir, recent, is_short
+):
+    settings = {"recent_context_size": recent, "similar_cosine": 1.0, "budget": 500}
+    assert ask(reservoir, **settings).truncations > 0
+    assert [row["truncations"] > 0 for row in rows(reservoir)] == [is_short]
+    for message in reservoir.view(count=0):
+        reservoir.pin(message.id)
+    ask(reservoir, **settings)
+    assert rows(reservoir)[-1]["truncations"] > 0
+
+
 def test_a_run_records_how_much_of_the_reserve_it_used(reservoir):
     window = ask(reservoir, budget=900, model="gpt-4", reserve_tokens=7_500)
     (row,) = rows(reservoir)
