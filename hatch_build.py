@@ -11,7 +11,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-
 #: The man page and the scripts for completion, and where systems look for them.
 SHARED = {
     "docs/reservoir.1": "share/man/man1/reservoir.1",

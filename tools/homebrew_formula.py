@@ -1,7 +1,7 @@
 """Print the Homebrew formula of a release: ``python tools/homebrew_formula.py dist``.
 
-It is ``packages/homebrew/reservoir.rb`` with the version and the checksum of the source distribution
-in the folder.
+It is ``packages/homebrew/reservoir.rb`` with the version and the checksum of the source
+distribution in the folder.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Draw the pictures of the web page from the samples, in a headless Chromium.
 
-The store and the server are temporary. Records of contexts, which the view of usage shows, are spread
-over two months.
+The store and the server are temporary. Records of contexts, which the view of usage shows, are
+spread over two months.
 """
 
 import os

@@ -85,7 +85,8 @@ def newest_threads(
                 COUNT(*), MAX(m.created_at)
                 FROM messages m WHERE {condition} AND m.conversation_id IS NULL {in_partitions}
                 GROUP BY 1, 2, 4
-            ) g ORDER BY last DESC, partition, instance, conversation, document DESC LIMIT ? OFFSET ?
+            ) g ORDER BY last DESC, partition, instance, conversation, document DESC
+            LIMIT ? OFFSET ?
         ) t LEFT JOIN conversations c
         ON c.partition = t.partition AND c.instance = t.instance AND c.id = t.conversation
         ORDER BY t.last DESC, t.partition, t.instance, t.conversation, t.document DESC
