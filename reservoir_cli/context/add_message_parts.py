@@ -4,7 +4,7 @@ from itertools import takewhile
 
 from reservoir_cli.context.candidate import Candidate
 from reservoir_cli.context.excerpts import Excerpter, least_tokens, step_size
-from reservoir_cli.context.layout import Packing
+from reservoir_cli.context.window_builder import WindowBuilder
 
 #: The reason given for keeping an excerpt.
 _EXCERPT = "excerpt"
@@ -14,7 +14,7 @@ def add_parts(
     candidate: Candidate,
     part: int,
     excerpter: Excerpter,
-    packing: Packing,
+    window: WindowBuilder,
     budget: int,
     reason: str,
 ) -> tuple[int, bool]:
@@ -25,21 +25,21 @@ def add_parts(
 
     :returns: how many parts were tried, and whether they are in the window.
     """
-    earlier = packing.get(candidate)
+    earlier = window.kept.get(candidate.message.id)
     if earlier and earlier.spans is None:
         return len(candidate.parts), True
-    room, ranked = packing.room(budget), excerpter.parts(candidate)
+    room, ranked = window.room(budget), excerpter.parts(candidate)
     for size in dict.fromkeys((step_size(part), 1)):
         parts = ranked[part : part + size]
         if least_tokens(candidate.message, parts) > room:
             continue
         for grown in excerpter.grow(earlier or candidate, parts):
             unchanged = earlier is not None and grown.spans == earlier.spans
-            if unchanged or packing.add((grown,), budget, _EXCERPT if grown.spans else reason):
+            if unchanged or window.add((grown,), budget, _EXCERPT if grown.spans else reason):
                 return size, True
     if part == 0:
         shorter = excerpter.shorten(candidate, ranked[part], room)
-        any(packing.add((excerpt,), budget, _EXCERPT) for excerpt in shorter)
+        any(window.add((excerpt,), budget, _EXCERPT) for excerpt in shorter)
     # A part that does not fit now never will: skip those that follow if they are too large too.
     tried = step_size(part)
     rest = (least_tokens(candidate.message, (span,)) > room for span in ranked[part + tried :])

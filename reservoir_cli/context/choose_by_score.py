@@ -8,12 +8,12 @@ from itertools import count
 
 from reservoir_cli.context.add_message_parts import add_parts
 from reservoir_cli.context.excerpts import Excerpter
-from reservoir_cli.context.layout import Packing
 from reservoir_cli.context.message_groups import (
     MessageGroup,
     find_pending,
     merge_groups,
 )
+from reservoir_cli.context.window_builder import WindowBuilder
 
 #: Once something did not fit and less than the first share of the budget is left, candidates whose
 #: priority is below the second share of the last one taken are not tried.
@@ -32,7 +32,7 @@ STANDING_FACTOR = 1.4
 
 def choose_by_score(
     exchanges: Sequence[list[MessageGroup]],
-    packing: Packing,
+    window: WindowBuilder,
     budget: int,
     query: str,
     spare: float,
@@ -46,7 +46,7 @@ def choose_by_score(
     :param spare: when fewer tokens are left, candidates far below the rest are not tried.
     :param standing: try standing instructions sooner.
     """
-    filling = _Filling(packing, budget, Excerpter(query), standing)
+    filling = _Filling(window, budget, Excerpter(query), standing)
     filling.leading = _minimum_shares([group for groups in exchanges for group in groups])
     for exchange in exchanges:
         filling.push(exchange)
@@ -64,7 +64,7 @@ class _Filling:
     :ivar failed: how many parts in a row did not fit.
     """
 
-    packing: Packing
+    window: WindowBuilder
     budget: int
     excerpter: Excerpter
     standing: bool
@@ -89,14 +89,14 @@ class _Filling:
 
     def run(self, spare: float) -> None:
         """Try everything in order while there is room."""
-        while (self.steps or self.deferred) and self.packing.has_room(0, self.budget):
+        while (self.steps or self.deferred) and self.window.has_room(0, self.budget):
             if not self.steps:
                 self._push_deferred()
             (below, *_), _, groups, part = heapq.heappop(self.steps)
             far_below = self.missed and -below < _FAR_BELOW * self.last
-            if far_below and not self.packing.has_room(spare, self.budget):
+            if far_below and not self.window.has_room(spare, self.budget):
                 self.steps.clear()
-            elif _exceeds_share(groups, self.packing):
+            elif _exceeds_share(groups, self.window):
                 self.deferred.append((groups, part))
             elif groups[0].is_long:
                 self._take_parts(groups, part, -below)
@@ -104,7 +104,7 @@ class _Filling:
                 self._take_exchange(groups, -below)
 
     def _push_deferred(self) -> None:
-        self.packing.most_running = math.inf
+        self.window.most_running = math.inf
         for groups, part in self.deferred:
             self.push(groups, part)
         self.deferred.clear()
@@ -113,31 +113,31 @@ class _Filling:
         if self.failed >= _FAILURES:
             return
         message = groups[0].members[0]
-        tried, fits = add_parts(message, part, self.excerpter, self.packing, self.budget, _REASON)
+        tried, fits = add_parts(message, part, self.excerpter, self.window, self.budget, _REASON)
         self.failed, self.last = (0, priority) if fits else (self.failed + 1, self.last)
         self.missed = self.missed or not fits
         if part + tried < len(message.parts):
             self.push(groups, part + tried)
 
     def _take_exchange(self, groups: list[MessageGroup], priority: float) -> None:
-        pending = find_pending(groups, self.packing)
-        kept, fits, others = _take_exchange(pending, self.packing, self.budget, _REASON)
+        pending = find_pending(groups, self.window)
+        kept, fits, others = _take_exchange(pending, self.window, self.budget, _REASON)
         self.last = priority if kept else self.last
         self.missed = self.missed or not fits
         for group in others:
             self.push([group])
 
 
-def _exceeds_share(groups: Sequence[MessageGroup], packing: Packing) -> bool:
+def _exceeds_share(groups: Sequence[MessageGroup], window: WindowBuilder) -> bool:
     """Return whether the running session would take more than its share with an exchange."""
     members = merge_groups(groups).members
     if not groups[0].is_long:
-        return packing.exceeds_share(members)
-    return packing.exceeds_share(members, members[0].message.tokens / len(members[0].parts))
+        return window.exceeds_share(members)
+    return window.exceeds_share(members, members[0].message.tokens / len(members[0].parts))
 
 
 def _take_exchange(
-    groups: Sequence[MessageGroup], packing: Packing, budget: int, reason: str
+    groups: Sequence[MessageGroup], window: WindowBuilder, budget: int, reason: str
 ) -> tuple[bool, bool, list[MessageGroup]]:
     """Add an exchange, or its better half if not all of it fits.
 
@@ -145,12 +145,12 @@ def _take_exchange(
     """
     if not groups:
         return False, True, []
-    if all(packing.is_hopeless(group.members, budget) for group in groups):
+    if all(window.is_hopeless(group.members, budget) for group in groups):
         return False, False, []
-    if packing.add(merge_groups(groups).members, budget, reason):
+    if window.add(merge_groups(groups).members, budget, reason):
         return True, True, []
     better, *others = sorted(groups, key=MessageGroup.by_score)
-    return bool(others) and packing.add(better.members, budget, reason), False, others
+    return bool(others) and window.add(better.members, budget, reason), False, others
 
 
 def _minimum_shares(groups: Sequence[MessageGroup]) -> dict[int, float]:

@@ -2,20 +2,23 @@
 
 from collections.abc import Sequence
 
-from reservoir_cli.context.layout import Packing, is_system
+from reservoir_cli.context.layout import is_system
 from reservoir_cli.context.message_groups import MessageGroup
+from reservoir_cli.context.window_builder import WindowBuilder
 
 #: The share of the budget that they take at most.
 NEWEST_SHARE = 1 / 8
 
 
-def keep_newest(groups: Sequence[MessageGroup], packing: Packing, budget: int, count: int) -> None:
+def keep_newest(
+    groups: Sequence[MessageGroup], window: WindowBuilder, budget: int, count: int
+) -> None:
     """Keep the groups with the newest messages, up to the first that does not fit.
 
     :param count: how many messages to keep.
     """
     for group in _newest_groups(groups, count):
-        if not packing.add(group.members, int(budget * NEWEST_SHARE), "newest"):
+        if not window.add(group.members, int(budget * NEWEST_SHARE), "newest"):
             break
 
 

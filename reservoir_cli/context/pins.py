@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from reservoir_cli.context.candidate import Candidate, Tier
-from reservoir_cli.context.layout import Packing
 from reservoir_cli.context.message_groups import MessageGroup
+from reservoir_cli.context.window_builder import WindowBuilder
 
 #: The share of the budget for pinned and newest messages together.
 PINNED_SHARE = 1 / 4
@@ -13,16 +13,16 @@ PINNED_SHARE = 1 / 4
 _PINNED = "pinned"
 
 
-def keep_pins(groups: Sequence[MessageGroup], packing: Packing, budget: int) -> None:
+def keep_pins(groups: Sequence[MessageGroup], window: WindowBuilder, budget: int) -> None:
     """Keep the groups with pinned messages that fit, the newest pin first."""
     pinned = [group for group in groups if any(member.pinned for member in group.members)]
     for group in sorted(pinned, key=lambda group: _sort_key(group.members)):
-        packing.add(group.members, int(budget * PINNED_SHARE), _PINNED)
+        window.add(group.members, int(budget * PINNED_SHARE), _PINNED)
 
 
-def kept_pins(packing: Packing) -> set[int]:
+def kept_pins(window: WindowBuilder) -> set[int]:
     """Return the ids of the messages that were kept as pins or with them."""
-    return {number for number, reason in packing.reasons.items() if reason == _PINNED}
+    return {number for number, reason in window.reasons.items() if reason == _PINNED}
 
 
 def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:

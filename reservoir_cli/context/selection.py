@@ -12,7 +12,7 @@ from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
 from reservoir_cli.context.choose_by_score import LITTLE_LEFT, choose_by_score
 from reservoir_cli.context.choose_by_tier import choose_by_tier
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import Costs, Packing, ids
+from reservoir_cli.context.layout import ids
 from reservoir_cli.context.message_groups import (
     MessageGroup,
     group_tool_calls,
@@ -22,6 +22,7 @@ from reservoir_cli.context.message_groups import (
 )
 from reservoir_cli.context.newest_messages import NEWEST_SHARE, keep_newest
 from reservoir_cli.context.pins import keep_pins, kept_pins, mark_pin
+from reservoir_cli.context.window_builder import Costs, WindowBuilder
 from reservoir_cli.messages import Role, StoredMessage
 
 NO_ROOM = "no room"
@@ -84,26 +85,26 @@ def select(
     by_age = {candidate.age: candidate for candidate in pool if candidate.age is not None}
     # Messages missing from the groups at this point do not end the run of the newest messages.
     grouped = _ages_of(member for group in groups for member in group.members)
-    packing = Packing(costs, exchanges, by_age, by_age.keys() - grouped | passed)
-    joined, too_large = _separate_too_large(groups, packing, budget)
-    packing.passed |= _ages_of(too_large)
+    window = WindowBuilder(costs, exchanges, by_age, by_age.keys() - grouped | passed)
+    joined, too_large = _separate_too_large(groups, window, budget)
+    window.passed |= _ages_of(too_large)
     dropped += [Dropped(candidate, TOO_LARGE) for candidate in too_large]
     if rules.min_cosine:
         joined, unlike = _separate_unlike(joined, rules.min_cosine)
         dropped += [Dropped(candidate, UNLIKE) for candidate in unlike]
     groups = [group for exchange in joined for group in exchange]
 
-    keep_newest(groups, packing, budget, rules.min_history_messages)
-    keep_pins(groups, packing, budget)
+    keep_newest(groups, window, budget, rules.min_history_messages)
+    keep_pins(groups, window, budget)
     if rules.order == "tiers":
-        choose_by_tier(joined, packing, budget, query)
+        choose_by_tier(joined, window, budget, query)
     else:
         spare = 0.0 if rules.to_the_last else LITTLE_LEFT * budget
         share = RUNNING_SHARE if budget >= SMALL_BUDGET else NEWEST_SHARE
-        packing.most_running = share * budget
-        choose_by_score(joined, packing, budget, query, spare, rules.standing)
+        window.most_running = share * budget
+        choose_by_score(joined, window, budget, query, spare, rules.standing)
 
-    layout = packing.lay_out()
+    layout = window.lay_out()
     dropped += [Dropped(candidate, DUPLICATE) for candidate in layout.duplicates]
     accounted = ids([*layout.recalled, *layout.history]) | ids(drop.candidate for drop in dropped)
     dropped += [
@@ -111,7 +112,7 @@ def select(
         for candidate in members_by_time(groups)
         if candidate.message.id not in accounted
     ]
-    kept_as_pins = kept_pins(packing)
+    kept_as_pins = kept_pins(window)
     dropped = [
         drop._replace(candidate=mark_pin(drop.candidate)) if drop.candidate.pinned else drop
         for drop in dropped
@@ -121,7 +122,7 @@ def select(
         tuple(mark_pin(candidate, kept_as_pins) for candidate in layout.history),
         tuple(drop for drop in dropped if not drop.candidate.filler),
         tuple(drop for drop in dropped if drop.candidate.filler),
-        packing.reasons,
+        window.reasons,
         not_reached,
     )
 
@@ -144,7 +145,7 @@ def cut_after_last_question(selection: Selection) -> Selection:
 
 
 def _separate_too_large(
-    groups: Sequence[MessageGroup], packing: Packing, budget: int
+    groups: Sequence[MessageGroup], window: WindowBuilder, budget: int
 ) -> tuple[list[list[MessageGroup]], tuple[Candidate, ...]]:
     """Return the groups that fit alone or with their exchange, and the messages of the others.
 
@@ -154,12 +155,12 @@ def _separate_too_large(
     """
     fitting: list[list[MessageGroup]] = []
     too_large: list[MessageGroup] = []
-    for exchange in join_short_exchanges(groups, packing.exchanges):
+    for exchange in join_short_exchanges(groups, window.exchanges):
         fits_alone = [
-            group.is_long or packing.could_add(group.members, budget) for group in exchange
+            group.is_long or window.could_add(group.members, budget) for group in exchange
         ]
         if all(fits_alone) or (
-            len(exchange) > 1 and packing.could_add(members_by_time(exchange), budget)
+            len(exchange) > 1 and window.could_add(members_by_time(exchange), budget)
         ):
             fitting.append(exchange)
         else:

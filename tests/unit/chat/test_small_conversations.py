@@ -23,11 +23,11 @@ from reservoir_cli.context.finished_window import (
     fixed_turns,
     history_turns,
 )
-from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render.formats import count_turns, render
 from reservoir_cli.context.render.quote_recalled import quote_line
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 
 #: To try thousands after a change of the tested code: HYPOTHESIS_EXAMPLES=5000 pytest …

@@ -10,8 +10,8 @@ from validators import problems
 from windows import CALLING, PROVIDERS, REPLY, RESULT, SEARCH, USER, candidate, stored, window
 
 from reservoir_cli.context.candidate import Selection
-from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role, StoredMessage
 
 

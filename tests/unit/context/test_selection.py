@@ -18,8 +18,8 @@ from candidates import (
     sorted_ids,
 )
 
-from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.selection import Rules
+from reservoir_cli.context.window_builder import Costs
 
 
 def test_by_score_the_highest_priority_comes_first():

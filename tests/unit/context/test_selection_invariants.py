@@ -20,9 +20,10 @@ from candidates import (
 from hypothesis import strategies as st
 
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import Costs, Packing, is_system
+from reservoir_cli.context.layout import is_system
 from reservoir_cli.context.message_groups import MessageGroup, group_tool_calls, join_answers
 from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.window_builder import Costs, WindowBuilder
 from reservoir_cli.messages import Role
 
 TURNS = st.lists(
@@ -257,5 +258,5 @@ def test_skipping_hopeless_messages_changes_no_selection(rows, budget, counted) 
 
     selection = select_again()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Packing, "is_hopeless", lambda *_: False)
+        patch.setattr(WindowBuilder, "is_hopeless", lambda *_: False)
         assert select_again() == selection
