@@ -14,7 +14,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError
 from reservoir_cli.maintenance import backup as maintenance
 from reservoir_cli.messages import Message
-from reservoir_cli.storage.sqlite.replace_file import check_count, publish
+from reservoir_cli.storage.sqlite.care.replace_file import check_count, publish
 
 COUNT = 200
 NEWER = 300

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
-from reservoir_cli.storage import correct_misspelt_words, fulltext, scope_conditions
-from reservoir_cli.storage.candidates import Candidates, Correction, Posting
+from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.search import correct_misspelt_words, fulltext
+from reservoir_cli.storage.search.candidates import Candidates, Correction, Posting
+from reservoir_cli.storage.search.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
 from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite import postings as limits
-from reservoir_cli.storage.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
 
 if TYPE_CHECKING:
     import numpy as np

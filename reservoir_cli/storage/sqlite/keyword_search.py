@@ -14,9 +14,10 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
-from reservoir_cli.storage import fulltext, scope_conditions
+from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.portable_sql import decoding
+from reservoir_cli.storage.search import fulltext
 from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.util import bm25_formula

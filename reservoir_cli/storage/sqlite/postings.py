@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import correct_misspelt_words, fulltext
-from reservoir_cli.storage.candidates import Candidates, Correction, Posting
+from reservoir_cli.storage.search import correct_misspelt_words, fulltext
+from reservoir_cli.storage.search.candidates import Candidates, Correction, Posting
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
