@@ -1,8 +1,9 @@
 """Find the files to import, and detect their formats by content."""
 
+import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -29,7 +30,6 @@ from reservoir_cli.transfer.reading.input_files import (
 )
 from reservoir_cli.transfer.reading.json_stream import parse_line, read_lines, syntax_error
 from reservoir_cli.transfer.reading.zstd_files import COMPRESSED
-from reservoir_cli.transfer.sync.discover_histories import Owners
 from reservoir_cli.util.read_files import NotTextError, decode
 
 #: A run of NULs, as a crash leaves it in a file; UTF-16 and UTF-32 have only short runs.
@@ -89,6 +89,33 @@ class Selection:
     files: list[DetectedFile] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
+
+
+class Owners:
+    """Tells in which tool's own place a file is, by its folder and its ending.
+
+    :param tools: the importers to consider.
+    """
+
+    def __init__(self, tools: Iterable[Importer]) -> None:
+        self._folders = {name: tool.name for tool in tools for name in tool.folders}
+        self._places = [
+            (f"{os.path.abspath(place.path)}{os.sep}", place.endings, place.inside, tool.name)
+            for tool in tools
+            for place in tool.places()
+        ]
+
+    def owner_of(self, path: Path) -> str | None:
+        """Return the name of the tool's importer, if the file is in the place of one."""
+        absolute = os.path.abspath(path)
+        parts = absolute.split(os.sep)
+        for folder, endings, inside, name in self._places:
+            if absolute.startswith(folder) and absolute.endswith(endings):
+                if not inside or not set(inside).isdisjoint(parts):
+                    return name
+        if not absolute.endswith((".json", ".jsonl")):
+            return None
+        return next((self._folders[part] for part in parts[:-1] if part in self._folders), None)
 
 
 def find(source: Path | File, form: str | None, open_files: ExitStack) -> Selection:

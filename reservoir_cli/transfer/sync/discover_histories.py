@@ -5,7 +5,7 @@ has agreed.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,33 +76,6 @@ def _sizes(folder: str, names: list[str], endings: tuple[str, ...]) -> Iterator[
         path = os.path.join(folder, name)
         if name.endswith(endings) and os.path.isfile(path) and not os.path.islink(path):
             yield os.path.getsize(path)
-
-
-class Owners:
-    """Tells in which tool's own place a file is, by its folder and its ending.
-
-    :param tools: the importers to consider.
-    """
-
-    def __init__(self, tools: Iterable[Importer]) -> None:
-        self._folders = {name: tool.name for tool in tools for name in tool.folders}
-        self._places = [
-            (f"{os.path.abspath(place.path)}{os.sep}", place.endings, place.inside, tool.name)
-            for tool in tools
-            for place in tool.places()
-        ]
-
-    def owner_of(self, path: Path) -> str | None:
-        """Return the name of the tool's importer, if the file is in the place of one."""
-        absolute = os.path.abspath(path)
-        parts = absolute.split(os.sep)
-        for folder, endings, inside, name in self._places:
-            if absolute.startswith(folder) and absolute.endswith(endings):
-                if not inside or not set(inside).isdisjoint(parts):
-                    return name
-        if not absolute.endswith((".json", ".jsonl")):
-            return None
-        return next((self._folders[part] for part in parts[:-1] if part in self._folders), None)
 
 
 def claude_code_sessions() -> Path:

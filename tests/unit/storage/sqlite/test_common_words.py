@@ -4,7 +4,7 @@ import pytest
 from builders import Adding
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.search import fulltext
+from reservoir_cli.storage.search import fulltext, rank_by_words
 from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.store import Store
 
@@ -16,7 +16,7 @@ TEXTS = {"kyoto": 2, "hotel": 30, "garden": 9, "moss": 10, "rain": 11, KEY: 1}
 
 @pytest.fixture(autouse=True)
 def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "LARGE", 50)
+    monkeypatch.setattr(rank_by_words, "LARGE", 50)
     monkeypatch.setattr(postings, "_FEW", 8)
 
 

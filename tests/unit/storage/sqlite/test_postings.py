@@ -4,6 +4,7 @@ import pytest
 from builders import NOW
 
 from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage.search import rank_by_words
 from reservoir_cli.storage.sqlite import postings
 
 HERE = Scope("p", "i")
@@ -31,12 +32,12 @@ def test_every_occurrence_of_a_word_in_the_scope_counts(notes):
 
 
 def test_in_a_large_scope_the_most_common_words_are_dropped(notes, monkeypatch):
-    monkeypatch.setattr(postings, "LARGE", 39)
+    monkeypatch.setattr(rank_by_words, "LARGE", 39)
     assert counts(notes, "honey, milk or tea?") == [[2]]
 
 
 def test_never_all_words_are_dropped(notes, monkeypatch):
-    monkeypatch.setattr(postings, "LARGE", 39)
+    monkeypatch.setattr(rank_by_words, "LARGE", 39)
     assert counts(notes, "tea with milk") == [[1] * 10]
 
 
@@ -57,8 +58,8 @@ def test_beyond_the_limit_words_of_a_small_scope_count_once_a_message(notes):
 @pytest.mark.usefixtures("few")
 def test_beyond_the_limit_words_of_a_large_scope_are_left_out(notes, add, monkeypatch):
     add(Message("user", "sugar sugar", created_at=NOW))
-    monkeypatch.setattr(postings, "LARGE", 39)
-    monkeypatch.setattr(postings, "COMMON", 1)
+    monkeypatch.setattr(rank_by_words, "LARGE", 39)
+    monkeypatch.setattr(rank_by_words, "COMMON", 1)
     assert counts(notes, "sugar, honey, milk or tea?") == [[2]]
     assert counts(notes, "milk or coffee?") == [[1] * 6]  # no other word is left
 
