@@ -13,8 +13,9 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.open_store import open_store
+from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.sqlite.store_file import find_code, refuse_special_files
+from reservoir_cli.storage.store import Store
 from reservoir_cli.util.private_files import replace_atomically, resolve_path
 from reservoir_cli.util.time_limits import OWN_FILE
 
@@ -43,19 +44,19 @@ def publish(path: Path) -> Iterator[Path]:
                 hint="reservoir doctor says what is wrong with the store",
             ) from error
         stack.enter_context(_locked(path))  # until the new file is in place
-    check_count(str(path), expected)
+    with closing(SqliteStore(str(path), create=False, patience=OWN_FILE)) as store:
+        check_count(store, expected)
 
 
-def check_count(location: str, expected: int) -> None:
-    """Open a store that was just written, and check the number of its messages.
+def check_count(store: Store, expected: int) -> None:
+    """Check the number of messages of a store that was written before it was opened.
 
     :raises StoreCorruptError: the number differs.
     """
-    with closing(open_store(location, create=False, patience=OWN_FILE)) as store:
-        count = store.holdings()["messages"]
+    count = store.holdings()["messages"]
     if count != expected:
         raise StoreCorruptError(
-            f"{location} holds {count:,} messages instead of {expected:,}",
+            f"{store.location} holds {count:,} messages instead of {expected:,}",
             hint="another program wrote there: name another file",
         )
 
