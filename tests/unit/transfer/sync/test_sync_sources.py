@@ -204,7 +204,7 @@ SYNC = """
 import sys
 from pathlib import Path
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.history_sources import Source
+from reservoir_cli.transfer.sync.history_sources import Source
 store, folder = map(Path, sys.argv[1:])
 with Reservoir.open(store) as reservoir:
     source = Source("claude-code", "claude-code", folder, "work")
