@@ -22,7 +22,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import QuestionVector
+from reservoir_cli.storage.search.candidates import QuestionVector
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
 

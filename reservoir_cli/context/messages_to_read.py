@@ -16,7 +16,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
 #: When filling, messages are read until they could fill the budget this many times, and have at
