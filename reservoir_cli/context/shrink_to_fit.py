@@ -7,6 +7,7 @@ from typing import Any
 
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection
+from reservoir_cli.context.choose import SelectionOptions, cut_after_last_question, select
 from reservoir_cli.context.costs import build_costs, count_printed
 from reservoir_cli.context.finished_window import all_turns
 from reservoir_cli.context.layout import by_time, ids
@@ -14,7 +15,6 @@ from reservoir_cli.context.message_groups import group_tool_calls
 from reservoir_cli.context.render.formats import render
 from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes
 from reservoir_cli.context.request import PROVIDERS, ContextRequest
-from reservoir_cli.context.selection import Rules, cut_after_last_question, select
 from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
@@ -31,7 +31,7 @@ class Chooser:
     request: ContextRequest
     pool: Sequence[Candidate]
     budget: TokenBudget
-    rules: Rules
+    options: SelectionOptions
     meter: Meter
     not_reached: int
     passed: set[int]
@@ -88,7 +88,7 @@ class Chooser:
             query=self.request.query,
             budget=room,
             costs=self._costs,
-            rules=self.rules,
+            options=self.options,
             not_reached=self.not_reached,
             passed=self.passed,
         )

@@ -1,16 +1,17 @@
-"""Fill the budget by priority: ``order = "score"``. Pure."""
+"""Fill a window by priority or tier by tier, long messages part by part. Pure."""
 
 import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, takewhile
 
-from reservoir_cli.context.add_message_parts import add_parts
-from reservoir_cli.context.excerpts import Excerpter
+from reservoir_cli.context.candidate import Candidate
+from reservoir_cli.context.excerpts import Excerpter, least_tokens, step_size
 from reservoir_cli.context.message_groups import (
     MessageGroup,
     find_pending,
+    members_by_time,
     merge_groups,
 )
 from reservoir_cli.context.window_builder import WindowBuilder
@@ -25,12 +26,12 @@ _FAILURES = 256
 BEST_SHARE, BEST_SHARE_ABOUT_USER = 1.0, 0.92
 #: The same for the message with the highest cosine.
 NEAREST_SHARE = 0.7
-_REASON = "priority"
+_PRIORITY, _TIER = "priority", "tier"
 #: A standing instruction is ranked at this multiple of its priority.
 STANDING_FACTOR = 1.4
 
 
-def choose_by_score(
+def fill_by_score(
     exchanges: Sequence[list[MessageGroup]],
     window: WindowBuilder,
     budget: int,
@@ -113,7 +114,7 @@ class _Filling:
         if self.failed >= _FAILURES:
             return
         message = groups[0].members[0]
-        tried, fits = add_parts(message, part, self.excerpter, self.window, self.budget, _REASON)
+        tried, fits = _add_parts(message, part, self.excerpter, self.window, self.budget, _PRIORITY)
         self.failed, self.last = (0, priority) if fits else (self.failed + 1, self.last)
         self.missed = self.missed or not fits
         if part + tried < len(message.parts):
@@ -121,7 +122,7 @@ class _Filling:
 
     def _take_exchange(self, groups: list[MessageGroup], priority: float) -> None:
         pending = find_pending(groups, self.window)
-        kept, fits, others = _take_exchange(pending, self.window, self.budget, _REASON)
+        kept, fits, others = _take_exchange(pending, self.window, self.budget, _PRIORITY)
         self.last = priority if kept else self.last
         self.missed = self.missed or not fits
         for group in others:
@@ -166,3 +167,93 @@ def _minimum_shares(groups: Sequence[MessageGroup]) -> dict[int, float]:
         ),
     }
     return {group.members[0].message.id: share for share, group in by_share.items() if group}
+
+
+def fill_by_tier(
+    exchanges: Sequence[list[MessageGroup]], window: WindowBuilder, budget: int, query: str
+) -> None:
+    """Take exchanges by tier up to the first that does not fit; leave out all after it.
+
+    Of that exchange, the half that comes first may be kept if nothing left out precedes it. An
+    exchange that does not even fit an empty window is split into its two groups, and a group that
+    does not fit an empty window is skipped.
+    """
+    whole: list[list[MessageGroup]] = []
+    excerpter = Excerpter(query)
+    for exchange in exchanges:
+        fits = len(exchange) == 1 or window.could_add(members_by_time(exchange), budget)
+        whole += [exchange] if fits else [[group] for group in exchange]
+    whole.sort(key=lambda groups: merge_groups(groups).by_tier(groups[0].share()))
+    for number, groups in enumerate(whole):
+        if groups[0].is_long:
+            if not _add_all_parts(groups[0].members[0], excerpter, window, budget):
+                return
+            continue
+        pending = find_pending(groups, window)
+        if not pending or window.add(members_by_time(pending), budget, _TIER):
+            continue
+        if len(pending) == 1 and not window.could_add(pending[0].members, budget):
+            continue
+        first = min(pending, key=MessageGroup.by_tier)
+        after = whole[number + 1 : number + 2]
+        if len(pending) > 1 and all(
+            first.by_tier() <= merge_groups(following).by_tier() for following in after
+        ):
+            window.add(first.members, budget, _TIER)
+        return
+
+
+def _add_all_parts(
+    candidate: Candidate, excerpter: Excerpter, window: WindowBuilder, budget: int
+) -> bool:
+    """Take a long message whole, or part by part up to the first that does not fit.
+
+    :returns: whether all of it is in the window.
+    """
+    if candidate.message.id in window.kept or window.add((candidate,), budget, _TIER):
+        return True
+    part, fits = 0, True
+    while fits and part < len(candidate.parts):
+        tried, fits = _add_parts(candidate, part, excerpter, window, budget, _TIER)
+        part += tried
+    return fits
+
+
+#: The reason given for keeping an excerpt.
+_EXCERPT = "excerpt"
+
+
+def _add_parts(
+    candidate: Candidate,
+    part: int,
+    excerpter: Excerpter,
+    window: WindowBuilder,
+    budget: int,
+    reason: str,
+) -> tuple[int, bool]:
+    """Add the next parts of a long message if they fit.
+
+    A fenced block is included whole if that fits, else up to one of its lines. If nothing of the
+    message is printed yet and the first part does not fit, its beginning is added.
+
+    :returns: how many parts were tried, and whether they are in the window.
+    """
+    earlier = window.kept.get(candidate.message.id)
+    if earlier and earlier.spans is None:
+        return len(candidate.parts), True
+    room, ranked = window.room(budget), excerpter.parts(candidate)
+    for size in dict.fromkeys((step_size(part), 1)):
+        parts = ranked[part : part + size]
+        if least_tokens(candidate.message, parts) > room:
+            continue
+        for grown in excerpter.grow(earlier or candidate, parts):
+            unchanged = earlier is not None and grown.spans == earlier.spans
+            if unchanged or window.add((grown,), budget, _EXCERPT if grown.spans else reason):
+                return size, True
+    if part == 0:
+        shorter = excerpter.shorten(candidate, ranked[part], room)
+        any(window.add((excerpt,), budget, _EXCERPT) for excerpt in shorter)
+    # A part that does not fit now never will: skip those that follow if they are too large too.
+    tried = step_size(part)
+    rest = (least_tokens(candidate.message, (span,)) > room for span in ranked[part + tried :])
+    return tried + sum(1 for _ in takewhile(bool, rest)), False

@@ -1,18 +1,17 @@
 """Choose the messages that go into the window within the budget. Pure.
 
 Messages are chosen in groups; see ``message_groups``. The newest and the pinned come first; the
-setting ``order`` decides whether ``choose_by_score`` or ``choose_by_tier`` fills the rest.
-``layout`` tracks the tokens.
+setting ``order`` decides how the rest is filled, see ``fill_window``.
 """
 
 from collections.abc import Iterable, Sequence, Set
+from dataclasses import replace
 from typing import NamedTuple
 
 from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
-from reservoir_cli.context.choose_by_score import LITTLE_LEFT, choose_by_score
-from reservoir_cli.context.choose_by_tier import choose_by_tier
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import ids
+from reservoir_cli.context.fill_window import LITTLE_LEFT, fill_by_score, fill_by_tier
+from reservoir_cli.context.layout import ids, is_system
 from reservoir_cli.context.message_groups import (
     MessageGroup,
     group_tool_calls,
@@ -20,8 +19,6 @@ from reservoir_cli.context.message_groups import (
     members_by_time,
     remove_foreign_calls,
 )
-from reservoir_cli.context.newest_messages import NEWEST_SHARE, keep_newest
-from reservoir_cli.context.pins import keep_pins, kept_pins, mark_pin
 from reservoir_cli.context.window_builder import Costs, WindowBuilder
 from reservoir_cli.messages import Role, StoredMessage
 
@@ -36,7 +33,7 @@ AFTER_QUESTION = "after the question"
 RUNNING_SHARE, SMALL_BUDGET = 1 / 4, 500
 
 
-class Rules(NamedTuple):
+class SelectionOptions(NamedTuple):
     """The settings that control the selection.
 
     :param order: ``score`` or ``tiers``.
@@ -61,7 +58,7 @@ def select(
     query: str,
     budget: int,
     costs: Costs,
-    rules: Rules,
+    options: SelectionOptions,
     not_reached: int,
     passed: Set[int] = frozenset(),
 ) -> Selection:
@@ -75,7 +72,7 @@ def select(
     eligible = [
         remove_foreign_calls(candidate)
         for candidate in pool
-        if is_printable(candidate.message, query, rules)
+        if is_printable(candidate.message, query, options)
     ]
     groups, dropped = group_tool_calls(eligible)
     dropped += [
@@ -89,20 +86,20 @@ def select(
     joined, too_large = _separate_too_large(groups, window, budget)
     window.passed |= _ages_of(too_large)
     dropped += [Dropped(candidate, TOO_LARGE) for candidate in too_large]
-    if rules.min_cosine:
-        joined, unlike = _separate_unlike(joined, rules.min_cosine)
+    if options.min_cosine:
+        joined, unlike = _separate_unlike(joined, options.min_cosine)
         dropped += [Dropped(candidate, UNLIKE) for candidate in unlike]
     groups = [group for exchange in joined for group in exchange]
 
-    keep_newest(groups, window, budget, rules.min_history_messages)
+    keep_newest(groups, window, budget, options.min_history_messages)
     keep_pins(groups, window, budget)
-    if rules.order == "tiers":
-        choose_by_tier(joined, window, budget, query)
+    if options.order == "tiers":
+        fill_by_tier(joined, window, budget, query)
     else:
-        spare = 0.0 if rules.to_the_last else LITTLE_LEFT * budget
+        spare = 0.0 if options.to_the_last else LITTLE_LEFT * budget
         share = RUNNING_SHARE if budget >= SMALL_BUDGET else NEWEST_SHARE
         window.most_running = share * budget
-        choose_by_score(joined, window, budget, query, spare, rules.standing)
+        fill_by_score(joined, window, budget, query, spare, options.standing)
 
     layout = window.lay_out()
     dropped += [Dropped(candidate, DUPLICATE) for candidate in layout.duplicates]
@@ -189,12 +186,12 @@ def is_question(message: StoredMessage, query: str) -> bool:
     return text != "" and text == query.strip()
 
 
-def is_printable(message: StoredMessage, query: str, rules: Rules) -> bool:
+def is_printable(message: StoredMessage, query: str, options: SelectionOptions) -> bool:
     """Return whether a message on its own may be printed if there is room."""
     if is_question(message, query):
         return False
     if message.role is Role.SYSTEM:
-        return rules.include_system
+        return options.include_system
     if message.role is Role.TOOL:
         return True
     calls = message.role is Role.ASSISTANT and message.tool_calls
@@ -214,3 +211,65 @@ def _is_unlike(group: MessageGroup, least: float) -> bool:
 
 def _ages_of(candidates: Iterable[Candidate]) -> set[int]:
     return {candidate.age for candidate in candidates if candidate.age is not None}
+
+
+#: The share of the budget that they take at most.
+NEWEST_SHARE = 1 / 8
+
+
+def keep_newest(
+    groups: Sequence[MessageGroup], window: WindowBuilder, budget: int, count: int
+) -> None:
+    """Keep the groups with the newest messages, up to the first that does not fit.
+
+    :param count: how many messages to keep.
+    """
+    for group in _newest_groups(groups, count):
+        if not window.add(group.members, int(budget * NEWEST_SHARE), "newest"):
+            break
+
+
+def _newest_groups(groups: Sequence[MessageGroup], count: int) -> list[MessageGroup]:
+    """Return the groups with the newest messages of history's instance."""
+    own_groups = [
+        group for group in groups if group.age is not None and not is_system(group.members[0])
+    ]
+    chosen: list[MessageGroup] = []
+    for group in sorted(own_groups, key=lambda group: group.age or 0):
+        if sum(len(group.members) for group in chosen) >= count:
+            break
+        chosen.append(group)
+    return chosen
+
+
+#: The share of the budget for pinned and newest messages together.
+PINNED_SHARE = 1 / 4
+#: The reason given for keeping them.
+_PINNED = "pinned"
+
+
+def keep_pins(groups: Sequence[MessageGroup], window: WindowBuilder, budget: int) -> None:
+    """Keep the groups with pinned messages that fit, the newest pin first."""
+    pinned = [group for group in groups if any(member.pinned for member in group.members)]
+    for group in sorted(pinned, key=lambda group: _sort_key(group.members)):
+        window.add(group.members, int(budget * PINNED_SHARE), _PINNED)
+
+
+def kept_pins(window: WindowBuilder) -> set[int]:
+    """Return the ids of the messages that were kept as pins or with them."""
+    return {number for number, reason in window.reasons.items() if reason == _PINNED}
+
+
+def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
+    """Return a pinned message with the tier for pins, any other message unchanged.
+
+    :param numbers: ids of the messages that were kept as pins; ``None`` for all.
+    """
+    is_pin = candidate.pinned and (numbers is None or candidate.message.id in numbers)
+    return replace(candidate, tier=Tier.PINNED) if is_pin else candidate
+
+
+def _sort_key(members: Iterable[Candidate]) -> list[tuple[float, int]]:
+    """Return the sort key of a group with pinned messages; empty for a group without any."""
+    pins = (candidate.message for candidate in members if candidate.pinned)
+    return sorted((-pin.pinned_at.timestamp(), -pin.id) for pin in pins if pin.pinned_at)
