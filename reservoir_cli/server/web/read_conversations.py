@@ -18,7 +18,7 @@ from reservoir_cli.messages import (
     plain_text,
     title_of,
 )
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.reservoir import Filter, ListedThread, Reservoir, ThreadList
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.server import limits
@@ -26,7 +26,6 @@ from reservoir_cli.server.web.conversation_filter import ConversationFilter
 from reservoir_cli.server.web.document_titles import document_title, is_document, split_title
 from reservoir_cli.server.web.markdown import to_html, to_plain_html
 from reservoir_cli.server.web.rendering import month, visible
-from reservoir_cli.storage.list_threads import ListedThread, ThreadList
 from reservoir_cli.util.progress import counted
 
 #: Partition, instance and conversation; ``None`` for messages outside of any conversation.
@@ -164,7 +163,7 @@ def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     size = limits.CONVERSATIONS
 
     def read(page: int) -> ThreadList:
-        return reservoir.store.newest_threads(query.scope, query.where, size, (page - 1) * size)
+        return reservoir.lookup.newest_threads(query.scope, query.where, size, (page - 1) * size)
 
     found = read(query.page)
     if not found.threads and query.page > 1:  # behind the last page

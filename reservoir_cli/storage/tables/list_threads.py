@@ -6,9 +6,9 @@ from datetime import datetime
 
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import DOCUMENT_SOURCES, Conversation, Scope
-from reservoir_cli.storage.conversations import moment_of
-from reservoir_cli.storage.find_by_filter import conditions
 from reservoir_cli.storage.portable_sql import Connection, placeholders
+from reservoir_cli.storage.tables.conversations import moment_of
+from reservoir_cli.storage.tables.find_by_filter import conditions
 
 #: How many characters of a text are read for a title and a snippet.
 _BEGINNING = 1_000
