@@ -137,6 +137,12 @@ def aside(text: str) -> None:
         _print_line("", text, "dim")
 
 
+def summary(text: str) -> None:
+    """Print a summary to stderr, unless quiet; on a terminal it is wrapped between words."""
+    if not _quiet:
+        legend(text)
+
+
 def trace(text: str) -> None:
     """Print a line of a traceback to stderr."""
     _print_line("", text, "dim")
