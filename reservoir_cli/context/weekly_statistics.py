@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-from reservoir_cli.context.run_statistics import ANSWER, RECALL
+from reservoir_cli.context.request import FORMATS
+from reservoir_cli.context.run_statistics import RECALL
 from reservoir_cli.messages import from_epoch_ms
 from reservoir_cli.redaction import without_secrets
 
@@ -18,7 +19,7 @@ def summarize_weeks(
     Weeks begin on Monday, in UTC.
 
     :param stored: the Monday of a week, a tool and the number of its messages of that week.
-    :param runs: records of contexts and recalls.
+    :param runs: records of contexts and recalls; others are left out.
     """
     messages: dict[str, Counter[str]] = {}
     for week, tool, count in stored:
@@ -26,7 +27,7 @@ def summarize_weeks(
     contexts: dict[str, list[Mapping[str, Any]]] = {}
     recalls: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
-        if run["format"] != ANSWER:
+        if run["format"] in (*FORMATS, RECALL):
             kind = recalls if run["format"] == RECALL else contexts
             kind.setdefault(_monday(from_epoch_ms(run["at"]).date()), []).append(run)
     return [

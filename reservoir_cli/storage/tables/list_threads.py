@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import DOCUMENT_SOURCES, Conversation, Scope
@@ -115,7 +116,7 @@ def _text_of_conversation(condition: str, direction: str) -> str:
     )"""
 
 
-def _listed(row: Sequence[object]) -> ListedThread:
+def _listed(row: Sequence[Any]) -> ListedThread:
     partition, instance, name, document, messages, last, _, _, _, *metadata, question, latest = row
     return ListedThread(
         partition,
