@@ -144,11 +144,11 @@ GUESSES = (
     ),
     Rule(
         "url-parameter",
-        ("=",),
+        ("?", "&"),
         r"[?&](?:sig|signature|x-amz-signature|x-amz-security-token|appid|(?:api_?)?key|auth"
         r"|subscription-key|code)=([\w%+/.~-]{20,}+)",
         in_code=False,
-        needs=("?", "&"),
+        needs=("=",),
     ),
     Rule(
         "authorization",
@@ -218,6 +218,7 @@ GUESSES = (
         rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?|env (?=[a-z])[a-z0-9_]{{0,40}}?)"
         rf"(?:(?:{_NAMES}){_SUFFIX}|token|auth|pat|secret)(?![\w-])[ \t]{{1,3}}(?![-$])",
         from_word=True,
+        needs=(*_NAME_WORDS, *_FOREIGN_WORDS, "auth", "-pat"),
         reads=True,
     ),
     # "token" alone more often means a token of a text than one of a service.
@@ -232,17 +233,23 @@ GUESSES = (
     # curl -u name:password, smbclient -U name%password, sshpass -p password
     Rule(
         "password-option",
-        (" -u", "--user", "--proxy-user", "sshpass", "-pass", "htpasswd", "/user:", "echo "),
+        (" -u", "--user", "--proxy-user", "sshpass", "-pass", "htpasswd", "/user:"),
         r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =])[\"']?[^\s:/\"'%]{1,80}(?::([^\s/\"']{4,}+)"
         r"|%([^\s\"']{4,}+))"
         rf"|sshpass\s{{1,3}}-p\s{{0,3}}[\"']?({_VALUE}{{4,}}+)"
         r"|-pass(?:in|out)?\s{1,3}pass:([^\s\"']{4,}+)"
-        r"|echo\s{1,3}(?:-n\s)?[\"']?[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|\s?(?:sudo )?chpasswd"
         r"|htpasswd\s{1,3}-\w{0,6}b\w{0,6}\s{1,3}\S{1,80}\s{1,3}\S{1,80}\s{1,3}[\"']?"
         r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+))",
         in_code=False,
         from_word=True,
-        needs=(" -u", "--", "pass", "/user:"),
+    ),
+    Rule(
+        "password-option",
+        ("echo ",),
+        r"echo\s{1,3}(?:-n\s)?[\"']?[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|\s?(?:sudo )?chpasswd",
+        in_code=False,
+        from_word=True,
+        needs=("chpasswd",),
     ),
     # mysql -ppassword, redis-cli -a password
     Rule(
@@ -265,6 +272,7 @@ GUESSES = (
         r"|(?:requirepass|masterauth|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",  # noqa: E501
         needs=("pass", "masterauth", ":5432:"),
         in_code=False,
+        from_word=True,
         proof=Proof.SURE,
     ),
     Rule(
@@ -284,12 +292,21 @@ GUESSES = (
         r"(?:as|als|comme|como)\s(?:the |your |my |das |la |le |mot de )?(?:\w{1,20} )?"
         r"(?:passe|password|passwort|passphrase|passcode)\b",
         from_word=True,
-        needs=("pass",),
+        needs=("passe", "password", "passwort", "passphrase", "passcode"),
     ),
     # credentials: name / VALUE
     Rule(
         "password-in-words",
-        ("cred", "login", " in with ", "username", "zugangsdaten", "identifiants", "账号密码"),
+        (
+            "cred",
+            "login",
+            " in with ",
+            "username/p",
+            "username and p",
+            "zugangsdaten",
+            "identifiants",
+            "账号密码",
+        ),
         r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugangsdaten|identifiants|credenciales|账号密码)"  # noqa: E501
         r"(?:\sfor\s[\w.-]{1,30})?\s{0,2}(?:are|is|:|=|sind|：)?\s{0,3}[\"'`]?[\w.@+-]{2,60}[\"'`]?"
         r"\s{0,3}[:/,|]\s{0,3}[\"'`]?([^\s\"'`,]{6,}+)",
