@@ -8,6 +8,7 @@ secrets.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
@@ -45,7 +46,7 @@ _CALLS = ("(", "[", "{")
 _HIDING = re.compile(rf"[{ZERO_WIDTH_SPACE}{INVISIBLE}]|(?:\x1b|\\u001b)\[[0-9;]{{0,20}}[A-Za-z]")
 #: Shorter parts of a word are in too many texts to tell whether to look for it.
 _TELLING = 3
-_RARE = re.compile(" ?[^a-z0-9 ]")
+_RARE = re.compile(" ?[^a-z0-9 ]+")
 _RUNS = bytes(0 if chr(byte).isspace() and byte < 0x80 else 1 for byte in range(0x100))
 _LONG_RUN = bytes([1]) * SHORTEST_TOKEN
 _INVISIBLE = re.compile(f"[{ZERO_WIDTH_SPACE}{INVISIBLE}]")
@@ -172,8 +173,9 @@ class _Lookup(NamedTuple):
     late: frozenset[str]
 
 
-def _lookup(*, is_ascii: bool, has_digit: bool) -> _Lookup:
-    """Return what is looked for in a kind of texts."""
+@cache
+def _lookup(is_ascii: bool, has_digit: bool) -> _Lookup:
+    """Return what is looked for in a kind of texts: most lack a digit, and letters beyond ASCII."""
     words = {
         number: tuple([word for word in rule.words if word.isascii() or not is_ascii])
         for number, rule in enumerate(GUESSES)
@@ -212,17 +214,9 @@ def _lookup(*, is_ascii: bool, has_digit: bool) -> _Lookup:
     )
 
 
-#: Most texts lack a digit or other letters than those of ASCII, and so most rules.
-_LOOKUPS = {
-    (is_ascii, has_digit): _lookup(is_ascii=is_ascii, has_digit=has_digit)
-    for is_ascii in (True, False)
-    for has_digit in (True, False)
-}
-
-
 def _words_by_rule(lowered: str, *, is_ascii: bool) -> dict[int, list[str]]:
     """Return the numbers of the rules that may match a text, in their order, and their words."""
-    lookup = _LOOKUPS[is_ascii, _DIGIT.search(lowered) is not None]
+    lookup = _lookup(is_ascii, _DIGIT.search(lowered) is not None)
     present = {part for part in lookup.first if part in lowered}
     parts = present & lookup.longer.keys()
     while parts:
