@@ -379,16 +379,6 @@ GUESSES = (
         r"\s{0,3}[*`\"']{0,3}(\d{4,12})(?!\w)",
         from_word=True,
     ),
-    # with password VALUE, and a value on a line of its own
-    Rule(
-        "password-in-words",
-        ("pass", "pw", "key", "token", *_FOREIGN_WORDS),
-        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)|pw|token(?:(?<=this token)"
-        rf"|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))|{_FOREIGN})(?![a-z_-])"
-        r"(?::?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,80})",
-        from_word=True,
-        proof=Proof.HINT,
-    ),
     # use VALUE as the password
     Rule(
         "password-in-words",
@@ -425,5 +415,15 @@ GUESSES = (
         from_word=True,
         needs=(" '", ' "'),
         proof=Proof.SURE,
+    ),
+    # with password VALUE, and a value on a line of its own
+    Rule(
+        "password-in-words",
+        ("pass", "pw", "key", "token", *_FOREIGN_WORDS),
+        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)|pw|token(?:(?<=this token)"
+        rf"|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))|{_FOREIGN})(?![a-z_-])"
+        r"(?::?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,80})",
+        from_word=True,
+        proof=Proof.HINT,
     ),
 )
