@@ -13,7 +13,12 @@ from reservoir_cli.transfer.importers.detect_format import (
 )
 from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, read_text
-from reservoir_cli.transfer.importers.registry import FORMATS, importer_named, importers
+from reservoir_cli.transfer.importers.registry import (
+    FORMATS,
+    all_formats,
+    importer_named,
+    importers,
+)
 
 __all__ = [
     "FORMATS",
@@ -25,6 +30,7 @@ __all__ = [
     "Skipped",
     "Unreadable",
     "Vectors",
+    "all_formats",
     "choose",
     "find",
     "importer_named",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reservoir_cli.transfer.importers.importer import Importer
 from reservoir_cli.transfer.importers.places import Place, claude_config_dirs, tool_dir
-from reservoir_cli.transfer.importers.registry import importers
+from reservoir_cli.transfer.importers.registry import importers, plugin_importers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def look() -> list[History]:
     Of the locations of a tool, only those with a history are returned, or the first one.
     """
     histories: list[History] = []
-    for importer in importers().values():
+    for importer in (importers() | plugin_importers()).values():
         found = [_inspect(importer, place) for place in importer.places()]
         histories += [history for history in found if history.files or history.links] or found[:1]
     return histories
