@@ -1,12 +1,12 @@
 """What the importers of other packages build upon: docs/plugins.md describes it."""
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers.head import Head
-from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.importers.input_files import File, Unreadable
-from reservoir_cli.transfer.importers.json_stream import read_entries
-from reservoir_cli.transfer.importers.places import Place
-from reservoir_cli.transfer.importers.transcripts import Transcript, TranscriptImporter, Turn
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File, Unreadable
+from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.places import Place
+from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
 __all__ = [
     "Conversation",

@@ -16,7 +16,7 @@ from reservoir_cli.reservoir import Filter
 from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.setting_keys import split_assignment, split_key
-from reservoir_cli.transfer.history_sources import formats_for
+from reservoir_cli.transfer.sync.history_sources import formats_for
 from reservoir_cli.util.plugins import find_scheme
 from reservoir_cli.util.progress import no_progress
 

@@ -16,7 +16,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.redaction import find
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer.importers import importer_named
+from reservoir_cli.transfer.formats.registry import importer_named
 from reservoir_cli.util import plugins
 
 EXAMPLE = Path(__file__).parent / "jotter"
