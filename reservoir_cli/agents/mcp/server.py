@@ -168,7 +168,8 @@ def run(
         """Determine the partition from the folders that the client works in, once."""
         nonlocal known
         if known is None:
-            folders = await _folders(context)
+            # Without projects, a client is not asked for its folders.
+            folders = await _folders(context) if partition_of else tuple(_current_folder())
             named = map(partition_of, folders) if partition_of else ()
             known = next(filter(None, named), partition), folders
         return known

@@ -470,13 +470,8 @@ def _truncate(meter: Meter, message: StoredMessage, max_tokens: int) -> str:
 
 
 def _quote_rows(rows: Sequence[StoredMessage]) -> str:
-    """Quote messages in order, grouped by day."""
-    lines, day = [], ""
-    for row in rows:
-        if local_day(row.created_at) != day:
-            lines.append(day := local_day(row.created_at))
-        lines.append(quote_line(row, numbered=True))
-    return _frame(lines)
+    """Quote messages in order, each with its number and day."""
+    return _frame([quote_line(row, numbered=True) for row in rows])
 
 
 def _frame(lines: Sequence[str]) -> str:
