@@ -11,7 +11,9 @@ from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.util.unicode_text import plain_digits, similar_names
 
 #: Global options, each with the placeholder of its value.
-BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
+BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH"} | dict.fromkeys(
+    ("--offline", "--no-plugins", "--no-color"), ""
+)
 #: Words that are not commands, each with the commands that may be meant.
 _NOT_COMMANDS = {
     "list": "reservoir view lists messages, reservoir conversations lists conversations",
