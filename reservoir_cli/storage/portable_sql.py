@@ -82,6 +82,11 @@ class Connection(Protocol):
         :param ignore: skip rows whose key already exists.
         """
 
+    def delete(
+        self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
+    ) -> None:
+        """Delete the rows of a partition that meet a condition."""
+
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
         """Return the condition that a column has one of these values."""
 

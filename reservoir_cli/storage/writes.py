@@ -80,5 +80,4 @@ def find_waiting(
 
 def delete_rows(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> None:
     """Delete the rows of messages in a table of derived data."""
-    listed, bound = connection.in_list("message_id", ids)
-    connection.execute(f"DELETE FROM {table} WHERE partition = ? AND {listed}", [partition, *bound])
+    connection.delete(table, partition, *connection.in_list("message_id", ids))

@@ -1,8 +1,8 @@
 """The errors of a server as ours, which quote neither secrets nor message text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
 
@@ -43,6 +43,21 @@ _MEANINGS = {
     "XX001": ("the store {place} is corrupt", "restore it from a backup"),
     "42P01": ("the store {place} has lost a table", "restore it from a backup"),
 }
+
+
+class Holder(NamedTuple):
+    """A process of the server that holds a lock.
+
+    :param tables: the tables that it locks, separated by commas; empty if that is unknown.
+    """
+
+    user: str
+    process: int
+    tables: str
+
+    def __str__(self) -> str:
+        locks = f", which locks {self.tables}" if self.tables else ""
+        return f"the user {self.user} (process {self.process}{locks})"
 
 
 class ConflictError(StoreLockedError):
@@ -112,10 +127,16 @@ def errors(place: str) -> Iterator[None]:
         raise _translate_error(error, place) from None
 
 
-def locked_error() -> StoreLockedError:
-    """Return the error for a lock that another process kept for too long."""
+def locked_error(holders: Sequence[Holder] = ()) -> StoreLockedError:
+    """Return the error for a lock that others kept for too long."""
+    if not holders:
+        return StoreLockedError(
+            "the store is locked by another process", hint="try again when it has finished"
+        )
+    processes = ", ".join(f"pg_terminate_backend({holder.process})" for holder in holders)
     return StoreLockedError(
-        "the store is locked by another process", hint="try again when it has finished"
+        f"the store is locked by {' and '.join(map(str, holders))}",
+        hint=f"try again when it has finished, or let an administrator run SELECT {processes}",
     )
 
 

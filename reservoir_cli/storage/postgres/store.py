@@ -1,7 +1,7 @@
 """The store on a PostgreSQL server."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,21 @@ class PostgresStore(Transactions, Store):
     def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
         keyword_search.index(self._connection, self._stemmer, place, messages)
 
+    def add_passages(
+        self,
+        model_id: str,
+        passages: Mapping[Key, Sequence[Passage]],
+        wait: float | None = None,
+        *,
+        embedded: Iterable[StoredMessage] = (),
+    ) -> None:
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
+        if not self.server.whole and self.dimensions() is None:
+            # In a transaction of its own, so that the check of a member's vectors sees it.
+            first = [passage for of_message in passages.values() for passage in of_message]
+            self._run_write(partial(vectors.put_dimensions, self._connection, first), wait)
+        super().add_passages(model_id, passages, wait, embedded=embedded)
+
     def _in_transactions(
         self, passages: Mapping[Key, Sequence[Passage]]
     ) -> list[dict[Key, Sequence[Passage]]]:
@@ -103,7 +118,7 @@ class PostgresStore(Transactions, Store):
     @reading
     def dimensions(self) -> int | None:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
-        return vectors.dimensions(self._connection, self._model_id())
+        return vectors.dimensions(self._connection)
 
     def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
         return vectors.count_embedded(self._connection, model_id, partition)

@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, transactions, unfinished_copy
-from reservoir_cli.storage.postgres import lift_timeouts, schema
+from reservoir_cli.storage.postgres import lift_timeouts, lock_holders, schema
 from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.inspect_server import inspect
@@ -21,8 +21,10 @@ from reservoir_cli.storage.postgres.row_security import guard_statements
 from reservoir_cli.storage.postgres.server_errors import (
     ConflictError,
     ConnectionLostError,
+    Holder,
     UncertainCommitError,
     errors,
+    locked_error,
 )
 
 #: The number of attempts for a write that conflicts with others, and seconds before the second.
@@ -30,7 +32,15 @@ _TRIES, _PAUSE = 8, 0.02
 #: Seconds before each further attempt after a lost connection; a pool notices it with a delay.
 _PAUSES_IF_LOST = (0, 1)
 
+#: Seconds that a change of tables waits for a lock: everyone else waits behind it.
+WAIT_FOR_TABLES = 3
+
 Result = TypeVar("Result")
+
+
+def wait_for_locks(seconds: float) -> str:
+    """Return the statement that limits how long a transaction waits for a lock."""
+    return f"SET LOCAL lock_timeout = {max(1, round(1000 * seconds))}"
 
 
 class Transactions(transactions.Transactions, ABC):
@@ -55,7 +65,10 @@ class Transactions(transactions.Transactions, ABC):
             server = connect(self._url, self.location, patience=self._patience)
             connection = Connection(server, self._ids)
             try:
+                connection.execute(f"BEGIN; {wait_for_locks(self._patience)}")
                 self.server = inspect(connection)
+                connection.execute("ROLLBACK")
+                connection.may_delete = self.server.may_delete
             except BaseException:
                 connection.server.close()
                 raise
@@ -91,12 +104,20 @@ class Transactions(transactions.Transactions, ABC):
         if self.read_only:
             raise self._unprepared_error("cannot be written to")
         with self._lock, errors(self.location):
-            settings = f"{self._settings}; {lift_timeouts.in_transaction(self.server.version)}"
+            self._migrate()
+            self.server = inspect(self._connection)
+            self._connection.may_delete = self.server.may_delete
+
+    def _migrate(self) -> None:
+        settings = f"{self._settings}; {lift_timeouts.in_transaction(self.server.version)}"
+        settings += f"; {wait_for_locks(WAIT_FOR_TABLES)}"
+        try:
             try:
                 schema.migrate(self._connection, settings, guard_statements())
-            except psycopg.errors.InsufficientPrivilege:
-                raise self._unprepared_error("the user may not change that") from None
-            self.server = inspect(self._connection)
+            except psycopg.errors.UniqueViolation:  # another process has just created the schema
+                schema.migrate(self._connection, settings, guard_statements())
+        except psycopg.errors.InsufficientPrivilege:
+            raise self._unprepared_error("the user may not change that") from None
 
     def _unprepared_error(self, reason: str) -> StoreError:
         state = "has an older schema" if self.server.schema else "is not set up"
@@ -116,7 +137,7 @@ class Transactions(transactions.Transactions, ABC):
                 yield
                 return
             self._require_writable()
-            begin = f"BEGIN; SET LOCAL lock_timeout = {max(1, round(1000 * left))}"
+            begin = f"BEGIN; {wait_for_locks(left)}"
             if not durable:
                 begin += "; SET LOCAL synchronous_commit = off"
             with self._transaction(begin, writes=True):
@@ -140,7 +161,8 @@ class Transactions(transactions.Transactions, ABC):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
-        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", writes=False):
+        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {wait_for_locks(self._patience)}"
+        with self._transaction(begin, writes=False):
             yield
 
     def lift_timeouts(self) -> None:
@@ -179,16 +201,32 @@ class Transactions(transactions.Transactions, ABC):
             try:
                 yield
                 self._commit(writes=writes)
+            except psycopg.errors.LockNotAvailable:
+                waited = self._connection.last
+                self._roll_back()
+                raise locked_error(self._find_holders(begin, waited)) from None
             except BaseException:
-                with suppress(psycopg.Error):
-                    if self._connection.server.info.transaction_status != TransactionStatus.IDLE:
-                        self._connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
             finally:
                 self._depth, self._writing = 0, False
 
+    def _roll_back(self) -> None:
+        with suppress(psycopg.Error):
+            if self._connection.server.info.transaction_status != TransactionStatus.IDLE:
+                self._connection.execute("ROLLBACK")
+
+    def _find_holders(self, begin: str, waited: tuple[bytes, Any]) -> list[Holder]:
+        """Return who holds the lock for which a statement waited; nobody if that is not known."""
+        begin = f"{begin}; {self._settings}"
+        with suppress(psycopg.Error, StoreError):  # the lock is what the error has to report
+            with closing(connect(self._url, self.location, patience=0)) as watching:
+                return lock_holders.find(self._connection.server, watching, begin, waited)
+        return []
+
     def _begin(self, begin: str) -> None:
         """Begin a transaction, on a new connection if the last one was lost."""
+        self._connection.locked.clear()
         if self._closed:
             raise transactions.closed_error(self.location)
         try:

@@ -140,6 +140,16 @@ class Connection(sqlite3.Connection):
             rows,
         )
 
+    def delete(
+        self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
+    ) -> None:
+        """Delete the rows of a partition that meet a condition."""
+        # Without the hint SQLite would scan the partition.
+        hint = self.index_hint(None) if table == "messages" else ""
+        self.execute(
+            f"DELETE FROM {table} {hint} WHERE partition = ? AND {condition}", [partition, *values]
+        )
+
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
         """Return the condition that a column has one of these values.
 
