@@ -6,7 +6,7 @@ so that a message is safe before it is embedded.
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -176,7 +176,7 @@ class Writes(Embeddings):
 
         self._run_write(write)
         progress("rewriting the store", 0, 0)
-        return self._purge()
+        return self._purge(by_partition(keys))
 
     def require_removable_tombstones(self) -> None:
         """Check that this user may remove tombstones.
@@ -219,7 +219,7 @@ class Writes(Embeddings):
             self._seal()
 
         self._run_write(write)
-        return self._purge()
+        return self._purge([key.partition])
 
     def _replace_text(self, message: StoredMessage, edited: StoredMessage, moment: int) -> None:
         """Give a message the text of one edited at a moment, inside a write transaction."""
@@ -246,8 +246,11 @@ class Writes(Embeddings):
         """Remove messages of a partition and instance from the indexes."""
 
     @abstractmethod
-    def _purge(self) -> bool:
-        """Remove every word of deleted messages from the store's files; return whether it did."""
+    def _purge(self, partitions: Iterable[str] = ()) -> bool:
+        """Remove every word of deleted messages from the store's files; return whether it did.
+
+        :param partitions: those of the messages.
+        """
 
     @abstractmethod
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
@@ -289,7 +292,7 @@ class Writes(Embeddings):
 
         self._run_write(write)
         if merged:
-            self._purge()  # if a reader prevents it, a later command does it
+            self._purge(by_partition(keys))  # if a reader prevents it, a later command does it
         return moved, merged
 
     def _move_chosen(
@@ -362,6 +365,9 @@ class Writes(Embeddings):
 
 class Store(Writes):
     """A store of messages. All methods raise ``StoreError`` when the database fails."""
+
+    #: Whether a list of all places is read from one machine, and so at little cost.
+    lists_places = True
 
     @abstractmethod
     def files(self) -> list[Path]:

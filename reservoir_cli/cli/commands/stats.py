@@ -30,8 +30,9 @@ def stats(
     moment = parse_time(since, datetime.now(UTC)) if since is not None else None
     with open_store.open_reservoir(ctx) as reservoir:
         summary = reservoir.stats(moment, partition)
+        scope = Scope(partition)
         if partition and not summary["store"]["messages"]:
-            nothing_found.tell(Scope(partition), reservoir.lookup.places())
+            nothing_found.tell(scope, reservoir.lookup.elsewhere(scope))
     if as_json:
         console.document(summary)
         return

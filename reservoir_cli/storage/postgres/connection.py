@@ -150,8 +150,10 @@ class Connection:
         """Yield the rows of a query, a few thousand at a time."""
         with self.server.cursor(f"reservoir_{next(_names)}") as cursor:
             cursor.itersize = _AT_ONCE
-            self.last = _translate(sql), values
-            cursor.execute(*self.last)
+            # With the values in the text, from which a cluster finds the machine of a partition.
+            text = psycopg.ClientCursor(self.server).mogrify(_translate(sql), values)
+            self.last = text.encode(), None
+            cursor.execute(self.last[0])
             yield from cursor
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> Sequence[int]:

@@ -20,13 +20,18 @@ _UPDATED = {
     "partition_locks": "partition",
 }
 #: Further conditions on the rows that a member writes to a table.
-_WRITE_CHECKS = {"embeddings": f"{SCHEMA}.is_active_model(model_id, vector_dims(vector))"}
+_WRITE_CHECKS = {"embeddings": f"{SCHEMA}.is_active_model(model_id, {{}}.vector_dims(vector))"}
 
 
-def guard_statements() -> list[str]:
-    """Return the statements that restrict users to their partitions in the table ``members``."""
-    name = SCHEMA
-    statements = [
+def guard_statements(path: str) -> list[str]:
+    """Return the statements that restrict users to their partitions in the table ``members``.
+
+    :param path: the ``search_path`` of the store, whose last schema is that of pgvector.
+    """
+    name, of_pgvector = SCHEMA, path.rpartition(", ")[2]
+    # A cluster repeats the statements on each machine, with the names that this path needs.
+    statements = ["SET LOCAL search_path = pg_catalog"]
+    statements += [
         # Only create missing roles: a user who cannot create roles can still guard a store.
         f"DO $$ BEGIN IF to_regrole('{role}') IS NULL THEN CREATE ROLE {role} NOLOGIN; END IF; "
         "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
@@ -45,7 +50,8 @@ def guard_statements() -> list[str]:
         ),
     ]
     for table in SPREAD:
-        check = f" AND {_WRITE_CHECKS[table]}" if table in _WRITE_CHECKS else ""
+        check = _WRITE_CHECKS.get(table, "").format(of_pgvector)
+        check = check and f" AND {check}"
         statements += [
             # Never UPDATE or DELETE of a whole table, which would allow to lock it.
             f"GRANT INSERT ON {name}.{table} TO {MEMBER}",

@@ -114,9 +114,9 @@ class Transactions(transactions.Transactions, ABC):
         settings += f"; {wait_for_locks(WAIT_FOR_TABLES)}"
         try:
             try:
-                schema.migrate(self._connection, settings, guard_statements())
+                schema.migrate(self._connection, settings, guard_statements(self.server.path))
             except psycopg.errors.UniqueViolation:  # another process has just created the schema
-                schema.migrate(self._connection, settings, guard_statements())
+                schema.migrate(self._connection, settings, guard_statements(self.server.path))
         except psycopg.errors.InsufficientPrivilege:
             raise self._unprepared_error("the user may not change that") from None
 
