@@ -40,7 +40,7 @@ def guard(store: PostgresStore) -> None:
     store._connection.execute(wait_for_locks(WAIT_FOR_TABLES))
     # Members only read it.
     properties.put_first(store._connection, properties.FORGOTTEN_KEY, os.urandom(32).hex())
-    for statement in guard_statements(store.server.path):
+    for statement in guard_statements(store.server.path, is_cluster=store.server.is_cluster):
         store._connection.execute(statement)
 
 

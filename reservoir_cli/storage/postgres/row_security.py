@@ -23,10 +23,11 @@ _UPDATED = {
 _WRITE_CHECKS = {"embeddings": f"{SCHEMA}.is_active_model(model_id, {{}}.vector_dims(vector))"}
 
 
-def guard_statements(path: str) -> list[str]:
+def guard_statements(path: str, *, is_cluster: bool) -> list[str]:
     """Return the statements that restrict users to their partitions in the table ``members``.
 
     :param path: the ``search_path`` of the store, whose last schema is that of pgvector.
+    :param is_cluster: whether Citus may copy rows without asking the policies.
     """
     name, of_pgvector = SCHEMA, path.rpartition(", ")[2]
     # A cluster repeats the statements on each machine, with the names that this path needs.
@@ -65,8 +66,24 @@ def guard_statements(path: str) -> list[str]:
                 own_partitions=f"TO {_BOTH} USING (partition = {_OWN}) "
                 f"WITH CHECK (partition = {_OWN}{check})",
             ),
+            *(_constrain(table, f"partition = {_OWN}{check}") if is_cluster else ()),
         ]
     return statements
+
+
+def _constrain(table: str, condition: str) -> list[str]:
+    """Return the statements that check what a member writes by a constraint, too.
+
+    On the machine of a partition, Citus copies the rows of ``COPY`` and ``INSERT … SELECT`` to the
+    shard without row security.
+    """
+    name = f"{SCHEMA}.{table}"
+    constraint = f"{table}_of_member"
+    exempt = f"NOT row_security_active('{name}')"
+    return [
+        f"ALTER TABLE {name} DROP CONSTRAINT IF EXISTS {constraint}",
+        f"ALTER TABLE {name} ADD CONSTRAINT {constraint} CHECK ({exempt} OR {condition}) NOT VALID",
+    ]
 
 
 def _policies(table: str, **policies: str) -> list[str]:

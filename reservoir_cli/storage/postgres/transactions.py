@@ -112,11 +112,12 @@ class Transactions(transactions.Transactions, ABC):
     def _migrate(self) -> None:
         settings = f"{self._settings}; {lift_timeouts.in_transaction(self.server.version)}"
         settings += f"; {wait_for_locks(WAIT_FOR_TABLES)}"
+        guarding = guard_statements(self.server.path, is_cluster=self.server.is_cluster)
         try:
             try:
-                schema.migrate(self._connection, settings, guard_statements(self.server.path))
+                schema.migrate(self._connection, settings, guarding)
             except psycopg.errors.UniqueViolation:  # another process has just created the schema
-                schema.migrate(self._connection, settings, guard_statements(self.server.path))
+                schema.migrate(self._connection, settings, guarding)
         except psycopg.errors.InsufficientPrivilege:
             raise self._unprepared_error("the user may not change that") from None
 

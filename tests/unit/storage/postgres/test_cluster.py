@@ -77,6 +77,23 @@ def test_members_work_by_way_of_every_machine(url: str, fake_embedder, tmp_path:
             behind(url, "DELETE FROM tombstones")
 
 
+def test_no_member_writes_to_a_foreign_partition_by_way_of_any_machine(url: str) -> None:
+    with closing(open_store(url)) as store:
+        [number] = say(store, "hers", scope=Scope("olga", "olga"))
+    rows = f"SELECT 'olga', {number}"
+    statements = [f"INSERT INTO reservoir.{table} {rows}" for table in ("pending", "rebuilding")]
+    statements.append(f"INSERT INTO reservoir.tags {rows}, 'x' FROM generate_series(1, 1)")
+    for location in citus.urls_of("nils"):
+        for statement in (*statements, *(f"{each} RETURNING 1" for each in statements)):
+            with psycopg.connect(location) as connection, pytest.raises(psycopg.Error):
+                connection.execute(statement.encode())
+        with psycopg.connect(location) as connection, pytest.raises(psycopg.Error):
+            with connection.cursor().copy("COPY reservoir.pins FROM STDIN") as copy:
+                copy.write(f"olga\t{number}\t1\n")
+    for table in ("rebuilding", "tags", "pins"):
+        assert behind(url, f"SELECT * FROM {table}") == []
+
+
 @pytest.mark.parametrize("user", ["nils", "pia"])
 def test_no_user_can_lock_a_table_on_any_machine(url: str, user: str) -> None:
     allowed = []
