@@ -128,10 +128,12 @@ class Writes(Embeddings):
 
         place = str(scope.partition), str(scope.instance)
         prepared = prepare(self._connection, scope, messages, counter, now, ids, pair=pair)
-        self._insert_messages(prepared.rows)
         new = [stored for stored in prepared.added if stored]
-        self._index(place, new)
-        writes.add_waiting(self._connection, place[0], [message.id for message in new])
+        waiting = writes.read_waiting_tables(self._connection)
+        with self._connection.together():
+            self._insert_messages(prepared.rows)
+            self._index(place, new)
+            writes.add_waiting(self._connection, waiting, place[0], [row.id for row in new])
         return [
             tag_and_pin_rows.add(self._connection, stored, message)
             for stored, message in zip(prepared.added, messages, strict=True)

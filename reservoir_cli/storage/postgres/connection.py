@@ -8,6 +8,7 @@ import json
 import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -222,6 +223,10 @@ class Connection:
             self.execute(f"SELECT {SCHEMA}.add_shared(?, ?, ?)", [table, [key], *value])
         if marks := [mark.hex() for mark, *_ in rows if table == "tombstones"]:
             self.execute(f"SELECT {SCHEMA}.add_shared(?, ?, NULL)", [table, marks])
+
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context in which statements without results are sent in one round trip."""
+        return self.server.pipeline()
 
     def delete(
         self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /

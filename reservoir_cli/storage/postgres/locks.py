@@ -23,4 +23,5 @@ def lock_partitions(connection: Connection, names: Iterable[str]) -> None:
 
 def lock_everything(connection: Connection) -> None:
     """Take the write lock of all partitions."""
-    connection.execute(f"LOCK TABLE {TABLE} IN SHARE ROW EXCLUSIVE MODE")
+    # The weakest mode that waits for all who lock a row, and keeps new ones waiting.
+    connection.execute(f"LOCK TABLE {TABLE} IN EXCLUSIVE MODE")

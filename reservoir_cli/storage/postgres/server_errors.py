@@ -1,5 +1,6 @@
 """The errors of a server as ours, which quote neither secrets nor message text."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +16,10 @@ FULL = ("too many", "remaining connection slots", "no more connections allowed")
 #: writer that took no lock; the next attempt uses other ids.
 _CONFLICTS = ("40001", "40P01", "23505")
 _BUSY = "55P03"
+#: How Citus names the machine on which a statement failed.
+_WORKER = re.compile(r"(?:remote node (?:\S+@)?|command on )([^\s@]+:\d+)")
+#: The most characters of the server's own words in an error.
+_MOST_SHOWN = 200
 #: The server or a proxy in front of it has closed the connection.
 _LOST = ("57P", "08")
 #: The message and the hint for an SQLSTATE, by its beginning.
@@ -71,10 +76,10 @@ class ConnectionLostError(StoreError):
 class UncertainCommitError(StoreError):
     """The connection was lost during a commit, so the write may or may not be stored."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, worker: str | None = None) -> None:
+        lost = f"a worker of the cluster at {worker}" if worker else f"the server {place}"
         super().__init__(
-            f"lost the connection to the server {place} during a write, "
-            "which may or may not be stored",
+            f"lost the connection to {lost} during a write, which may or may not be stored",
             hint="check whether it was stored (reservoir view), and run the command again if not",
         )
 
@@ -151,9 +156,32 @@ def _translate_error(error: "psycopg.Error", place: str) -> ReservoirError:
         )
     if state == _BUSY:
         return locked_error()
+    worker = find_worker(error)
+    if worker and state.startswith(_LOST):
+        return ConnectionLostError(
+            f"a worker of the cluster at {worker} does not answer",
+            hint="start it or wait for its standby, then run the command again",
+        )
     for beginning, (message, hint) in _MEANINGS.items():
         if state.startswith(beginning):
             kind = ConnectionLostError if beginning in _LOST else StoreError
             return kind(message.format(place=place), hint=hint)
     name = f"{type(error).__name__} {state}".strip()
-    return StoreError(f"the store {place} failed: {name}")
+    return StoreError(f"the store {place} failed: {name}{_reason(error)}")
+
+
+def find_worker(error: "psycopg.Error") -> str | None:
+    """Return the host and port of the machine of a cluster on which a statement failed."""
+    for text in (error.diag.message_primary, error.diag.context):
+        if found := _WORKER.search(text or ""):
+            return found[1]
+    return None
+
+
+def _reason(error: "psycopg.Error") -> str:
+    """Return the server's own words without what it quotes, which may be the text of a message."""
+    words = " ".join((error.diag.message_primary or "").split())
+    before, quote, rest = words.partition('"')
+    after = rest.rpartition('"')[2]
+    shown = f"{before}…{after}" if quote else words
+    return f": {shown[:_MOST_SHOWN]}" if shown else ""

@@ -25,6 +25,7 @@ from reservoir_cli.storage.postgres.server_errors import (
     Holder,
     UncertainCommitError,
     errors,
+    find_worker,
     locked_error,
 )
 
@@ -35,6 +36,9 @@ _PAUSES_IF_LOST = (0, 1)
 
 #: Seconds that a change of tables waits for a lock: everyone else waits behind it.
 WAIT_FOR_TABLES = 3
+
+#: Read the mark of a store that is an unfinished copy.
+_READ_MARK = f"SELECT value FROM properties WHERE key = '{unfinished_copy.UNFINISHED_COPY}'"
 
 Result = TypeVar("Result")
 
@@ -79,7 +83,7 @@ class Transactions(transactions.Transactions, ABC):
     @property
     def _settings(self) -> str:
         """The settings of every transaction; with a pool, each one may be in another session."""
-        return f"SET LOCAL search_path = {self.server.path}; SET LOCAL array_nulls = on"
+        return f"SET LOCAL search_path = {self.server.path}"
 
     def close(self) -> None:
         """Close the connection."""
@@ -143,7 +147,6 @@ class Transactions(transactions.Transactions, ABC):
             if not durable:
                 begin += "; SET LOCAL synchronous_commit = off"
             with self._transaction(begin, writes=True):
-                self._refuse_unfinished()
                 yield
 
     def _require_writable(self) -> None:
@@ -198,9 +201,9 @@ class Transactions(transactions.Transactions, ABC):
             if self._depth:
                 yield
                 return
-            self._begin(begin)
-            self._depth, self._writing = 1, writes
             try:
+                self._begin(begin, writes=writes)
+                self._depth, self._writing = 1, writes
                 yield
                 self._commit(writes=writes)
             except psycopg.errors.LockNotAvailable:
@@ -226,19 +229,30 @@ class Transactions(transactions.Transactions, ABC):
                 return lock_holders.find(self._connection.server, watching, begin, waited)
         return []
 
-    def _begin(self, begin: str) -> None:
-        """Begin a transaction, on a new connection if the last one was lost."""
+    def _begin(self, begin: str, *, writes: bool) -> None:
+        """Begin a transaction, on a new connection if the last one was lost.
+
+        :raises StoreError: the store is closed, or an unfinished copy that must not be written to.
+        """
         self._connection.locked.clear()
         if self._closed:
             raise transactions.closed_error(self.location)
+        statement = f"{begin}; {self._settings}"
+        if writes:  # in the same round trip
+            statement += f"; {_READ_MARK}"
         try:
-            self._connection.execute(f"{begin}; {self._settings}")
+            cursor = self._connection.execute(statement)
         except psycopg.OperationalError:
             if not self._connection.server.broken:
                 raise
             self._connection.server.close()
             self._connection = self._connect()
-            self._connection.execute(f"{begin}; {self._settings}")
+            cursor = self._connection.execute(statement)
+        if writes and not self.receiving:
+            while cursor.nextset():
+                pass
+            row = cursor.fetchone()
+            unfinished_copy.refuse(row[0] if row else None, self.location)
 
     def _commit(self, *, writes: bool) -> None:
         """Commit the transaction.
@@ -247,9 +261,10 @@ class Transactions(transactions.Transactions, ABC):
         """
         try:
             self._connection.execute("COMMIT")
-        except psycopg.OperationalError:
-            if writes and self._connection.server.broken:
-                raise UncertainCommitError(self.location) from None
+        except psycopg.OperationalError as error:
+            worker = find_worker(error)
+            if writes and (worker or self._connection.server.broken):
+                raise UncertainCommitError(self.location, worker) from None
             raise
 
     def _run_read(self, work: Callable[[], Result]) -> Result:

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import count
 from typing import Any
 
@@ -139,6 +139,10 @@ class Connection(sqlite3.Connection):
             f"INSERT INTO {table} ({columns}) VALUES ({placeholders(names)}) {conflict}",
             rows,
         )
+
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context that changes nothing: a file has no round trips."""
+        return nullcontext()
 
     def delete(
         self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /

@@ -94,6 +94,19 @@ def test_open_transactions_of_others_stop_nobody(url: str, users, fake_embedder)
                 hostile.rollback()
 
 
+def test_an_operation_on_all_messages_waits_for_writers_and_they_for_it(url: str, users) -> None:
+    with closing(open_store(url, patience=0.2)) as owner:
+        with closing(open_store(users["nils"], patience=0.2)) as nils:
+            with nils.write():
+                nils._connection.lock(["nils"])
+                with pytest.raises(StoreLockedError, match="the user nils"), owner.write():
+                    owner._connection.lock(None)
+            with owner.write():
+                owner._connection.lock(None)
+                with pytest.raises(StoreLockedError, match="the user postgres"), nils.write():
+                    nils._connection.lock(["nils"])
+
+
 def test_the_error_of_a_lock_names_who_holds_it(url: str, users) -> None:
     olga = open_store(users["olga"], patience=0.2)
     with closing(olga):
