@@ -35,8 +35,9 @@ def stats(
         summary = reservoir.stats(moment, partition)
         if plot:
             summary["by_week"] = reservoir.weekly_stats(moment, partition)
+        scope = Scope(partition)
         if partition and not summary["store"]["messages"]:
-            nothing_found.tell(Scope(partition), reservoir.lookup.places())
+            nothing_found.tell(scope, reservoir.lookup.elsewhere(scope))
     if as_json:
         console.document(summary)
         return
