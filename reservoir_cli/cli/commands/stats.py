@@ -60,6 +60,7 @@ def stats(
     recalls = summary["recalls"]
     if recalls["runs"]:
         rows.append(("recalls", f"{recalls['runs']:,}, {recalls['skipped']:,} of them empty"))
+    rows += _use_rows(summary["use"])
     answers = summary["answers"]
     if answers["cached_share"] is not None:
         share = _number(answers["cached_share"], percent=True)
@@ -72,6 +73,24 @@ def stats(
     if without := held["messages"] - held["embedded"] - held["pending"]:
         rows.append(("stored without text", f"{without:,}"))
     console.table(("", ""), rows)
+
+
+def _use_rows(use: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return how much of what was recalled the answers used, in total and by week."""
+    if use["used_share"] is None:
+        return []
+    total = f"{use['rare_words']:,} in {use['recalls']:,} recalls"
+    rows = [("rare words of recalls that answers used", f"{_share(use)} of {total}")]
+    rows += [
+        (f"in {row['week']}, {row['partition']}", f"{_share(row)}, {row['input_tokens']:,} tokens")
+        for row in use["by_week"]
+        if row["used_share"] is not None
+    ]
+    return rows
+
+
+def _share(use: Mapping[str, Any]) -> str:
+    return _number(use["used_share"], percent=True)
 
 
 def sparkline(days: Mapping[str, int]) -> str:
