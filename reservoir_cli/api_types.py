@@ -21,21 +21,21 @@ from reservoir_cli.errors import (
 )
 from reservoir_cli.maintenance.database import Database
 from reservoir_cli.maintenance.doctor import Check
+from reservoir_cli.maintenance.summarize import Outcome
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Key, Message, Role, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.models import Model
-from reservoir_cli.storage.conversations import ConversationSummary
-from reservoir_cli.storage.holdings import PlaceSummary
-from reservoir_cli.transfer.history_sources import Source
-from reservoir_cli.transfer.importers import File
+from reservoir_cli.storage.tables.conversations import ConversationSummary
+from reservoir_cli.storage.tables.holdings import PlaceSummary
 from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog
+from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
-from reservoir_cli.transfer.store_exchange import ExchangeLog
-from reservoir_cli.transfer.summarize import Outcome
-from reservoir_cli.transfer.sync import SyncReport
+from reservoir_cli.transfer.sync.history_sources import Source
+from reservoir_cli.transfer.sync.sync_sources import SyncReport
 
 __all__ = [
     "BudgetPlan",

@@ -12,10 +12,10 @@ from reservoir_cli.message_filter import Filter, IdField
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, check_name, clean_text
 from reservoir_cli.reservoir_reads import ReservoirReads
 from reservoir_cli.settings.locations import is_on_a_server
-from reservoir_cli.storage.conversations import ConversationSummary
-from reservoir_cli.storage.holdings import NamedField, PlaceSummary
-from reservoir_cli.storage.proxy_ledger import LedgerEntry
-from reservoir_cli.storage.tags_and_pins import TagsAndPins
+from reservoir_cli.storage.tables.conversations import ConversationSummary
+from reservoir_cli.storage.tables.holdings import NamedField, PlaceSummary
+from reservoir_cli.storage.tables.proxy_ledger import LedgerEntry
+from reservoir_cli.storage.tables.tags_and_pins import TagsAndPins
 from reservoir_cli.util.progress import Progress, counted, no_progress
 
 if TYPE_CHECKING:
@@ -120,16 +120,17 @@ class Reservoir(ReservoirReads):
 
         Nothing is imported while another process syncs the store.
 
-        :param sources: ``None`` for those of the settings; see :mod:`reservoir_cli.transfer.sync`.
+        :param sources: ``None`` for those of the settings; see
+            :mod:`reservoir_cli.transfer.sync.sync_sources`.
         :param embed: embed the new messages, newest first; without a model, only notify.
         :param whole: store unfinished last turns, too.
         :param copies: also store messages that other partitions or instances have already.
         :param now: the current time; ``None`` for the wall clock.
         :raises UsageError: a source in the settings is invalid.
         """
-        from reservoir_cli.transfer import history_sources, sync
+        from reservoir_cli.transfer.sync import history_sources, sync_sources
 
-        report = sync.sync(
+        report = sync_sources.sync(
             self._ingestor,
             history_sources.configured_sources(self.config) if sources is None else sources,
             whole=whole,
@@ -162,7 +163,7 @@ class Reservoir(ReservoirReads):
         :raises ModelUnavailableError: a conversation needs a summary, and there is no embedding
             model.
         """
-        from reservoir_cli.transfer.summarize import parse_command, summarize
+        from reservoir_cli.maintenance.summarize import parse_command, summarize
 
         arguments = parse_command(command)
         return summarize(
@@ -330,7 +331,7 @@ class Reservoir(ReservoirReads):
         :param repair: first rebuild derived data, and fix file permissions.
         """
         from reservoir_cli.maintenance.doctor import examine
-        from reservoir_cli.transfer.importers import FORMATS
+        from reservoir_cli.transfer.formats.registry import FORMATS
 
         return examine(location, config_file, progress, tools=FORMATS, repair=repair)
 
@@ -349,6 +350,6 @@ class Reservoir(ReservoirReads):
     @cached_property
     def exchanges(self) -> "ExchangeLog":
         """The log by which the proxy stores requests to models and their answers."""
-        from reservoir_cli.transfer.store_exchange import ExchangeLog
+        from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog
 
         return ExchangeLog(self._ingestor)

@@ -17,9 +17,9 @@ from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.settings.setting import Value
-from reservoir_cli.storage.conversations import ConversationSummary
-from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tables.conversations import ConversationSummary
+from reservoir_cli.storage.tables.holdings import PlaceSummary
 from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.time_limits import LOCKED_STORE
 
@@ -208,9 +208,9 @@ class ReservoirReads:
         :raises UsageError: the format is unknown, or cannot include embeddings.
         :raises ReservoirError: the file cannot be written.
         """
-        from reservoir_cli.transfer import exporters
+        from reservoir_cli.transfer.export import export_messages
 
-        return exporters.export_to(
+        return export_messages.export_to(
             out,
             self.store,
             scope or self.scope(),

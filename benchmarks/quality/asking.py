@@ -18,7 +18,12 @@ from vectors import CachedEmbedder
 from reservoir_cli import Reservoir
 from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
-from reservoir_cli.storage.fulltext import STOP_WORDS, content_words, count_terms, indexed_text
+from reservoir_cli.storage.search.fulltext import (
+    STOP_WORDS,
+    content_words,
+    count_terms,
+    indexed_text,
+)
 from reservoir_cli.util.question_marks import has_question_mark
 
 _WORD = re.compile(r"[^\W_]+")

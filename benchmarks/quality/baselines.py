@@ -14,7 +14,7 @@ from sets import Question
 from vectors import CachedEmbedder
 
 from reservoir_cli import Message
-from reservoir_cli.storage.fulltext import content_words, count_terms
+from reservoir_cli.storage.search.fulltext import content_words, count_terms
 
 NAMES = ("cosine", "BM25", "mixture", "passages")
 

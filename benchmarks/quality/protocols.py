@@ -8,7 +8,7 @@ from itertools import groupby
 from sets import Collection, Question, time_of
 
 from reservoir_cli import Message
-from reservoir_cli.storage.fulltext import content_words
+from reservoir_cli.storage.search.fulltext import content_words
 
 #: Earlier askings are spread over this time before the newest message; other talk over the second.
 _WEEKS, _YEAR = timedelta(weeks=3), timedelta(days=365)

@@ -13,7 +13,7 @@ from evidence import Floats, Rows
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from reservoir_cli.storage.fulltext import indexed_text
+from reservoir_cli.storage.search.fulltext import indexed_text
 
 Ranking = Callable[[Rows], Floats]
 

@@ -27,7 +27,8 @@ READ = """
 import json, sys
 from contextlib import ExitStack
 from pathlib import Path
-from reservoir_cli.transfer.importers import Record, find
+from reservoir_cli.transfer.detect_format import find
+from reservoir_cli.transfer.reading.importer import Record
 with ExitStack() as open_files:
     files = find(Path(sys.argv[1]), None, open_files).files
     count = sum(isinstance(record, Record) for file in files for record in file.records())

@@ -21,7 +21,7 @@ from processes import RESERVOIR, Run, machine, medians, run
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.storage import copy_store
+from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter

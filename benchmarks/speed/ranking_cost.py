@@ -21,7 +21,7 @@ import numpy as np
 
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates, Posting
+from reservoir_cli.storage.search.candidates import Candidates, Posting
 
 SIZES = (10_000, 100_000, 1_000_000)
 DIMENSIONS, SESSION = 384, 20

@@ -16,7 +16,7 @@ from reservoir_cli.reservoir import Filter
 from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.setting_keys import split_assignment, split_key
-from reservoir_cli.transfer.importers import FORMATS
+from reservoir_cli.transfer.formats.registry import FORMATS
 from reservoir_cli.util.progress import no_progress
 
 _MODEL = "embedding_model"

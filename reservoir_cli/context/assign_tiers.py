@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.candidate import Tier
-from reservoir_cli.context.selection import Rules, is_printable
+from reservoir_cli.context.choose import SelectionOptions, is_printable
 from reservoir_cli.messages import Role, Scope
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
@@ -48,7 +48,12 @@ def assign_tiers(
 
 
 def find_unprintable(
-    scored: Scored, query: str, settings: Settings, rules: Rules, store: Store, scope: Scope
+    scored: Scored,
+    query: str,
+    settings: Settings,
+    options: SelectionOptions,
+    store: Store,
+    scope: Scope,
 ) -> tuple[NDArray[np.bool_], list[int]]:
     """Find messages that would count as recent or similar but are never printed.
 
@@ -73,7 +78,7 @@ def find_unprintable(
         )
         checked[unchecked] = True
         rows = store.by_id(candidates.ids[unchecked].tolist(), scope)
-        unprintable = [row for row in rows if not is_printable(row, query, rules)]
+        unprintable = [row for row in rows if not is_printable(row, query, options)]
         if not unprintable:
             return hidden, repeated
         unprintable_positions, _ = candidates.places(

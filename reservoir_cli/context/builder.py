@@ -7,6 +7,7 @@ from time import perf_counter
 
 from reservoir_cli.context import budget as budgets
 from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.choose import SelectionOptions
 from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.gather_candidates import Inputs, gather_candidates
 from reservoir_cli.context.history import find_history
@@ -14,7 +15,6 @@ from reservoir_cli.context.messages_to_read import find_passed, find_wanted, wan
 from reservoir_cli.context.pool import as_printed, build_pool, read_rows
 from reservoir_cli.context.prepare_request import Prepared
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.selection import Rules
 from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.standouts import find_standouts
 from reservoir_cli.context.summaries import select_with_summaries
@@ -22,7 +22,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import QuestionVector
+from reservoir_cli.storage.search.candidates import QuestionVector
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
 
@@ -83,21 +83,21 @@ def build_context(
             inputs = inputs._replace(request=request)
         fills = _fills_the_budget(inputs) and not request.recall_only
         room = int(budget.history / meter.factor) if fills else 0
-        rules = _selection_rules(settings, meter)
+        options = _selection_options(settings, meter)
         nothing_found = ranking.nothing_fits
         if request.recall_only:
             wanted = want(ranking, find_standouts(ranking, request.prompt, budget.history))
             count = ranking.scored.candidates.count_matching()
             nothing_found = nothing_found or (count > 0 and not wanted.positions)
         else:
-            wanted = find_wanted(inputs, ranking, rules, room)
+            wanted = find_wanted(inputs, ranking, options, room)
         pool_rows = read_rows(inputs, ranking, wanted, question)
     pool_rows = as_printed(inputs, pool_rows)
     read_at = perf_counter()
     pool = build_pool(inputs, ranking, wanted, pool_rows)
     not_reached = ranking.scored.candidates.count_matching() - len(pool) if fills else 0
     passed = find_passed(ranking, wanted.hidden, pool, room)
-    chooser = Chooser(request, pool, budget, rules, meter, not_reached, passed)
+    chooser = Chooser(request, pool, budget, options, meter, not_reached, passed)
     selection, used, count_notes = chooser.choose()
     if settings.episodes == "auto" and question is not None:
         with_summaries = select_with_summaries(chooser, inputs, ranking, question, where, without)
@@ -150,8 +150,8 @@ def _fills_the_budget(inputs: Inputs) -> bool:
     return inputs.request.budget is not None if fill is None else fill
 
 
-def _selection_rules(settings: Settings, meter: Meter) -> Rules:
-    return Rules(
+def _selection_options(settings: Settings, meter: Meter) -> SelectionOptions:
+    return SelectionOptions(
         settings.order,
         settings.min_history_messages,
         settings.min_cosine,

@@ -10,12 +10,12 @@ from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Span
-from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import quote_recalled
 from reservoir_cli.context.render.control_tokens import defuse
 from reservoir_cli.context.render.formats import count_frame, count_framed, count_turns
 from reservoir_cli.context.render.text_and_markdown import turn_text
 from reservoir_cli.context.request import PROVIDERS, ContextRequest, Format
+from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.tokens.counter import PER_MESSAGE

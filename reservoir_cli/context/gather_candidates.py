@@ -28,8 +28,8 @@ from reservoir_cli.retrieval.question_dates import (
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import count_absent, floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.keys import Keys
+from reservoir_cli.storage.search.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.store import Store
 
 

@@ -14,7 +14,7 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
 #: Documents are never turns.

@@ -7,8 +7,9 @@ from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.candidate import Candidate, Dropped, Tier
 from reservoir_cli.context.excerpts import discount
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import Packing, by_time
+from reservoir_cli.context.layout import by_time
 from reservoir_cli.context.standing_instructions import is_standing
+from reservoir_cli.context.window_builder import WindowBuilder
 from reservoir_cli.messages import Role
 
 ORPHAN = "orphan result"
@@ -142,6 +143,6 @@ def remove_foreign_calls(candidate: Candidate) -> Candidate:
     return replace(candidate, message=replace(message, tool_calls=()))
 
 
-def find_pending(groups: Sequence[MessageGroup], packing: Packing) -> list[MessageGroup]:
+def find_pending(groups: Sequence[MessageGroup], window: WindowBuilder) -> list[MessageGroup]:
     """Return the groups that are not kept yet."""
-    return [group for group in groups if not packing.has(group.members[0])]
+    return [group for group in groups if group.members[0].message.id not in window.kept]

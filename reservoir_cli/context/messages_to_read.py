@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from reservoir_cli.context.assign_tiers import assign_tiers, find_unprintable
 from reservoir_cli.context.candidate import Candidate, Tier
+from reservoir_cli.context.choose import SelectionOptions
 from reservoir_cli.context.excerpts import FIRST_SHARE
 from reservoir_cli.context.gather_candidates import Inputs, Ranking
-from reservoir_cli.context.selection import Rules
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
 #: When filling, messages are read until they could fill the budget this many times, and have at
@@ -46,14 +46,14 @@ class Wanted(NamedTuple):
     hidden: NDArray[np.bool_]
 
 
-def find_wanted(inputs: Inputs, ranking: Ranking, rules: Rules, room: int) -> Wanted:
+def find_wanted(inputs: Inputs, ranking: Ranking, options: SelectionOptions, room: int) -> Wanted:
     """Find the messages to read.
 
     :param room: tokens to fill with other messages, without the factors of the printed count.
     """
     request, settings, store = inputs.request, inputs.settings, inputs.store
     scored, scope, query = ranking.scored, ranking.scope, request.query
-    hidden, repeated = find_unprintable(scored, query, settings, rules, store, scope)
+    hidden, repeated = find_unprintable(scored, query, settings, options, store, scope)
     tiers = assign_tiers(scored, bool(query.strip()), settings, store, scope, hidden)
     positions = {*tiers, *repeated, *find_fillers(scored, room, longest_whole(settings))}
     if settings.enough:

@@ -5,7 +5,7 @@ Consent, thanks and commands of clients ask nothing.
 
 import re
 
-from reservoir_cli.storage.fulltext import STOP_WORDS
+from reservoir_cli.storage.search.fulltext import STOP_WORDS
 from reservoir_cli.util.languages import is_function_word, language_of_function_words
 from reservoir_cli.util.question_marks import has_question_mark
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from reservoir_cli.context.candidate import Span
 from reservoir_cli.messages import StoredMessage
 from reservoir_cli.redaction import replacements
-from reservoir_cli.storage.fulltext import content_words, searched_text
 from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.search.fulltext import content_words, searched_text
 
 if TYPE_CHECKING:
     import numpy as np

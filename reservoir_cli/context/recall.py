@@ -23,7 +23,7 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Role, clean_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.candidates import Said
+from reservoir_cli.storage.search.candidates import Said
 from reservoir_cli.storage.store import Store
 
 #: A longer prompt, such as a pasted log, is searched for by its beginning and its end.

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
 from reservoir_cli.messages import Message
-from reservoir_cli.storage.candidates import Said
+from reservoir_cli.storage.search.candidates import Said
 
 Format = Literal["text", "markdown", "json", "openai", "azure", "ollama", "anthropic"]
 FORMATS: tuple[str, ...] = get_args(Format)

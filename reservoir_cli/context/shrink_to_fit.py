@@ -1,6 +1,5 @@
 """Select messages from the pool until the printed selection fits the budget."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,23 +7,21 @@ from typing import Any
 
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection
+from reservoir_cli.context.choose import SelectionOptions, cut_after_last_question, select
 from reservoir_cli.context.costs import build_costs, count_printed
 from reservoir_cli.context.finished_window import all_turns
-from reservoir_cli.context.layout import Costs, by_time, ids
+from reservoir_cli.context.layout import by_time, ids
 from reservoir_cli.context.message_groups import group_tool_calls
 from reservoir_cli.context.render.formats import render
 from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes
 from reservoir_cli.context.request import PROVIDERS, ContextRequest
-from reservoir_cli.context.selection import Rules, cut_after_last_question, select
+from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
 #: Limits for a counter that asks its provider: the number of requests, the share of the budget to
 #: aim at, and the share that is close enough.
 _MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
-#: Limits for the budget that is named for the best match: how often the present one is doubled, and
-#: how much more than needed is near enough, and how many round budgets are tried.
-_MOST_DOUBLINGS, _NEAR_ENOUGH, _MOST_STEPS = 16, 1.08, 10
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class Chooser:
     request: ContextRequest
     pool: Sequence[Candidate]
     budget: TokenBudget
-    rules: Rules
+    options: SelectionOptions
     meter: Meter
     not_reached: int
     passed: set[int]
@@ -69,7 +66,7 @@ class Chooser:
     def _select_by_sums(self, room: int) -> tuple[Selection, int]:
         """Select by local counts.
 
-        While packing, tokens of single messages are added up. If the selection as printed exceeds
+        While window, tokens of single messages are added up. If the selection as printed exceeds
         the room, select again with that much less.
         """
         target = room
@@ -91,7 +88,7 @@ class Chooser:
             query=self.request.query,
             budget=room,
             costs=self._costs,
-            rules=self.rules,
+            options=self.options,
             not_reached=self.not_reached,
             passed=self.passed,
         )
@@ -138,7 +135,7 @@ class Chooser:
         return body
 
     def note_best_left_out(self, selection: Selection) -> tuple[str, ...]:
-        """Return a note on the best match if none of it fits, with a budget that would hold it."""
+        """Return a note on the best match if none of it fits."""
         missing = list(_left_out_for_room(selection))
         best = max(missing, key=_rank, default=None)
         best_kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
@@ -148,10 +145,7 @@ class Chooser:
         tokens = self.meter.scale(sum(member.message.tokens for member in together))
         partner = "call" if best.message.role is Role.TOOL else "results"
         words = f" with its {partner}" if len(together) > 1 else ""
-        sufficient = self._find_round_budget(best) if len(together) == 1 else None
-        advice = f"; --budget {sufficient:,} holds it" if sufficient else ""
-        match = f"#{best.message.id}{words} ({tokens:,} tokens)"
-        return (f"the best match, {match}, does not fit{advice}",)
+        return (f"the best match, #{best.message.id}{words} ({tokens:,} tokens), does not fit",)
 
     def _together(self, candidate: Candidate) -> tuple[Candidate, ...]:
         """Return a message with its results, or with its call and all results of that."""
@@ -159,50 +153,6 @@ class Chooser:
         number = candidate.message.id
         members = (group.members for group in groups if number in ids(group.members))
         return next(members, (candidate,))
-
-    def _find_round_budget(self, best: Candidate) -> int | None:
-        """Return a round budget with which a message is selected, unless the model cannot read it.
-
-        More room may select other passages, and then again none: try what is named.
-        """
-        fixed = sum(self.budget.sections.values())
-        needed = fixed + self._find_room(best)
-        step = 10 ** max(0, len(str(needed)) - 2)
-        first = math.ceil(needed / step) * step
-        budgets = range(first, first + _MOST_STEPS * step, step)
-        enough = next((tokens for tokens in budgets if self._fits(best, tokens - fixed)), None)
-        return None if enough and self.request.model and enough > self.budget.window else enough
-
-    def _find_room(self, best: Candidate) -> int:
-        """Return little more than the least room in which a message is selected."""
-        trial = self
-        if self.rules.order == "score":  # only pins and the newest messages come before it
-            newest = 2 * self.rules.min_history_messages
-            first = [
-                candidate
-                for candidate in self.pool
-                if candidate.message.id == best.message.id
-                or candidate.pinned
-                or (candidate.age is not None and candidate.age <= newest)
-            ]
-            trial = replace(self, pool=first)
-        low = high = max(1, self.budget.history)
-        for _ in range(_MOST_DOUBLINGS):
-            low, high = high, 2 * high
-            if trial._nearly_fits(best, high):
-                break
-        while high > max(low + 1, _NEAR_ENOUGH * low):
-            middle = max(low + 1, math.isqrt(low * high))
-            low, high = (low, middle) if trial._nearly_fits(best, middle) else (middle, high)
-        return high
-
-    def _nearly_fits(self, candidate: Candidate, room: int) -> bool:
-        """Return whether a message is selected before the selection is counted as printed."""
-        return candidate.message.id not in ids(_left_out_for_room(self._select_within(room)))
-
-    def _fits(self, candidate: Candidate, room: int) -> bool:
-        selection, _ = self._select_by_sums(room)
-        return candidate.message.id not in ids(_left_out_for_room(selection))
 
 
 def _left_out_for_room(selection: Selection) -> Iterator[Candidate]:

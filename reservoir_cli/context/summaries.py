@@ -14,7 +14,7 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope, from_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.summaries import Summaries, Summary
+from reservoir_cli.storage.tables.summaries import Summaries, Summary
 from reservoir_cli.util.clock import local_day
 
 if TYPE_CHECKING:

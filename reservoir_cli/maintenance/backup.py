@@ -6,10 +6,10 @@ from pathlib import Path
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.locations import is_on_a_server
-from reservoir_cli.storage.sqlite.replace_file import count_messages, publish
-from reservoir_cli.storage.sqlite.salvage import Lost, rescue
+from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY, refuse
+from reservoir_cli.storage.sqlite.care.replace_file import count_messages, publish
+from reservoir_cli.storage.sqlite.care.salvage import Lost, rescue
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.private_files import resolve_path, temporary_folder
 from reservoir_cli.util.progress import Progress, counted
 from reservoir_cli.util.read_files import suggest_fix

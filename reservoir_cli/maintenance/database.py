@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage import copy_store
+from reservoir_cli.storage.copying import copy_store
+from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import tables
-from reservoir_cli.storage.sqlite.replace_file import check_count
+from reservoir_cli.storage.sqlite.care.replace_file import check_count
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.time_limits import OWN_FILE
 
 if TYPE_CHECKING:
     from reservoir_cli.maintenance.calibration import Calibration
@@ -102,7 +103,8 @@ def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
     with closing(_opened(source)) as old:
         with closing(open_store(target)) as new:
             copied = copy_store.copy(old, new, progress)
-    check_count(target, copied["messages"])
+    with closing(open_store(target, create=False, patience=OWN_FILE)) as new:
+        check_count(new, copied["messages"])
     return copied
 
 

@@ -35,9 +35,9 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.check_history_sources import check_source, find_missing
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.setting_keys import dotted_key
+from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Repaired, Store
-from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress, counted
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from reservoir_cli.errors import StoreError
 from reservoir_cli.maintenance.shared_folders import describe_shared_folder
 from reservoir_cli.settings import paths
-from reservoir_cli.storage import unfinished_copy
+from reservoir_cli.storage.copying import unfinished_copy
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.private_files import restrict_permissions

@@ -13,8 +13,8 @@ from reservoir_cli.messages import Role, Scope, StoredMessage
 from reservoir_cli.retrieval.empty_replies import adds_something, content_words, knows_nothing
 from reservoir_cli.retrieval.ranking import Echoes
 from reservoir_cli.retrieval.sessions import Positions, Sessions
-from reservoir_cli.storage.candidates import Candidates
-from reservoir_cli.storage.fulltext import count_terms
+from reservoir_cli.storage.search.candidates import Candidates
+from reservoir_cli.storage.search.fulltext import count_terms
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.question_marks import has_question_mark
 

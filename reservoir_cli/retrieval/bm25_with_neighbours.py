@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.sessions import Positions, Sessions
-from reservoir_cli.storage.candidates import Posting
+from reservoir_cli.storage.search.candidates import Posting
 from reservoir_cli.util.bm25_formula import norm, rarity, saturate
 
 Floats = NDArray[np.float64]

@@ -5,8 +5,8 @@ from dataclasses import replace
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, searchable_text
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.candidates import Candidates, Correction
-from reservoir_cli.storage.highlight import word_with_stem
+from reservoir_cli.storage.search.candidates import Candidates, Correction
+from reservoir_cli.storage.search.highlight import word_with_stem
 from reservoir_cli.storage.store import Store
 
 

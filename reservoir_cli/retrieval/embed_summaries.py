@@ -3,7 +3,7 @@
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.summaries import Summaries
+from reservoir_cli.storage.tables.summaries import Summaries
 
 
 def embed_summaries(store: Store, embedder: Embedder, scope: Scope) -> None:

@@ -4,7 +4,7 @@
 import re
 from functools import cache
 
-from reservoir_cli.storage.fulltext import STOP_WORDS, searched_text
+from reservoir_cli.storage.search.fulltext import STOP_WORDS, searched_text
 from reservoir_cli.util.languages import language_of_function_words
 
 #: Letters at the end of longer words are ignored, as they may be inflected.

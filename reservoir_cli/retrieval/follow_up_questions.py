@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Role, Scope, StoredMessage
-from reservoir_cli.storage.candidates import Said, Talk
+from reservoir_cli.storage.search.candidates import Said, Talk
 from reservoir_cli.storage.store import Store
 
 #: The weights of a user turn and its reply, relative to the question, and how they fall with each

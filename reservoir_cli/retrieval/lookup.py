@@ -10,9 +10,9 @@ from reservoir_cli.messages import Key, Scope, StoredMessage, ThreadName, clean_
 from reservoir_cli.redaction import MASKED_ID, redact_id, without_secrets
 from reservoir_cli.retrieval.expired_messages import find_expired
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.holdings import NamedField
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tables.holdings import NamedField
 
 _EVERYTHING, _ALL = Scope(None), Filter()
 

@@ -17,7 +17,7 @@ from reservoir_cli.retrieval.bm25_with_neighbours import bm25
 from reservoir_cli.retrieval.recall_floor import fit
 from reservoir_cli.retrieval.sessions import Sessions, group_sessions
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates, Posting, TalkScores
+from reservoir_cli.storage.search.candidates import Candidates, Posting, TalkScores
 from reservoir_cli.util.greatest import greatest
 
 Floats = NDArray[np.float64]

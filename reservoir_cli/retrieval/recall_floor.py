@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates, Posting
-from reservoir_cli.storage.fulltext import indexed_text
+from reservoir_cli.storage.search.candidates import Candidates, Posting
+from reservoir_cli.storage.search.fulltext import indexed_text
 from reservoir_cli.util.languages import guess_language
 
 Floats = NDArray[np.float64]

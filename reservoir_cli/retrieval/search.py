@@ -12,10 +12,10 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, searchable_text
 from reservoir_cli.retrieval.search_hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.highlight import find_words
 from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.search.highlight import find_words
+from reservoir_cli.storage.search.titles import titled_with_all
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.titles import titled_with_all
 
 if TYPE_CHECKING:
     import numpy as np

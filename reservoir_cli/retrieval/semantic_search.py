@@ -19,7 +19,7 @@ from reservoir_cli.retrieval.question_dates import (
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.search_hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
 #: Long messages that alone contain a word take at most this part of the hits: one in three.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.search.candidates import Candidates
 
 Positions = NDArray[np.intp]
 

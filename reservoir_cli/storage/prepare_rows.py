@@ -21,10 +21,10 @@ from reservoir_cli.messages import (
     searchable_text,
     to_epoch_ms,
 )
-from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.portable_sql import Connection, placeholders
-from reservoir_cli.storage.reads import to_message
-from reservoir_cli.storage.writes import find_present, join_kinds, source_of
+from reservoir_cli.storage.search import fulltext
+from reservoir_cli.storage.tables.reads import to_message
+from reservoir_cli.storage.tables.writes import find_present, join_kinds, source_of
 from reservoir_cli.tokens import TokenCounter, counter_id
 from reservoir_cli.util.clock import FAR_AHEAD
 from reservoir_cli.util.question_marks import has_question_mark
@@ -38,7 +38,7 @@ class Prepared(NamedTuple):
 
     :param added: one entry per message; ``None`` if its source id is already stored.
     :param rows: the rows of the new messages, with the columns of
-        :data:`~reservoir_cli.storage.writes.COLUMNS`.
+        :data:`~reservoir_cli.storage.tables.writes.COLUMNS`.
     """
 
     added: list[StoredMessage | None]

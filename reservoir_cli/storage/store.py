@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, ThreadName, to_epoch_ms
-from reservoir_cli.storage import (
+from reservoir_cli.storage.embeddings import Embeddings
+from reservoir_cli.storage.keys import Keys, by_partition
+from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage.tables import (
     context_runs,
     conversations,
     delete,
@@ -29,9 +32,6 @@ from reservoir_cli.storage import (
     twins,
     writes,
 )
-from reservoir_cli.storage.embeddings import Embeddings
-from reservoir_cli.storage.keys import Keys, by_partition
-from reservoir_cli.storage.portable_sql import Connection, batches
 from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
 from reservoir_cli.util.progress import Progress, counted, no_progress
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.candidates import (
+    from reservoir_cli.storage.search.candidates import (
         Candidates,
         Query,
         QuestionVector,
@@ -343,7 +343,7 @@ class Writes(Embeddings):
 
     @abstractmethod
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows with the columns of :data:`~reservoir_cli.storage.writes.COLUMNS`."""
+        """Insert rows with the columns of :data:`~reservoir_cli.storage.tables.writes.COLUMNS`."""
 
     def _renew_ranking_data(self, ids: Mapping[str, Sequence[int]]) -> None:
         """Copy the changed tokens of messages to where ranking reads them.
@@ -429,7 +429,7 @@ class Store(Writes):
         They are needed last: :meth:`compare` adds them once another thread has embedded the
         question.
         """
-        from reservoir_cli.storage.candidates import Query, QuestionVector
+        from reservoir_cli.storage.search.candidates import Query, QuestionVector
 
         if vector is not None and not isinstance(vector, QuestionVector):
             computed = vector

@@ -3,16 +3,11 @@
 import re
 from collections.abc import Container, Iterable, Iterator
 
-from reservoir_cli.transfer.importers import (
-    DetectedFile,
-    Record,
-    Skipped,
-    Unreadable,
-    foreign_databases,
-)
-from reservoir_cli.transfer.importers.importer import SQLITE
-from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.watched_files import contains
+from reservoir_cli.transfer.detect_format import DetectedFile
+from reservoir_cli.transfer.reading import foreign_databases
+from reservoir_cli.transfer.reading.importer import SQLITE, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File, Unreadable
+from reservoir_cli.transfer.reading.watched_files import contains
 
 #: Excludes a conversation if it begins a line of a user's message.
 _MARK = "DO NOT INDEX"

@@ -5,7 +5,7 @@ from functools import cache
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.store import Store
-from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.reading.importer import Record
 from reservoir_cli.transfer.stages import Destination
 
 

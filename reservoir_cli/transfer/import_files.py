@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path, PurePath
 
-from reservoir_cli.transfer import importers
+from reservoir_cli.transfer.detect_format import DetectedFile, find
 from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
-from reservoir_cli.transfer.importers import DetectedFile, File
-from reservoir_cli.transfer.importers.message_times import count_unread_times
 from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.message_times import count_unread_times
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions
@@ -48,7 +48,7 @@ def import_files(
     )
     report = ImportReport()
     with ExitStack() as open_files:
-        detected = [importers.find(source, form, open_files) for source in sources]
+        detected = [find(source, form, open_files) for source in sources]
         marked = find_marked(chain.from_iterable(selection.files for selection in detected))
         if not dry_run:
             open_files.enter_context(explain_interrupt(ingestor.notify, INTERRUPTED))

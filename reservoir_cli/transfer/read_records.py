@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.transfer.importers import Record, Skipped
+from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
 from reservoir_cli.util.clock import is_far_ahead

@@ -12,10 +12,10 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.content_identity import parts_of, plain, session_of
-from reservoir_cli.storage.sources import Sources
 from reservoir_cli.storage.store import Store
-from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.importers.content_blocks import THINKING
+from reservoir_cli.storage.tables.sources import Sources
+from reservoir_cli.transfer.reading.content_blocks import THINKING
+from reservoir_cli.transfer.reading.importer import Record
 
 #: Source of the messages that the proxy stores.
 SOURCE = "proxy"

@@ -13,12 +13,12 @@ from reservoir_cli.messages import Conversation, Key, Message, Scope, StoredMess
 from reservoir_cli.redaction import Mode, redact_conversation, redact_id
 from reservoir_cli.retrieval.embed_messages import Model
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.sources import Sources
+from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.transfer.follow_conversations import Follower
-from reservoir_cli.transfer.importers import Record, Skipped, Vectors
-from reservoir_cli.transfer.importers.content_blocks import THINKING
 from reservoir_cli.transfer.ingest import Added, Ingestor
 from reservoir_cli.transfer.read_records import RecordReader
+from reservoir_cli.transfer.reading.content_blocks import THINKING
+from reservoir_cli.transfer.reading.importer import Record, Skipped, Vectors
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.stages import (
     ALREADY,

@@ -20,7 +20,7 @@ from reservoir_cli.agents.hooks import MAX_EVENT, MAX_OUTPUT
 from reservoir_cli.context.recall import BY_WORDS
 from reservoir_cli.context.render.frame import unwrap
 
-SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
+SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "formats" / "samples"
 ANSWER = "We dropped Redis because it lost 214 jobs in a failover."
 TRIES = 50
 #: The resolution of the start time of a process, in seconds.

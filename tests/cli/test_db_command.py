@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from postgres_server import PostgresServer
 
-from reservoir_cli.storage import copy_store
+from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 
 

@@ -38,7 +38,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "benchmarks").glob("*.md")),
 ]
-EXPORTS = ROOT / "tests" / "unit" / "transfer" / "importers" / "samples"
+EXPORTS = ROOT / "tests" / "unit" / "transfer" / "formats" / "samples"
 #: Stand-ins for other programs of a reader: they read stdin and answer.
 PROGRAMS = {
     "llm": """[ "$*" = "logs path" ] && exec echo "$HOME/llm.db"

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.transfer.importers import importers
+from reservoir_cli.transfer.formats.registry import importers
 
 #: How many messages a killed import has.
 MANY = 10_000
 
 
-HISTORIES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
+HISTORIES = Path(__file__).parents[1] / "unit" / "transfer" / "formats" / "samples"
 
 
 def zipped(path, *names):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders import full_width
 
-IMPORTERS = Path(__file__).parents[1] / "unit" / "transfer" / "importers"
+IMPORTERS = Path(__file__).parents[1] / "unit" / "transfer" / "formats"
 READ, WHICH, WHERE, RUN = "Read them", "Import which", "Partition to keep", "Run it?"
 TOOLS = {"claude-code": 11, "codex": 7, "llm": 2}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SESSION = Path(__file__).parents[1] / "unit/transfer/importers/samples/claude-code.jsonl"
+SESSION = Path(__file__).parents[1] / "unit/transfer/formats/samples/claude-code.jsonl"
 COUNTED = {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
 #: Tokenizer files that make the library panic when they are loaded or used.
 HOSTILE = {

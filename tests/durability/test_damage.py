@@ -12,9 +12,9 @@ from trials import Home, copied, faults, settle
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.maintenance import backup
 from reservoir_cli.messages import Scope
+from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.summaries import Summaries, Summary
-from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
+from reservoir_cli.storage.tables.summaries import Summaries, Summary
 
 
 def test_random_damage_is_detected_repaired_or_restored(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_repair_yields_to_a_concurrent_writer(
 ) -> None:
     from reservoir_cli.errors import StoreLockedError
     from reservoir_cli.storage.open_store import open_store
-    from reservoir_cli.storage.sqlite import repair
+    from reservoir_cli.storage.sqlite.care import repair
 
     drop_from_index(filled.db)
     copy = repair.copy_tables

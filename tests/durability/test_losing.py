@@ -19,9 +19,9 @@ from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.postgres.server_errors import UncertainCommitError
 from reservoir_cli.storage.postgres.store import PostgresStore
-from reservoir_cli.storage.proxy_ledger import Ledger
-from reservoir_cli.storage.sources import Sources
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tables.proxy_ledger import Ledger
+from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.tokens import load_counter
 
 TRIALS = {"connection": 4, "pool": 2, "failover": 1}

@@ -14,7 +14,8 @@ from reservoir_cli import Reservoir
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError
 from reservoir_cli.maintenance import backup as maintenance
 from reservoir_cli.messages import Message
-from reservoir_cli.storage.sqlite.replace_file import check_count, publish
+from reservoir_cli.storage.open_store import open_store
+from reservoir_cli.storage.sqlite.care.replace_file import check_count, publish
 
 COUNT = 200
 NEWER = 300
@@ -149,9 +150,10 @@ def test_a_store_with_data_in_its_log_is_not_published(source: Path, tmp_path: P
 
 
 def test_a_written_store_is_counted(source: Path) -> None:
-    check_count(str(source), COUNT)
-    with pytest.raises(StoreCorruptError, match="holds 200 messages instead of 201"):
-        check_count(str(source), COUNT + 1)
+    with closing(open_store(str(source))) as store:
+        check_count(store, COUNT)
+        with pytest.raises(StoreCorruptError, match="holds 200 messages instead of 201"):
+            check_count(store, COUNT + 1)
 
 
 def test_logs_of_unfinished_copies_are_removed(source: Path, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_the_man_page_lists_the_variables_that_the_program_reads() -> None:
     listed = runpy.run_path(str(ROOT / "tools" / "man_page.py"))["ENVIRONMENT"]
     package = ROOT / "reservoir_cli"
     paths = (package / "settings/paths.py").read_text(encoding="utf-8")
-    importers = (package / "transfer/importers").glob("*.py")
+    importers = (package / "transfer").rglob("*.py")
     sources = "".join(file.read_text(encoding="utf-8") for file in importers)
     variable = r'"([A-Z]+(?:_[A-Z]+)+)"'
     read = {*re.findall(variable, paths), *re.findall(rf"(?:get|_dir)\({variable}", sources)}

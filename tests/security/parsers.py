@@ -15,18 +15,13 @@ from reservoir_cli.messages import Role, ToolCall, clean_text
 from reservoir_cli.retrieval import question_dates
 from reservoir_cli.settings import read_settings_file as settings_file
 from reservoir_cli.settings.paths import config_file
-from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.search import fulltext
 from reservoir_cli.tokens import ApproximateCounter
-from reservoir_cli.transfer.importers import (
-    File,
-    Record,
-    Skipped,
-    Unreadable,
-    find,
-    importers,
-    json_stream,
-)
-from reservoir_cli.transfer.importers.input_files import decode
+from reservoir_cli.transfer.detect_format import find
+from reservoir_cli.transfer.formats.registry import importers
+from reservoir_cli.transfer.reading import json_stream
+from reservoir_cli.transfer.reading.importer import Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File, Unreadable, decode
 from reservoir_cli.util import parse_time_options
 
 _NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)

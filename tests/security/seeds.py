@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 from random import Random
 
-_SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
+_SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "formats" / "samples"
 _ODD = (
     b"9" * 5000,
     b"1e400",

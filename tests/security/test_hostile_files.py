@@ -23,15 +23,11 @@ from reservoir_cli.messages import Message, Role, StoredMessage
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.question_dates import find_dates
 from reservoir_cli.storage.content_identity import plain
+from reservoir_cli.transfer.detect_format import find
 from reservoir_cli.transfer.do_not_index import marked_by
-from reservoir_cli.transfer.importers import (
-    File,
-    Record,
-    Skipped,
-    find,
-    foreign_databases,
-    input_files,
-)
+from reservoir_cli.transfer.reading import foreign_databases, input_files
+from reservoir_cli.transfer.reading.importer import Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.util import read_files as reading
 from reservoir_cli.util.private_files import write_private
 

@@ -15,7 +15,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.answer import Answer
 from reservoir_cli.server.proxy.parse_request import parse
 from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES, protocol_at
-from reservoir_cli.transfer.importers.foreign_values import obj
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 FIRST, SECOND = '{"x": 1}', '{"y": 2}'
 

@@ -14,7 +14,7 @@ from upstream import Upstream
 from reservoir_cli.server.limits import MAX_BODY
 from reservoir_cli.server.proxy.compression import Decoder, Undecodable
 from reservoir_cli.server.proxy.providers import CHAT
-from reservoir_cli.transfer.importers.zstd_files import NoLibrary, load_zstd
+from reservoir_cli.transfer.reading.zstd_files import NoLibrary, load_zstd
 
 BODY = json.dumps(chat(HELLO)).encode()
 

@@ -24,9 +24,9 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.providers import CHAT
-from reservoir_cli.storage.proxy_ledger import LIFETIME, Ledger, LedgerEntry
-from reservoir_cli.transfer.exchange import Exchange
-from reservoir_cli.transfer.store_exchange import ExchangeLog
+from reservoir_cli.storage.tables.proxy_ledger import LIFETIME, Ledger, LedgerEntry
+from reservoir_cli.transfer.proxied.exchange import Exchange
+from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog
 
 ASKING = "asking"
 

@@ -16,7 +16,7 @@ from reservoir_cli.agents.connect.client import (
     xdg_config,
 )
 from reservoir_cli.errors import UsageError
-from reservoir_cli.transfer.importers import discover_histories
+from reservoir_cli.transfer.sync import discover_histories
 
 
 class ClaudeCode(Client):

@@ -17,7 +17,7 @@ from reservoir_cli.cli import (
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.exporters import FORMATS
+from reservoir_cli.transfer.export.export_messages import FORMATS
 
 
 def export(

@@ -14,8 +14,8 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.embed_messages import describe_backlog
-from reservoir_cli.transfer.importers import FORMATS, File, importer_named
-from reservoir_cli.transfer.importers.input_files import LARGEST_PIPED
+from reservoir_cli.transfer.formats.registry import FORMATS, importer_named
+from reservoir_cli.transfer.reading.input_files import LARGEST_PIPED, File
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_time_options import parse_time
 from reservoir_cli.util.read_files import CONVERT_HINT, LARGEST, decode

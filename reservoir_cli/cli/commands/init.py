@@ -25,15 +25,13 @@ from reservoir_cli.messages import Scope, check_name, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.paths import abbreviate_home
-from reservoir_cli.transfer.history_sources import Source, choose_name, configured_sources
-from reservoir_cli.transfer.importers import (
-    Importer,
-    discover_histories,
-    importers,
-    watched_files,
-)
-from reservoir_cli.transfer.importers.discover_histories import History
+from reservoir_cli.transfer.formats.registry import importers
+from reservoir_cli.transfer.reading import watched_files
+from reservoir_cli.transfer.reading.importer import Importer
 from reservoir_cli.transfer.reports import ImportReport, describe_links
+from reservoir_cli.transfer.sync import discover_histories
+from reservoir_cli.transfer.sync.discover_histories import History
+from reservoir_cli.transfer.sync.history_sources import Source, choose_name, configured_sources
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import duration_in_words
 from reservoir_cli.util.unicode_text import plain_digits

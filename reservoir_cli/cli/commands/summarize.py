@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
+from reservoir_cli.maintenance.summarize import Outcome
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.summarize import Outcome
 from reservoir_cli.util.clock import local_day
 
 

@@ -15,13 +15,13 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.check_history_sources import find_missing
 from reservoir_cli.settings.paths import abbreviate_home
-from reservoir_cli.transfer.history_sources import (
+from reservoir_cli.transfer.sync.history_sources import (
     Source,
     configured_sources,
     discover_sources,
     select_sources,
 )
-from reservoir_cli.transfer.sync import SourceReport, SyncReport
+from reservoir_cli.transfer.sync.sync_sources import SourceReport, SyncReport
 
 #: Seconds between two runs with --watch.
 _PAUSE = 30

@@ -13,7 +13,7 @@ from reservoir_cli.cli import completion_values, console, options
 from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
 from reservoir_cli.settings.config import required_window
 from reservoir_cli.tokens import storing_counter
-from reservoir_cli.transfer.importers import read_text
+from reservoir_cli.transfer.reading.input_files import read_text
 
 #: The smallest budget that holds a question and its reply.
 _LEAST = 500

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reservoir_cli.messages import Message, ToolCall, clean_text
-from reservoir_cli.transfer.importers.foreign_values import obj
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 
 @dataclass

@@ -13,7 +13,7 @@ from reservoir_cli.server.proxy.provider_histories import named_history, referen
 from reservoir_cli.server.proxy.providers import protocol_at
 from reservoir_cli.server.proxy.question_identity import IdentityChain, Question
 from reservoir_cli.server.proxy.side_requests import is_side_request
-from reservoir_cli.transfer.importers.foreign_values import obj
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 #: A picture or another file in base64: a long string without spaces and escapes.
 _ENCODED = re.compile(r'"[!#-\[\]-~]{2000,}')

@@ -10,7 +10,7 @@ from reservoir_cli.messages import Message
 from reservoir_cli.server.proxy import request_messages
 from reservoir_cli.server.proxy.json_spans import Document, OddJSON, Span, string_end
 from reservoir_cli.server.proxy.side_requests import carries_summary
-from reservoir_cli.transfer.importers.foreign_values import objects
+from reservoir_cli.transfer.reading.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import identity_prefix, normalise
 
 #: An address in JSON with its query.

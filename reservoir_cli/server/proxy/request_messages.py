@@ -7,9 +7,9 @@ from typing import Any
 
 from reservoir_cli.context.render import frame
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
-from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.content_blocks import content_text
-from reservoir_cli.transfer.importers.foreign_values import objects
+from reservoir_cli.transfer.reading import content_blocks
+from reservoir_cli.transfer.reading.content_blocks import content_text
+from reservoir_cli.transfer.reading.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import normalise
 
 _SYSTEM = ("system", "developer")

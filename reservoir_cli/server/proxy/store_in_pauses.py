@@ -14,7 +14,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import limits
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.transfer.exchange import Exchange
+from reservoir_cli.transfer.proxied.exchange import Exchange
 
 
 class _Waiting(NamedTuple):

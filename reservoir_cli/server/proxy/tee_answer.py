@@ -17,8 +17,8 @@ from reservoir_cli.server.proxy.providers import WireProtocol
 from reservoir_cli.server.proxy.split_stream import Reader
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.store_threads import StoreThread
-from reservoir_cli.transfer.exchange import Exchange
-from reservoir_cli.transfer.importers.foreign_values import obj
+from reservoir_cli.transfer.proxied.exchange import Exchange
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 
 class Listener:

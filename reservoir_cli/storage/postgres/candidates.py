@@ -6,12 +6,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES
-from reservoir_cli.storage import properties, scope_conditions, titles
-from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings, sort
+from reservoir_cli.storage import properties, scope_conditions
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.quantize import encode_queries
-from reservoir_cli.storage.stemmer import Stemmer
+from reservoir_cli.storage.search import titles
+from reservoir_cli.storage.search.candidates import (
+    Candidates,
+    Query,
+    Uncompared,
+    add_postings,
+    sort,
+)
+from reservoir_cli.storage.search.quantize import encode_queries
+from reservoir_cli.storage.search.stemmer import Stemmer
 
 if TYPE_CHECKING:
     import numpy as np

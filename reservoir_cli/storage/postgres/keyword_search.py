@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
-from reservoir_cli.storage import correct_misspelt_words, fulltext, scope_conditions
-from reservoir_cli.storage.candidates import Candidates, Correction, Posting
+from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.sqlite import keyword_search
-from reservoir_cli.storage.sqlite import postings as limits
-from reservoir_cli.storage.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
+from reservoir_cli.storage.search import correct_misspelt_words, fulltext, rank_by_words
+from reservoir_cli.storage.search.candidates import Candidates, Correction, Posting
+from reservoir_cli.storage.search.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +72,7 @@ def read_postings(
     for stem, row in zip(stems, counts, strict=True):
         holds = row > 0
         posting = Posting(places[holds], row[holds], stem)
-        if total > limits.LARGE and holds.sum() > limits.COMMON * total:
+        if total > rank_by_words.LARGE and holds.sum() > rank_by_words.COMMON * total:
             common.append(posting)
         elif holds.any():
             postings.append(posting)
@@ -251,7 +250,7 @@ def search(
         for stems, term in zip(stemmed, terms, strict=True)
         if stems
     )
-    return keyword_search.rank(lengths, counts, limit, matching)
+    return rank_by_words.rank(lengths, counts, limit, matching)
 
 
 def _count_matches(

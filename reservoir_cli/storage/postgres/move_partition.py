@@ -7,12 +7,12 @@ An id that the new partition already uses is replaced by a new one.
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import find_by_filter, tag_and_pin_rows, writes
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.schema import OF_MESSAGES, TABLES
-from reservoir_cli.storage.stemmer import scope_stems
+from reservoir_cli.storage.search.stemmer import scope_stems
+from reservoir_cli.storage.tables import find_by_filter, tag_and_pin_rows, writes
 
 _Place = tuple[str, str]
 #: The columns of a message that do not change.

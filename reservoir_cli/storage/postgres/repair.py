@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import find_by_filter, holdings, reads
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import keyword_search
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.stemmer import Stemmer
+from reservoir_cli.storage.search.stemmer import Stemmer
+from reservoir_cli.storage.tables import find_by_filter, holdings, reads
 
 _AT_ONCE = 1_000
 #: Messages with text that have no vectors of a model and are not pending.

@@ -8,10 +8,8 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
-from reservoir_cli.storage import properties, tag_and_pin_rows
-from reservoir_cli.storage.candidates import Query, Uncompared
+from reservoir_cli.storage import properties
 from reservoir_cli.storage.keys import by_partition, thread_key
-from reservoir_cli.storage.links import Place, Vectors
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import (
     candidates,
@@ -22,10 +20,13 @@ from reservoir_cli.storage.postgres import (
 )
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
-from reservoir_cli.storage.stemmer import Stemmer
+from reservoir_cli.storage.search.candidates import Query, Uncompared
+from reservoir_cli.storage.search.links import Place, Vectors
+from reservoir_cli.storage.search.stemmer import Stemmer
 from reservoir_cli.storage.store import Problem, Repaired, Store, derived_problems
+from reservoir_cli.storage.tables import tag_and_pin_rows
+from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import reading, writing
-from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.progress import Progress, no_progress
 
 _THREAD = [COLUMNS.split(", ").index(name) for name in ("partition", "instance", "conversation_id")]

@@ -12,7 +12,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import properties, transactions, unfinished_copy
+from reservoir_cli.storage import properties, transactions
+from reservoir_cli.storage.copying import unfinished_copy
 from reservoir_cli.storage.postgres import lift_timeouts, schema
 from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
 from reservoir_cli.storage.postgres.ids import IdSource

@@ -13,7 +13,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage import properties, scope_conditions
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres.connection import Connection, FloatArray
-from reservoir_cli.storage.quantize import round_to_codes
+from reservoir_cli.storage.search.quantize import round_to_codes
 
 if TYPE_CHECKING:
     import numpy as np

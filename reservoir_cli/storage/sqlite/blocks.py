@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import batches, decoding, placeholders
-from reservoir_cli.storage.quantize import quantize, restore
+from reservoir_cli.storage.search.quantize import quantize, restore
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:

@@ -11,10 +11,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import scope_conditions, titles
-from reservoir_cli.storage.candidates import Candidates, Query, Uncompared, add_postings, sort
+from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import decoding, placeholders
+from reservoir_cli.storage.search import titles
+from reservoir_cli.storage.search.candidates import (
+    Candidates,
+    Query,
+    Uncompared,
+    add_postings,
+    sort,
+)
 from reservoir_cli.storage.sqlite import blocks as packed_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import correct_misspelt, read_postings

@@ -9,17 +9,17 @@ This module does without numpy, because loading it takes longer than the search.
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
-from reservoir_cli.storage import fulltext, scope_conditions
+from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.portable_sql import decoding
+from reservoir_cli.storage.search import fulltext, rank_by_words
 from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.util import bm25_formula
 
 #: The most stems of a query: more take seconds, and nobody types them.
 MOST_STEMS = 10_000
@@ -79,47 +79,12 @@ def search(
     if sum(len(stems) for stems, _ in stemmed) > MOST_STEMS:
         raise too_many()
     counts = (_count_matches(connection, *term) for term in stemmed)
-    return rank(lengths, counts, limit, matching)
+    return rank_by_words.rank(lengths, counts, limit, matching)
 
 
 def too_many() -> UsageError:
     """Return the error for a query with too many words."""
     return UsageError(f"a keyword search takes {MOST_STEMS:,} words at most")
-
-
-def rank(
-    lengths: Mapping[int, int],
-    counts_by_term: Iterable[Mapping[int, int]],
-    limit: int,
-    matching: Keys | None = None,
-) -> tuple[list[tuple[int, float]], bool]:
-    """Rank the messages that contain all terms, or else any of them.
-
-    :param lengths: the number of words of each message of a scope, by its id.
-    :param counts_by_term: for each term its count in messages of any scope, by their ids.
-    :param matching: the only messages that may be hits.
-    :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
-    """
-    allowed = lengths.keys() if matching is None else lengths.keys() & matching.ids
-    terms = [(counts, counts.keys() & lengths.keys()) for counts in counts_by_term]
-    holders = [known & allowed for _, known in terms]
-    whole = set.intersection(*holders) if holders else set()
-    hits = whole or set().union(*holders)
-    mean = sum(lengths.values()) / len(lengths)
-    weighted = [(bm25_formula.rarity(len(lengths), len(known)), counts) for counts, known in terms]
-
-    def score(message: int) -> float:
-        norm = bm25_formula.norm(lengths[message], mean)
-        gains = (
-            rarity * bm25_formula.saturate(counts[message], norm)
-            for rarity, counts in weighted
-            if message in counts
-        )
-        return sum(gains)
-
-    best = sorted((-score(message), -message) for message in hits)
-    best = best[:limit] if limit >= 0 else best
-    return [(-message, -score) for score, message in best], bool(whole or not hits)
 
 
 def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict[int, int]:

@@ -1,12 +1,12 @@
 """Move the messages of a partition and instance to another in a file."""
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import reads
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.schema import OF_MESSAGES
 from reservoir_cli.storage.sqlite import blocks, keyword_search
 from reservoir_cli.storage.sqlite.blocks import Place
 from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.storage.tables import reads
 
 
 def move(connection: Connection, old: Place, new: Place) -> int:

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import correct_misspelt_words, fulltext
-from reservoir_cli.storage.candidates import Candidates, Correction, Posting
+from reservoir_cli.storage.search import correct_misspelt_words, fulltext, rank_by_words
+from reservoir_cli.storage.search.candidates import Candidates, Correction, Posting
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     _Ints = NDArray[np.int64]
-#: The size from which a scope is large, and the share of its messages from which a word is dropped
-#: there.
-LARGE, COMMON = 20_000, 0.1
 #: How many occurrences of a word are always read, and how many for one question beyond that.
 #: Reading a million occurrences takes 0.1 s, and counting them a tenth of that.
 _FEW, _READ_AT_MOST = 10_000, 250_000
@@ -65,8 +62,8 @@ def read_postings(
     absent: list[str] = []
     postings: list[Posting] = []
     common: list[Stem] = []
-    large = len(candidates.ids) > LARGE
-    most = COMMON * len(candidates.ids)
+    large = len(candidates.ids) > rank_by_words.LARGE
+    most = rank_by_words.COMMON * len(candidates.ids)
     elsewhere = _last_id(connection) - len(candidates.ids) if large else 0
     for stem in look_up(connection, words):
         if large and (not stem.is_whole or stem.total - elsewhere > most):
@@ -100,7 +97,7 @@ def correct_misspelt(
     """
     words = _words_by_stem(connection, fulltext.content_words(question))
     typed = {stem: words[stem] for stem in absent if stem in words}
-    letters = 1 if len(candidates.ids) <= LARGE else 2
+    letters = 1 if len(candidates.ids) <= rank_by_words.LARGE else 2
 
     def vocabulary(stem: str) -> list[tuple[str, int]]:
         first, most = stem[:letters], correct_misspelt_words.slips_allowed(stem)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from sqlite_utils import Database, Migrations
 
-from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.schema import VERSION, Table, define_columns, statements
+from reservoir_cli.storage.search import fulltext
 
 migrations = Migrations("reservoir")
 

@@ -10,23 +10,24 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.links import Place, Vectors
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.quantize import restore
 from reservoir_cli.storage.schema import VERSION
-from reservoir_cli.storage.sqlite import blocks, erase_deleted_text
+from reservoir_cli.storage.search.links import Place, Vectors
+from reservoir_cli.storage.search.quantize import restore
+from reservoir_cli.storage.sqlite import blocks
+from reservoir_cli.storage.sqlite.care import erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import Transactions
 from reservoir_cli.storage.store import Problem, Repaired, Store
+from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import Result, reading
-from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
 from reservoir_cli.util.time_limits import CHECKPOINT
 
 if TYPE_CHECKING:
-    from reservoir_cli.storage.candidates import Query, Uncompared
+    from reservoir_cli.storage.search.candidates import Query, Uncompared
     from reservoir_cli.storage.sqlite.candidates import QuestionCache
 
 
@@ -139,7 +140,7 @@ class SqliteStore(Transactions, Store):
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        from reservoir_cli.storage.sqlite import online_copy
+        from reservoir_cli.storage.sqlite.care import online_copy
 
         with self.snapshot():
             online_copy.write_copy(self._connection, target, progress)
@@ -154,7 +155,7 @@ class SqliteStore(Transactions, Store):
 
     def problems(self) -> list[Problem]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        from reservoir_cli.storage.sqlite import repair
+        from reservoir_cli.storage.sqlite.care import repair
 
         with self._lock, errors(self.location):
             # The damage may be in an index only, so a repair is worth trying.
@@ -166,7 +167,7 @@ class SqliteStore(Transactions, Store):
 
     def repair(self) -> Repaired:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        from reservoir_cli.storage.sqlite import repair
+        from reservoir_cli.storage.sqlite.care import repair
 
         with self._lock, errors(self.location):
             self._require_writable()

@@ -12,8 +12,10 @@ from contextlib import contextmanager, suppress
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.settings.paths import file_identity
-from reservoir_cli.storage import properties, transactions, unfinished_copy
-from reservoir_cli.storage.sqlite import erase_deleted_text, store_file
+from reservoir_cli.storage import properties, transactions
+from reservoir_cli.storage.copying import unfinished_copy
+from reservoir_cli.storage.sqlite import store_file
+from reservoir_cli.storage.sqlite.care import erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import Connection, errors
 from reservoir_cli.storage.sqlite.open_and_migrate import (
     check_and_migrate,

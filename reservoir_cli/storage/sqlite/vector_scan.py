@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import scope_conditions
-from reservoir_cli.storage.candidates import Query
 from reservoir_cli.storage.portable_sql import batches, decoding, placeholders
-from reservoir_cli.storage.quantize import Queries, encode_queries
+from reservoir_cli.storage.search.candidates import Query
+from reservoir_cli.storage.search.quantize import Queries, encode_queries
 from reservoir_cli.storage.sqlite import blocks as packed_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 

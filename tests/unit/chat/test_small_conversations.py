@@ -17,17 +17,17 @@ from validators import problems
 from reservoir_cli import Message, Reservoir, ToolCall
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.candidate import Candidate, Scores, Selection, Tier
+from reservoir_cli.context.choose import SelectionOptions, select
 from reservoir_cli.context.finished_window import (
     current_turn,
     ends_with_a_question,
     fixed_turns,
     history_turns,
 )
-from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render.formats import count_turns, render
 from reservoir_cli.context.render.quote_recalled import quote_line
 from reservoir_cli.context.request import ContextRequest, Piece
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 
 #: To try thousands after a change of the tested code: HYPOTHESIS_EXAMPLES=5000 pytest …
@@ -114,8 +114,8 @@ def _pool(seeds: list[bytes]) -> list[Candidate]:
 
 pools = st.lists(st.binary(min_size=14, max_size=14), max_size=LONGEST).map(_pool)
 
-rules = st.builds(
-    Rules,
+options = st.builds(
+    SelectionOptions,
     order=st.sampled_from(("score", "tiers")),
     min_history_messages=st.integers(0, 4),
     min_cosine=st.sampled_from((0.0, 0.0, 0.4)),
@@ -155,8 +155,12 @@ COSTS = Costs(
 )
 
 
-def choose(pool: list[Candidate], request: ContextRequest, budget: int, rule: Rules) -> Selection:
-    return select(pool, query=request.query, budget=budget, costs=COSTS, rules=rule, not_reached=0)
+def choose(
+    pool: list[Candidate], request: ContextRequest, budget: int, rule: SelectionOptions
+) -> Selection:
+    return select(
+        pool, query=request.query, budget=budget, costs=COSTS, options=rule, not_reached=0
+    )
 
 
 #: Errors of conversations without a question.
@@ -164,7 +168,7 @@ NOT_WITHOUT_A_QUESTION = (
     "the last message is not the user's",
     "messages: at least one message is required",
 )
-conversations = given(pools, requests, st.integers(0, 700), rules)
+conversations = given(pools, requests, st.integers(0, 700), options)
 thorough = settings(max_examples=EXAMPLES)
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.context.candidate import Candidate, Scores, Tier
-from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.choose import SelectionOptions, select
+from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role, StoredMessage, ToolCall
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -13,8 +13,8 @@ R, S, Y, O, _ = Tier  # noqa: E741 - recent, similar, synapse, older
 BY_TOKENS = Costs(
     lambda candidate: candidate.message.tokens, lambda candidate: candidate.message.tokens, 0, 0
 )
-NO_NEWEST = Rules(min_history_messages=0)
-TIERS = Rules("tiers", min_history_messages=0)
+NO_NEWEST = SelectionOptions(min_history_messages=0)
+TIERS = SelectionOptions("tiers", min_history_messages=0)
 
 
 def make_candidate(role="user", content=None, *, tokens=10, tier=R, priority=0.5, **more):
@@ -65,8 +65,10 @@ def pool(*candidates):
     ]
 
 
-def select_from(candidates, budget, rules=NO_NEWEST, *, query="", costs=BY_TOKENS):
-    return select(candidates, query=query, budget=budget, costs=costs, rules=rules, not_reached=0)
+def select_from(candidates, budget, options=NO_NEWEST, *, query="", costs=BY_TOKENS):
+    return select(
+        candidates, query=query, budget=budget, costs=costs, options=options, not_reached=0
+    )
 
 
 def sorted_ids(candidates):

@@ -10,8 +10,8 @@ from validators import problems
 from windows import CALLING, PROVIDERS, REPLY, RESULT, SEARCH, USER, candidate, stored, window
 
 from reservoir_cli.context.candidate import Selection
-from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.choose import SelectionOptions, select
+from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role, StoredMessage
 
 
@@ -21,7 +21,9 @@ def _select(messages: list[StoredMessage]) -> Selection:
         for index, message in enumerate(messages)
     ]
     free = Costs(lambda _: 1, lambda _: 1, 1, 1)
-    return select(pool, query="?!", budget=1_000, costs=free, rules=Rules(), not_reached=0)
+    return select(
+        pool, query="?!", budget=1_000, costs=free, options=SelectionOptions(), not_reached=0
+    )
 
 
 def _minutes_apart(*messages: StoredMessage) -> list[StoredMessage]:

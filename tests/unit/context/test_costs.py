@@ -13,9 +13,9 @@ from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.costs import build_costs, count_printed, count_sections
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import Packing
 from reservoir_cli.context.render.formats import count_framed
 from reservoir_cli.context.request import FORMATS, PROVIDERS, ContextRequest, Piece
+from reservoir_cli.context.window_builder import WindowBuilder
 from reservoir_cli.tokens import load_counter
 
 TEXTS = st.sampled_from(
@@ -79,7 +79,7 @@ def _request(form, query="", **more):
 def _packing(candidates, meter, form, recall_only):
     request = _request(form, recall_only=recall_only)
     costs = build_costs(request, TokenBudget(1_000_000, 0, 1_000_000, {}, 1_000_000), meter)
-    return Packing(costs, Exchanges.of([row.message for row in candidates]), {}, set())
+    return WindowBuilder(costs, Exchanges.of([row.message for row in candidates]), {}, set())
 
 
 @pytest.mark.parametrize("counter", ["approximate", "ratio"])

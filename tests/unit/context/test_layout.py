@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reservoir_cli.context.candidate import Candidate, Scores, Tier
-from reservoir_cli.context.layout import Costs, by_time
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.choose import SelectionOptions, select
+from reservoir_cli.context.layout import by_time
+from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role, StoredMessage, ToolCall
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -56,7 +57,7 @@ def lay_out(candidates, *, budget=1_000, costs=FREE, query="", include_system=Fa
         query=query,
         budget=budget,
         costs=costs,
-        rules=Rules(min_history_messages=0, include_system=include_system),
+        options=SelectionOptions(min_history_messages=0, include_system=include_system),
         not_reached=0,
     )
     return [

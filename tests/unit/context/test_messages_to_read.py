@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reservoir_cli.context.messages_to_read import find_fillers
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.search.candidates import Candidates
 
 SIZES = st.lists(
     st.one_of(st.integers(1, 60), st.integers(1, 400), st.integers(1, 9_000)), max_size=300

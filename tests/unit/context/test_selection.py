@@ -18,8 +18,8 @@ from candidates import (
     sorted_ids,
 )
 
-from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.selection import Rules
+from reservoir_cli.context.choose import SelectionOptions
+from reservoir_cli.context.window_builder import Costs
 
 
 def test_by_score_the_highest_priority_comes_first():
@@ -67,7 +67,7 @@ def test_when_everything_fits_nothing_is_dropped(order, count):
     candidates = pool(
         *(make_candidate(tier=tier, priority=0.1) for tier in (R, S, Y, O) for _ in range(count))
     )
-    selection = select_from(candidates, 10 * 4 * count, Rules(order))
+    selection = select_from(candidates, 10 * 4 * count, SelectionOptions(order))
     assert len(kept_ids(selection)) == 4 * count
     assert selection.dropped == ()
 
@@ -113,7 +113,7 @@ def test_by_tiers_selection_ends_at_the_first_that_does_not_fit():
 @pytest.mark.parametrize("order", ["score", "tiers"])
 def test_a_unit_larger_than_the_budget_is_dropped_first(order):
     candidates = pool(make_candidate(), make_candidate(tokens=31), make_candidate())
-    selection = select_from(candidates, 30, Rules(order, 0))
+    selection = select_from(candidates, 30, SelectionOptions(order, 0))
     assert kept_ids(selection) == [1, 3]
     assert drop_reasons(selection) == {2: "too large"}
 
@@ -156,7 +156,9 @@ def test_the_newest_come_first_while_they_take_at_most_an_eighth(count, tokens, 
         make_candidate(tokens=1, priority=1.0, tier=S, instance="j") for _ in range(budget)
     ]
     message_ids = kept_ids(
-        select_from(pool(*newest, *high_scores), budget, Rules(min_history_messages=count))
+        select_from(
+            pool(*newest, *high_scores), budget, SelectionOptions(min_history_messages=count)
+        )
     )
     assert [message_id for message_id in message_ids if message_id <= 5] == expected
 
@@ -167,7 +169,7 @@ def test_the_newest_are_those_of_the_history_instance():
         make_candidate(instance="j", priority=0),
         *[make_candidate(instance="j")] * 9,
     )
-    assert 1 in kept_ids(select_from(candidates, 80, Rules(min_history_messages=1)))
+    assert 1 in kept_ids(select_from(candidates, 80, SelectionOptions(min_history_messages=1)))
 
 
 # What is left out
@@ -201,7 +203,7 @@ def test_an_empty_question_is_equal_to_nothing():
 )
 def test_system_messages_are_candidates_only_if_allowed(allowed, expected):
     candidates = pool(make_candidate("system"), make_candidate())
-    selection = select_from(candidates, 100, Rules(include_system=allowed))
+    selection = select_from(candidates, 100, SelectionOptions(include_system=allowed))
     assert kept_ids(selection) == expected
     assert selection.dropped == ()
     assert sorted_ids(selection.history) == [2]
@@ -220,7 +222,9 @@ def test_below_min_cosine_nothing_is_recalled(cosine, stays):
         make_candidate(tier=S, cosine=cosine, priority=0.9, instance="j"),
         make_candidate(cosine=0.9),
     )
-    selection = select_from(candidates, 100, Rules(min_history_messages=0, min_cosine=0.2))
+    selection = select_from(
+        candidates, 100, SelectionOptions(min_history_messages=0, min_cosine=0.2)
+    )
     assert (1 in kept_ids(selection)) is stays
     assert (drop_reasons(selection).get(1) == "below min_cosine") is not stays
 

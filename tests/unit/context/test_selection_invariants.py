@@ -19,10 +19,11 @@ from candidates import (
 )
 from hypothesis import strategies as st
 
+from reservoir_cli.context.choose import SelectionOptions, select
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import Costs, Packing, is_system
+from reservoir_cli.context.layout import is_system
 from reservoir_cli.context.message_groups import MessageGroup, group_tool_calls, join_answers
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.window_builder import Costs, WindowBuilder
 from reservoir_cli.messages import Role
 
 TURNS = st.lists(
@@ -109,14 +110,14 @@ def printed_cost(selection, costs):
 @hypothesis.given(pools(), st.integers(0, 400), ORDERS, st.integers(0, 4))
 @hypothesis.settings(max_examples=300)
 def test_the_budget_is_never_exceeded(candidates, budget, order, newest):
-    selection = select_from(candidates, budget, Rules(order, newest), costs=FULL)
+    selection = select_from(candidates, budget, SelectionOptions(order, newest), costs=FULL)
     assert printed_cost(selection, FULL) <= budget
 
 
 @hypothesis.given(pools(), st.integers(0, 400), ORDERS)
 @hypothesis.settings(max_examples=300)
 def test_every_body_is_valid_whatever_was_dropped(candidates, budget, order):
-    selection = select_from(candidates, budget, Rules(order), costs=FULL)
+    selection = select_from(candidates, budget, SelectionOptions(order), costs=FULL)
     assert not selection.history or selection.history[0].message.role is Role.USER
     for section in (selection.recalled, selection.history):
         open_calls = []
@@ -133,7 +134,7 @@ def test_every_body_is_valid_whatever_was_dropped(candidates, budget, order):
 @hypothesis.given(pools(), st.integers(0, 400), ORDERS)
 @hypothesis.settings(max_examples=300)
 def test_each_candidate_is_kept_or_dropped_once_and_never_both(candidates, budget, order):
-    selection = select_from(candidates, budget, Rules(order), costs=FULL)
+    selection = select_from(candidates, budget, SelectionOptions(order), costs=FULL)
     reported = [
         *kept_ids(selection),
         *sorted_ids(candidate.candidate for candidate in selection.dropped),
@@ -147,8 +148,8 @@ def test_each_candidate_is_kept_or_dropped_once_and_never_both(candidates, budge
 @hypothesis.given(pools(), st.integers(0, 400), ORDERS)
 @hypothesis.settings(max_examples=100)
 def test_the_same_input_gives_the_same_output(candidates, budget, order):
-    assert select_from(candidates, budget, Rules(order)) == select_from(
-        candidates, budget, Rules(order)
+    assert select_from(candidates, budget, SelectionOptions(order)) == select_from(
+        candidates, budget, SelectionOptions(order)
     )
 
 
@@ -167,9 +168,9 @@ def largest_unit(candidates):
 @hypothesis.settings(max_examples=300)
 def test_in_tier_order_a_smaller_budget_keeps_a_subset(candidates, room, extra, newest):
     budget = largest_unit(candidates) + room
-    rules = Rules("tiers", newest)
-    small = select_from(candidates, budget, rules, costs=FULL)
-    large = select_from(candidates, budget + extra, rules, costs=FULL)
+    options = SelectionOptions("tiers", newest)
+    small = select_from(candidates, budget, options, costs=FULL)
+    large = select_from(candidates, budget + extra, options, costs=FULL)
     duplicates = {
         dropped.candidate.message.id for dropped in large.dropped if dropped.reason == "duplicate"
     }
@@ -180,7 +181,7 @@ def test_in_tier_order_a_smaller_budget_keeps_a_subset(candidates, room, extra, 
 @hypothesis.settings(max_examples=300)
 def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newest):
     """Units without room come after every printed unit in the order."""
-    selection = select_from(candidates, budget, Rules("tiers", newest), costs=FULL)
+    selection = select_from(candidates, budget, SelectionOptions("tiers", newest), costs=FULL)
     printed = {candidate.message.id for candidate in (*selection.recalled, *selection.history)}
     units, _ = group_tool_calls([candidate for candidate in candidates if not is_system(candidate)])
     exchanges = list(
@@ -252,10 +253,10 @@ def test_skipping_hopeless_messages_changes_no_selection(rows, budget, counted) 
     )
 
     def select_again():
-        arguments = {"query": "", "budget": budget, "costs": costs, "rules": NO_NEWEST}
+        arguments = {"query": "", "budget": budget, "costs": costs, "options": NO_NEWEST}
         return select(candidates, **arguments, not_reached=0)
 
     selection = select_again()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Packing, "is_hopeless", lambda *_: False)
+        patch.setattr(WindowBuilder, "is_hopeless", lambda *_: False)
         assert select_again() == selection

@@ -14,7 +14,7 @@ from candidates import (
     select_from,
 )
 
-from reservoir_cli.context.selection import Rules
+from reservoir_cli.context.choose import SelectionOptions
 from reservoir_cli.messages import Role
 
 
@@ -60,7 +60,7 @@ def test_a_question_and_its_reply_are_kept_together_while_both_fit():
     [pytest.param(0.9, 0.1, 1, id="§4 the question"), pytest.param(0.1, 0.9, 2, id="§4 the reply")],
 )
 def test_if_only_question_or_reply_fits_the_higher_score_is_kept(first, second, kept_id):
-    selection = select_from(pool(*exchange(first, second)), 19, Rules("score", 0))
+    selection = select_from(pool(*exchange(first, second)), 19, SelectionOptions("score", 0))
     assert kept_ids(selection) == [kept_id]
     assert drop_reasons(selection) == {3 - kept_id: "no room"}
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.retrieval.snippet import choose_part
-from reservoir_cli.storage.highlight import find_words
+from reservoir_cli.storage.search.highlight import find_words
 
 
 def highlighted_words(text, question, **how):

@@ -14,7 +14,7 @@ from reservoir_cli.retrieval.check_corrections import correction_notes, drop_kno
 from reservoir_cli.retrieval.search import search
 from reservoir_cli.retrieval.search_hits import SearchCriteria
 from reservoir_cli.settings import config
-from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
 P = Scope("p")

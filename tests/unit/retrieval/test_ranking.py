@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates, Posting
+from reservoir_cli.storage.search.candidates import Candidates, Posting
 
 
 @pytest.mark.parametrize(

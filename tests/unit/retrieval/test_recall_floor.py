@@ -14,7 +14,7 @@ from reservoir_cli.retrieval.recall_floor import (
     recall_floor,
 )
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates, Posting, TalkScores
+from reservoir_cli.storage.search.candidates import Candidates, Posting, TalkScores
 
 NOWHERE = np.zeros(4, bool)
 #: The weight of a word that one of four messages contains.

@@ -24,7 +24,7 @@ from postgres_server import PostgresServer, installed
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Filter, Reservoir
-from reservoir_cli.storage.tags_and_pins import TagsAndPins
+from reservoir_cli.storage.tables.tags_and_pins import TagsAndPins
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)

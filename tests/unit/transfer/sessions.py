@@ -10,9 +10,9 @@ from builders import EVERYWHERE, FakeEmbedder, ingestor
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.store import Store
-from reservoir_cli.transfer import sync as syncing
-from reservoir_cli.transfer.history_sources import Source
-from reservoir_cli.transfer.sync import SourceReport
+from reservoir_cli.transfer.sync import sync_sources as syncing
+from reservoir_cli.transfer.sync.history_sources import Source
+from reservoir_cli.transfer.sync.sync_sources import SourceReport
 
 #: A time long after all files were written.
 LATER = datetime.now(UTC) + timedelta(days=1)

@@ -8,9 +8,9 @@ from builders import NOW
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.storage.summaries import Summaries, Summary
+from reservoir_cli.storage.tables.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.reading.importer import Record
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport
 

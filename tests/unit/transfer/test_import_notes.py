@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.sync.history_sources import Source
 
 SESSION = {"sessionId": "s", "cwd": "/home/ann/tannery", "isSidechain": False}
 ASKED = SESSION | {

@@ -13,8 +13,10 @@ from builders import EVERYWHERE, NOW, ingestor
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
+from reservoir_cli.transfer.detect_format import choose
 from reservoir_cli.transfer.import_files import import_files
-from reservoir_cli.transfer.importers import File, Record, Skipped, choose
+from reservoir_cli.transfer.reading.importer import Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport

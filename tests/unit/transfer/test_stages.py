@@ -8,8 +8,8 @@ from builders import NOW, ingestor
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
-from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.importers.content_blocks import THINKING
+from reservoir_cli.transfer.reading.content_blocks import THINKING
+from reservoir_cli.transfer.reading.importer import Record
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport
 

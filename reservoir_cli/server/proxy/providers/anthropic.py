@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from reservoir_cli.server.proxy.answer import Answer, as_count, as_objects
 from reservoir_cli.server.proxy.providers.wire_protocol import Values, WireProtocol
-from reservoir_cli.transfer.importers.foreign_values import obj
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 MESSAGES, COUNT_TOKENS = "/v1/messages", "/v1/messages/count_tokens"
 #: Requests with this header are of this protocol, whatever their path.

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from reservoir_cli.server.proxy.answer import Answer, as_objects
 from reservoir_cli.server.proxy.provider_histories import context_reference
 from reservoir_cli.server.proxy.providers.wire_protocol import Values, WireProtocol
-from reservoir_cli.transfer.importers.foreign_values import obj
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 OLLAMA_CHAT, OLLAMA_GENERATE = "/api/chat", "/api/generate"
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from reservoir_cli.server.proxy.answer import Answer, as_count, as_objects
 from reservoir_cli.server.proxy.providers.wire_protocol import Values, WireProtocol
-from reservoir_cli.transfer.importers.foreign_values import obj
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 CHAT = "/v1/chat/completions"
 

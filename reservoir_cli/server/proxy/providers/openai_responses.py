@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from reservoir_cli.server.proxy.answer import Answer, as_objects
 from reservoir_cli.server.proxy.providers.openai_chat import OpenAIChat, collect_usage
 from reservoir_cli.server.proxy.providers.wire_protocol import Values
-from reservoir_cli.transfer.importers.foreign_values import obj
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 RESPONSES = "/v1/responses"
 

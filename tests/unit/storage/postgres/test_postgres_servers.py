@@ -16,7 +16,7 @@ from postgres_server import PostgresServer
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import copy_store
+from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import schema, tables
 from reservoir_cli.storage.store import Store

@@ -17,8 +17,8 @@ from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, schema
-from reservoir_cli.storage.sources import SourceFile, Sources
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tables.sources import SourceFile, Sources
 from reservoir_cli.transfer.import_files import import_files
 
 

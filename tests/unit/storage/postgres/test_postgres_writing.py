@@ -17,11 +17,11 @@ from postgres_server import PostgresServer, installed
 from reservoir_cli.errors import ReservoirError, StoreLockedError, UsageError
 from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.storage import copy_store
+from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import admin, ann_index, ids, keyword_search, locks
-from reservoir_cli.storage.stemmer import Stemmer
+from reservoir_cli.storage.search.stemmer import Stemmer
 from reservoir_cli.storage.store import Store
 
 

@@ -21,11 +21,12 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.storage import copy_store, scope_conditions
+from reservoir_cli.storage import scope_conditions
+from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, schema, tables
 from reservoir_cli.storage.store import Repaired
-from reservoir_cli.storage.summaries import Summaries, Summary
+from reservoir_cli.storage.tables.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 
 #: The URL of a database of a Citus coordinator, whose schema ``reservoir`` is dropped.
@@ -66,10 +67,16 @@ _BOUND = re.compile(rf"\bpartition = (\?|%s)|{CONDITIONS}|c\.partition = m\.part
 _INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO messages \(\{")
 
 
+def modules() -> list[Path]:
+    """Return the modules of the store, without those of a store in a file."""
+    storage = Path(schema.__file__).parents[1]
+    paths = sorted(storage.rglob("*.py"))
+    return [path for path in paths if "sqlite" not in path.relative_to(storage).parts]
+
+
 def statements() -> Iterator[tuple[str, str]]:
     """Yield each SQL text about a distributed table in the package: (module.function, text)."""
-    folder = Path(schema.__file__).parent
-    for path in sorted([*folder.glob("*.py"), *folder.parent.glob("*.py")]):
+    for path in modules():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         parts = {
             id(part)
@@ -144,8 +151,7 @@ _OF_A_SESSION = re.compile(
 
 
 def test_no_statement_changes_its_session() -> None:
-    folder = Path(schema.__file__).parent
-    for path in sorted([*folder.glob("*.py"), *folder.parent.glob("*.py")]):
+    for path in modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = _text(node)
             assert not text or not _OF_A_SESSION.search(text), f"{path.name}: {text}"

@@ -1,0 +1,188 @@
+"""Read a whole store in batches, and write the batches to another store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from reservoir_cli.messages import Key
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY
+from reservoir_cli.storage.keys import by_partition
+from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.portable_sql import pack
+from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tables import (
+    context_runs,
+    conversations,
+    reads,
+    sources,
+    summaries,
+    tag_and_pin_rows,
+)
+from reservoir_cli.storage.tables.writes import COLUMNS, WAITING, find_waiting
+from reservoir_cli.storage.transactions import reading, writing
+
+#: Properties that describe the state of a store instead of its contents.
+_NOT_COPIED = (
+    UNFINISHED_COPY,
+    properties.UNFINISHED,
+    properties.INDEX,
+    properties.DIMENSIONS,
+)
+#: The attributes of a message that name its place.
+_PLACE = ("partition", "instance")
+_PARTITION = COLUMNS.split(", ").index("partition")
+
+
+@dataclass(frozen=True, slots=True)
+class DumpBatch:
+    """Messages with their vectors, tags and pins.
+
+    :param messages: rows with the columns of :data:`reservoir_cli.storage.tables.writes.COLUMNS`.
+    :param vectors: (message id, model identity, passage, start, end, float32 little-endian).
+    :param waiting: ids without vectors of the active model, and of the one that is being built.
+    """
+
+    messages: list[tuple[Any, ...]] = field(default_factory=list)
+    vectors: list[tuple[int, str, int, int, int, bytes]] = field(default_factory=list)
+    waiting: tuple[list[int], list[int]] = ([], [])
+    tags: list[tag_and_pin_rows.Tag] = field(default_factory=list)
+    pins: list[tag_and_pin_rows.Pin] = field(default_factory=list)
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys of the messages."""
+        return [Key(row[_PARTITION], row[0]) for row in self.messages]
+
+    def passages(self, model_ids: Sequence[str | None]) -> "dict[tuple[str, str], Embedded]":
+        """Return the passages of embedded messages by (partition, model).
+
+        :param model_ids: the active model, and the one that is being built.
+        """
+        import numpy as np
+
+        vectors: dict[tuple[str, int], list[Passage]] = {}
+        for message_id, model_id, number, start, end, data in self.vectors:
+            passage = Passage(message_id, number, start, end, np.frombuffer(data, "<f4"))
+            vectors.setdefault((model_id, message_id), []).append(passage)
+        lists = dict(zip(model_ids, self.waiting, strict=True))
+        models = {row[1] for row in self.vectors} | {model for model in model_ids if model}
+        embedded: dict[tuple[str, str], Embedded] = {}
+        for model_id in sorted(models):
+            for partition, message_id in self.keys:
+                passages = vectors.get((model_id, message_id), [])
+                if passages or (model_id in lists and message_id not in lists[model_id]):
+                    embedded.setdefault((partition, model_id), {})[message_id] = passages
+        return embedded
+
+
+#: Passages by the id of their message; an empty list for a message without text.
+Embedded = dict[int, list[Passage]]
+
+
+@dataclass(frozen=True, slots=True)
+class DumpMetadata:
+    """Everything in a store that does not belong to a single message.
+
+    :param conversations: (partition, instance, id, title, source, model, project, branch).
+    :param runs: records of built contexts, oldest first, without their ids.
+    :param forgotten: tombstones, ascending.
+    :param properties: the properties of the store.
+    :param summaries: rows with the columns of
+        :data:`reservoir_cli.storage.tables.summaries.COLUMNS`.
+    :param sources: rows with the columns of :data:`reservoir_cli.storage.tables.sources.COLUMNS`.
+    """
+
+    conversations: list[tuple[Any, ...]] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    forgotten: list[bytes] = field(default_factory=list)
+    properties: dict[str, str] = field(default_factory=dict)
+    summaries: list[tuple[Any, ...]] = field(default_factory=list)
+    sources: list[tuple[Any, ...]] = field(default_factory=list)
+
+
+@reading
+def read_batch(store: Store, after: Key | None, count: int) -> DumpBatch:
+    """Return the next messages after a key in the store's own order, with all that is theirs."""
+    connection = store._connection
+    batch = DumpBatch(store._messages_after(after, count), waiting=([], []))
+    models = [properties.get(connection, key) for key in (properties.MODEL_ID, properties.NEXT_ID)]
+    for partition, ids in by_partition(batch.keys).items():
+        for model_id in filter(None, models):
+            passages = store._read_passages(partition, model_id, ids)
+            batch.vectors.extend(
+                (
+                    message_id,
+                    model_id,
+                    passage.number,
+                    passage.start,
+                    passage.end,
+                    pack(passage.vector),
+                )
+                for message_id, of_message in sorted(passages.items())
+                for passage in of_message
+            )
+        for table, waiting_ids in zip(WAITING, batch.waiting, strict=True):
+            waiting_ids += find_waiting(connection, table, partition, ids)
+        tags, pins = tag_and_pin_rows.read(connection, partition, ids)
+        batch.tags.extend(tags)
+        batch.pins.extend(pins)
+    return batch
+
+
+@writing
+def load(store: Store, batch: DumpBatch) -> None:
+    """Write messages of another store under the same ids, and index them."""
+    connection = store._connection
+    connection.lock(by_partition(batch.keys))
+    store._insert_messages(batch.messages)
+    stored = sorted(map(reads.to_message, batch.messages), key=attrgetter(*_PLACE, "id"))
+    for place, messages in groupby(stored, key=attrgetter(*_PLACE)):
+        store._index(place, list(messages))
+    models = [properties.get(connection, key) for key in (properties.MODEL_ID, properties.NEXT_ID)]
+    for (partition, model_id), passages in batch.passages(models).items():
+        store._add_vectors(partition, model_id, passages)
+    partitions = {message_id: partition for partition, message_id in batch.keys}
+    for table, ids in zip(WAITING, batch.waiting, strict=True):
+        rows = [(partitions[message_id], message_id) for message_id in ids]
+        connection.insert(table, "partition, message_id", rows)
+    tag_and_pin_rows.add_tags(connection, batch.tags)
+    tag_and_pin_rows.add_pins(connection, batch.pins)
+
+
+@reading
+def read_metadata(store: Store) -> DumpMetadata:
+    """Return everything in the store that does not belong to a single message."""
+    connection = store._connection
+    values = dict(connection.execute("SELECT key, value FROM properties").fetchall())
+    columns = f"partition, instance, {conversations.COLUMNS}"
+    return DumpMetadata(
+        connection.execute(f"SELECT {columns} FROM conversations ORDER BY 1, 2, 3").fetchall(),
+        [
+            {name: value for name, value in sorted(run.items()) if name != "id"}
+            for run in context_runs.read(connection, None)
+        ],
+        [row[0] for row in connection.execute("SELECT mark FROM tombstones ORDER BY 1")],
+        {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},
+        connection.execute(summaries.ALL).fetchall(),
+        connection.execute(sources.ALL).fetchall(),
+    )
+
+
+@writing
+def load_metadata(store: Store, metadata: DumpMetadata) -> None:
+    """Replace everything in the store that does not belong to a single message."""
+    connection = store._connection
+    for table in ("conversations", "context_runs", "tombstones", "summaries", "sources"):
+        connection.execute(f"DELETE FROM {table}")
+    columns = f"partition, instance, {conversations.COLUMNS}"
+    connection.insert("conversations", columns, metadata.conversations)
+    connection.executemany(summaries.INSERT, metadata.summaries)
+    connection.executemany(sources.PUT, metadata.sources)
+    for run in metadata.runs:
+        context_runs.add(connection, run)
+    connection.insert("tombstones", "mark", [(mark,) for mark in metadata.forgotten])
+    for key, value in metadata.properties.items():
+        properties.put(connection, key, value)

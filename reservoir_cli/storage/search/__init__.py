@@ -1,0 +1,1 @@
+"""Find messages of a store: candidates, words and vectors."""

@@ -1,0 +1,106 @@
+"""Correct words of a question that the index lacks: find the most similarly spelled stems.
+
+Stems are compared, so words that differ only by an ending are already equal. The vocabulary is
+read only for words without a single hit, and only the part with the same first letters.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from reservoir_cli.storage.search.candidates import Correction, Posting
+from reservoir_cli.util.languages import has_foreign_words
+
+#: The shortest stem to correct, because shorter ones have too many neighbours, and the shortest
+#: one in which two slips are allowed.
+SHORTEST, LONG = 5, 9
+#: The endings that the stemmer removes if they are spelled correctly.
+_ENDINGS = (
+    *("ation", "ations", "ization", "ement", "ments", "ment", "ness", "ence", "ance"),
+    *("able", "ible", "ities", "ously", "fully", "ively"),
+)
+_LONGEST_ENDING = max(map(len, _ENDINGS))
+#: The most words of a question that are corrected, and the most neighbours tried for each.
+_WORDS, _TRIED = 3, 5
+
+
+def slips_allowed(stem: str) -> int:
+    """Return the number of typing errors up to which a stem is corrected."""
+    if len(stem) < SHORTEST or not stem.isalpha():
+        return 0
+    return 2 if len(stem) >= LONG else 1
+
+
+def correct(
+    question: str,
+    absent: Mapping[str, str],
+    vocabulary: Callable[[str], Iterable[tuple[str, int]]],
+    posting_of: Callable[[str], Posting],
+) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
+    """Find the stems that were probably meant by words that no message of a scope contains.
+
+    Messages without the most common words of the question's language are in another language: its
+    other words may be correct, and are left as they are.
+
+    :param absent: the words as typed, by their stems.
+    :param vocabulary: returns the stems of the index that begin like a stem, with the number of
+        their messages.
+    :param posting_of: returns the posting of a stem in the scope.
+    :returns: the corrected words, and the postings of their corrections.
+    """
+    if has_foreign_words(question, absent.values()):
+        return (), ()
+    words: list[Correction] = []
+    postings: list[Posting] = []
+    usable = [stem for stem in absent if slips_allowed(stem)]
+    for stem in usable[:_WORDS]:
+        for other in _nearest(stem, vocabulary(stem))[:_TRIED]:
+            posting = posting_of(other)
+            if len(posting.places):
+                words.append(Correction(absent[stem], other, int(posting.places[-1]), stem))
+                postings.append(posting)
+                break
+    return tuple(words), tuple(postings)
+
+
+def _nearest(stem: str, vocabulary: Iterable[tuple[str, int]]) -> list[str]:
+    """Return the stems that differ least first, and of equally near ones the most common first."""
+    most, letters = slips_allowed(stem), set(stem)
+    shorter = stems_without_ending(stem)
+    near = []
+    for other, count in vocabulary:
+        if other in shorter:
+            near.append((1, -count, other))
+            continue
+        # Each slip changes at most two letters of the set: this test rejects nearly all stems.
+        if (
+            abs(len(other) - len(stem)) > most
+            or len(letters.symmetric_difference(other)) > 2 * most
+        ):
+            continue
+        if other.isalpha() and (slips := count_slips(stem, other)) <= most:
+            near.append((slips, -count, other))
+    return [other for *_, other in sorted(near)]
+
+
+def stems_without_ending(stem: str) -> list[str]:
+    """Return the beginnings of a stem that a misspelled ending follows."""
+    return [
+        stem[:length]
+        for length in range(max(SHORTEST, len(stem) - _LONGEST_ENDING - 1), len(stem) - 2)
+        if any(count_slips(stem[length:], ending) == 1 for ending in _ENDINGS)
+    ]
+
+
+def count_slips(one: str, other: str) -> int:
+    """Count the letters omitted, added, replaced or swapped with their neighbour."""
+    before, above = [0] * (len(other) + 1), list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        current = [row]
+        for column, against in enumerate(other, 1):
+            least = min(
+                above[column] + 1, current[column - 1] + 1, above[column - 1] + (letter != against)
+            )
+            if row > 1 < column and letter == other[column - 2] and one[row - 2] == against:
+                least = min(least, before[column - 2] + 1)
+            current.append(least)
+        before, above = above, current
+    return above[-1]

@@ -1,0 +1,1 @@
+"""Check, repair, replace and clean a store's file."""

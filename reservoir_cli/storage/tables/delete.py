@@ -1,0 +1,102 @@
+"""Delete messages and everything derived from them.
+
+Only rows of these messages, their conversations and their blocks are touched. What remains of
+their words in the files of a store is erased by each store itself.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage.schema import OF_MESSAGES
+from reservoir_cli.storage.tables import (
+    conversations,
+    proxy_ledger,
+    reads,
+    sources,
+    summaries,
+    tombstones,
+    writes,
+)
+from reservoir_cli.util.progress import Progress, no_progress
+
+#: Removes messages of a partition and instance from the indexes of a store.
+Unindex = Callable[[tuple[str, str], Sequence[StoredMessage]], None]
+
+
+def remove(
+    connection: Connection,
+    ids: Mapping[str, Sequence[int]],
+    unindex: Unindex,
+    *,
+    mark: bool,
+    progress: Progress = no_progress,
+) -> None:
+    """Delete messages and everything derived from them; call it inside a write transaction.
+
+    :param ids: by partition.
+    :param mark: whether to write tombstones, so that they are not imported again.
+    :raises ReservoirError: one of them is gone; the transaction has to be rolled back.
+    """
+    connection.lock(ids)
+    total = sum(map(len, ids.values()))
+    deleted = 0
+    for partition, message_ids in ids.items():
+        for batch in batches(message_ids):
+            messages = reads.by_id(connection, batch, Scope(partition))
+            _require_all(messages, partition, batch)
+            for place, of_place in by_place(messages).items():
+                unindex(place, of_place)
+            summaries.forget(connection, messages)
+            proxy_ledger.forget(connection, partition, batch)
+            if mark:
+                tombstones.mark(connection, messages)
+                sources.forget(connection, messages)
+            for table in OF_MESSAGES:
+                writes.delete_rows(connection, table, partition, batch)
+            # Without the hint SQLite would scan the partition.
+            hint = connection.index_hint(None)
+            listed, bound = connection.in_list("id", batch)
+            connection.execute(
+                f"DELETE FROM messages {hint} WHERE partition = ? AND {listed}",
+                [partition, *bound],
+            )
+            _require_none(connection, partition, batch)
+            conversations.drop_empty(connection, messages)
+            progress("forgetting", deleted := deleted + len(batch), total)
+
+
+def by_place(messages: Sequence[StoredMessage]) -> dict[tuple[str, str], list[StoredMessage]]:
+    """Return messages by their partition and instance."""
+    places: dict[tuple[str, str], list[StoredMessage]] = {}
+    for message in messages:
+        places.setdefault((message.partition, message.instance), []).append(message)
+    return places
+
+
+def _require_all(messages: Sequence[StoredMessage], partition: str, ids: Sequence[int]) -> None:
+    """Check that no message was moved to another partition since its id was read."""
+    if missing := set(ids) - {message.id for message in messages}:
+        raise ReservoirError(
+            f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
+            hint="another command moved or forgot it at the same time; run this one again",
+        )
+
+
+def _require_none(connection: Connection, partition: str, ids: Sequence[int]) -> None:
+    """Check that messages were deleted.
+
+    :raises StoreError: one was not; the transaction has to be rolled back.
+    """
+    listed, bound = connection.in_list("id", ids)
+    remaining = connection.execute(
+        f"SELECT id FROM messages {connection.index_hint(None)} "
+        f"WHERE partition = ? AND {listed} LIMIT 1",
+        [partition, *bound],
+    ).fetchone()
+    if remaining:
+        raise StoreError(
+            f"message {remaining[0]} could not be deleted, so nothing was",
+            hint="reservoir doctor",
+        )

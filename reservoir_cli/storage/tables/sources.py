@@ -1,0 +1,212 @@
+"""Records of how far the files of other tools were read, so that imports read only what is new."""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import astuple, dataclass
+
+from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.storage.portable_sql import Condition, Connection
+from reservoir_cli.storage.tables import holdings, reads, writes
+from reservoir_cli.storage.transactions import Table, reading, writing
+
+#: The key in a state for the conversations that must not be stored.
+MARKED = "do_not_index"
+#: The key in a state for a hash of the settings that left out messages of the file.
+LEFT_OUT = "left_out"
+#: The columns of :class:`reservoir_cli.storage.tables.sources.SourceFile`.
+_STATE = "tool, version, size, mtime_ns, head, tail, bytes_read, state, settled"
+COLUMNS = f"partition, machine, path, {_STATE}"
+#: Select all rows, in an order that both kinds of store share.
+ALL = f"SELECT {COLUMNS} FROM sources ORDER BY partition, machine, path"
+#: Insert or replace a row.
+PUT = f"""
+    INSERT INTO sources ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (partition, machine, path) DO UPDATE SET
+    {", ".join(f"{name} = excluded.{name}" for name in _STATE.split(", "))}
+"""
+#: Copy rows to another partition, without replacing its own; the values are the new partition and
+#: the old one.
+_COPY = f"""
+    INSERT INTO sources ({COLUMNS})
+    SELECT ?, machine, path, {_STATE} FROM sources s WHERE s.partition = ?
+    ON CONFLICT (partition, machine, path) DO NOTHING
+"""
+#: Up to this number of conversations, only the rows that name one of them are reset.
+_FEW = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of another tool, as of its last read.
+
+    :param machine: the name of the file's computer.
+    :param tool: the importer that read it.
+    :param version: the version of the importer.
+    :param head: a hash of the first bytes that were read, at most 4 KiB.
+    :param tail: a hash of the 4 KiB before ``bytes_read``.
+    :param bytes_read: the offset at which reading continues.
+    :param state: the importer's state at that offset, as JSON, never the text of a message.
+        Empty if the file has to be read from its beginning.
+    :param settled: whether none of its messages is held back.
+    """
+
+    partition: str
+    machine: str
+    path: str
+    tool: str
+    version: int
+    size: int
+    mtime_ns: int
+    head: str = ""
+    tail: str = ""
+    bytes_read: int = 0
+    state: str = ""
+    settled: int = 1
+
+
+class Sources(Table):
+    """Read and write the sources of a store."""
+
+    @reading
+    def file_states(
+        self, partition: str, machine: str, tool: str
+    ) -> dict[str, tuple[int, int, int, int]]:
+        """Return (size, mtime_ns, settled, version) of the files of a tool, by their path."""
+        rows = self._connection.execute(
+            "SELECT path, size, mtime_ns, settled, version FROM sources "
+            "WHERE partition = ? AND machine = ? AND tool = ?",
+            [partition, machine, tool],
+        ).fetchall()
+        return {path: tuple(state) for path, *state in rows}
+
+    @reading
+    def get(self, partition: str, machine: str, path: str) -> SourceFile | None:
+        """Return the record of a file, if there is one."""
+        row = self._connection.execute(
+            f"SELECT {COLUMNS} FROM sources WHERE partition = ? AND machine = ? AND path = ?",
+            [partition, machine, path],
+        ).fetchone()
+        return None if row is None else SourceFile(*row)
+
+    @writing
+    def put(self, file: SourceFile) -> None:
+        """Store the record of a file."""
+        self._connection.execute(PUT, astuple(file))
+
+    @writing
+    def drop(self, partition: str, machine: str, paths: Collection[str]) -> None:
+        """Delete the records of files."""
+        self._connection.executemany(
+            "DELETE FROM sources WHERE partition = ? AND machine = ? AND path = ?",
+            [(partition, machine, path) for path in paths],
+        )
+
+    @reading
+    def find_stored(
+        self, scope: Scope, source: str, ids: Sequence[str]
+    ) -> dict[str, StoredMessage]:
+        """Return the messages of a partition and instance with these source ids, by source id."""
+        listed, bound = self._connection.in_list("source_id", ids)
+        rows = self._connection.execute(
+            "SELECT source_id, id FROM messages "
+            f"WHERE partition = ? AND instance = ? AND source = ? AND {listed}",
+            [scope.partition, scope.instance, source, *bound],
+        ).fetchall()
+        messages = {
+            message.id: message
+            for message in reads.by_id(self._connection, [row[1] for row in rows], scope)
+        }
+        return {own: messages[message_id] for own, message_id in rows}
+
+    @reading
+    def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:
+        """Return the newest eight conversations with a message whose source id has a prefix.
+
+        :param beginning: the prefix, hexadecimal like the whole id.
+        """
+        rows = self._connection.execute(
+            "SELECT conversation_id, max(created_at) FROM messages "
+            "WHERE partition = ? AND instance = ? AND source = ? "
+            "AND source_id BETWEEN ? AND ? AND conversation_id IS NOT NULL "
+            "GROUP BY conversation_id ORDER BY 2 DESC, 1 LIMIT 8",
+            [scope.partition, scope.instance, source, beginning, f"{beginning}{'f' * 65}"],
+        ).fetchall()
+        return [row[0] for row in rows]
+
+    @reading
+    def find_marked(self, partition: str, machine: str, tool: str) -> list[str]:
+        """Return the states of files with a conversation that must not be stored."""
+        rows = self._connection.execute(
+            "SELECT state FROM sources WHERE partition = ? AND machine = ? AND tool = ? "
+            f"AND {self._connection.instr}(state, ?) > 0",
+            [partition, machine, tool, f'"{MARKED}"'],
+        ).fetchall()
+        return [state for (state,) in rows]
+
+    @reading
+    def find_left_out(self, partition: str, machine: str, tool: str, settings: str) -> list[str]:
+        """Return the paths of files of which other settings left out messages.
+
+        :param settings: a hash of the present settings.
+        """
+        instr = self._connection.instr
+        rows = self._connection.execute(
+            "SELECT path FROM sources WHERE partition = ? AND machine = ? AND tool = ? "
+            f"AND {instr}(state, ?) > 0 AND {instr}(state, ?) = 0",
+            [partition, machine, tool, f'"{LEFT_OUT}"', f'"{LEFT_OUT}": "{settings}"'],
+        ).fetchall()
+        return [path for (path,) in rows]
+
+    @reading
+    def places(self, source: str) -> list[Scope]:
+        """Return the partitions and instances that have messages of a source."""
+        places = holdings.places(self._connection)
+        return [
+            Scope(partition, instance)
+            for partition, instance, _ in places
+            if self._connection.execute(
+                "SELECT 1 FROM messages WHERE partition = ? AND instance = ? AND source = ? "
+                "LIMIT 1",
+                [partition, instance, source],
+            ).fetchone()
+        ]
+
+    @reading
+    def find_present(
+        self, places: Collection[Scope], ids: Sequence[tuple[str, str]]
+    ) -> set[tuple[str, str]]:
+        """Return the (source, source id) among these that one of the places has stored."""
+        known = [writes.find_present(self._connection, place, ids) for place in places]
+        return set().union(*known)
+
+
+def move(connection: Connection, old: str, new: str) -> None:
+    """Move the sources of a partition to another."""
+    connection.execute(_COPY, [new, old])
+    connection.execute("DELETE FROM sources WHERE partition = ?", [old])
+
+
+def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
+    """Delete the import states of files that contained deleted messages.
+
+    If such a file grows, it is read from its beginning. An unchanged one is not read, unless
+    settings left out messages of it: then the settings are lost with the state.
+    """
+    has_left_out = f"{connection.instr}(state, ?) > 0"
+    ids_by_partition: dict[str, set[str]] = {}
+    for message in messages:
+        if message.conversation_id:
+            ids_by_partition.setdefault(message.partition, set()).add(message.conversation_id)
+    for partition, ids in ids_by_partition.items():
+        # A state contains the ids of its conversations.
+        conditions: list[Condition] = [
+            (f"{connection.instr}(state, ?) > 0", [json.dumps(conversation)])
+            for conversation in sorted(ids)
+        ]
+        for condition, values in conditions if len(ids) <= _FEW else [("state <> ''", [])]:
+            connection.execute(
+                "UPDATE sources SET state = '', head = '', tail = '', bytes_read = 0, "
+                f"mtime_ns = CASE WHEN {has_left_out} THEN 0 ELSE mtime_ns END "
+                f"WHERE partition = ? AND {condition}",
+                [f'"{LEFT_OUT}"', partition, *values],
+            )

@@ -1,0 +1,46 @@
+"""The tags and pins that a person puts on messages."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from reservoir_cli.messages import Key, check_name, to_epoch_ms
+from reservoir_cli.storage.tables import reads, tag_and_pin_rows, writes
+from reservoir_cli.storage.transactions import Table, writing
+
+
+class TagsAndPins(Table):
+    """Change the tags and pins of a store."""
+
+    @writing
+    def add_tags(self, key: Key, names: Sequence[str]) -> None:
+        """Add tags to a message.
+
+        :raises UsageError: a name is empty or has control characters.
+        """
+        tags = [(*key, check_name(name)) for name in names]
+        self._connection.lock([key.partition])
+        if reads.by_key(self._connection, [key]):
+            tag_and_pin_rows.add_tags(self._connection, tags)
+
+    @writing
+    def remove_tags(self, key: Key, names: Sequence[str]) -> None:
+        """Remove tags from a message."""
+        listed, bound = self._connection.in_list("name", names)
+        self._connection.lock([key.partition])
+        self._connection.execute(
+            f"DELETE FROM tags WHERE partition = ? AND message_id = ? AND {listed}",
+            [*key, *bound],
+        )
+
+    @writing
+    def pin(self, key: Key, now: datetime) -> None:
+        """Pin a message; if it is already pinned, the time of its pin stays."""
+        self._connection.lock([key.partition])
+        if reads.by_key(self._connection, [key]):
+            tag_and_pin_rows.add_pins(self._connection, [(*key, to_epoch_ms(now))])
+
+    @writing
+    def unpin(self, key: Key) -> None:
+        """Unpin a message."""
+        self._connection.lock([key.partition])
+        writes.delete_rows(self._connection, "pins", key.partition, [key.id])

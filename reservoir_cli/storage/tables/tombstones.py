@@ -1,0 +1,180 @@
+"""Tombstones: keyed fingerprints of forgotten messages, so that imports skip them.
+
+One fingerprint identifies the message's source and source id. Others identify its content in its
+conversation, because another program's log of the same conversation has other ids. These end with
+the time of the deletion: a message with the same content but a later time is new.
+
+An edit leaves the same fingerprints of the old content, and further ones that tell it from a
+deletion: an import that brings forgotten messages back leaves out what an edit replaced.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+
+from reservoir_cli.messages import Message, StoredMessage, to_epoch_ms
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.content_identity import parts_of, session_of
+from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage.tables.writes import source_of
+
+#: The prefix of the source in the fingerprints of a content that was replaced by an edit.
+_EDITED = "edited\n"
+#: Replace the source in the fingerprints of a conversation, and of a content in a session.
+_CONVERSATION, _SAID = "conversation\n", "said\n"
+#: Length of the time that replaces the last bytes of a content's fingerprint, and the latest time.
+_TIME, _LAST = 8, 2**63 - 1
+
+
+def mark(connection: Connection, messages: Sequence[StoredMessage]) -> None:
+    """Record that messages were forgotten."""
+    _mark_sources(connection, [(message.source, message.source_id) for message in messages])
+    _mark_contents(connection, messages)
+
+
+def mark_edited(connection: Connection, message: StoredMessage) -> None:
+    """Record that a person replaced the content of a message.
+
+    :param message: the message before the edit.
+    """
+    _mark_contents(connection, [message], kinds=(_SAID, _EDITED + _SAID))
+
+
+def _mark_sources(connection: Connection, sources: Iterable[tuple[str, str]]) -> None:
+    key = _key(connection)
+    _insert(connection, {fingerprint(key, *source) for source in sources})
+
+
+def _mark_contents(
+    connection: Connection, messages: Sequence[StoredMessage], kinds: Sequence[str] = (_SAID,)
+) -> None:
+    """Record that the contents of messages are forgotten in their sessions as of now.
+
+    :param kinds: the prefixes of the fingerprints.
+    """
+    conversations = {message.conversation_id for message in messages if message.conversation_id}
+    if not conversations:
+        return
+    key, now = _key(connection), round(time.time() * 1000)
+    marks = {
+        _with_time(fingerprint(key, kind + session_of(message.conversation_id), part), now)
+        for message in messages
+        if message.conversation_id
+        for part in parts_of(message)
+        for kind in kinds
+    }
+    sessions = {session_of(conversation) for conversation in conversations}
+    _insert(connection, marks | {fingerprint(key, _CONVERSATION, session) for session in sessions})
+
+
+def _key(connection: Connection) -> str:
+    properties.put_first(connection, properties.FORGOTTEN_KEY, os.urandom(32).hex())
+    return str(properties.get(connection, properties.FORGOTTEN_KEY))
+
+
+def _insert(connection: Connection, marks: Iterable[bytes]) -> None:
+    connection.insert("tombstones", "mark", [(mark,) for mark in sorted(marks)], ignore=True)
+
+
+def remove(connection: Connection, messages: Sequence[Message]) -> None:
+    """Remove the tombstones of messages that are stored again.
+
+    Messages of a session share the fingerprints of their contents. Of a reply, only the longest
+    part loses its fingerprints, since replies that stay forgotten may have the other parts.
+    """
+    key = properties.get(connection, properties.FORGOTTEN_KEY)
+    if key is None:
+        return
+    sources = sorted({fingerprint(key, *source_of(message)) for message in messages})
+    for marks in batches(sources):
+        condition, values = connection.in_list("mark", marks)
+        connection.execute(f"DELETE FROM tombstones WHERE {condition}", values)
+    sessions = find_sessions(connection, (message.conversation_id for message in messages))
+    ranges = {
+        _range(key, _SAID, message, max(parts, key=len))
+        for message in messages
+        if session_of(message.conversation_id or "") in sessions and (parts := parts_of(message))
+    }
+    connection.executemany("DELETE FROM tombstones WHERE mark BETWEEN ? AND ?", sorted(ranges))
+
+
+def _with_time(mark: bytes, moment: int) -> bytes:
+    """Return the fingerprint of a content, its last bytes replaced by a time."""
+    return mark[:-_TIME] + max(moment, 0).to_bytes(_TIME, "big")
+
+
+def _range(key: str, kind: str, message: Message, part: str) -> tuple[bytes, bytes]:
+    """Return the first and last fingerprint of a part of a message, deleted at any later time."""
+    mark = fingerprint(key, kind + session_of(message.conversation_id or ""), part)
+    since = to_epoch_ms(message.created_at) if message.created_at else 0
+    return _with_time(mark, since), _with_time(mark, _LAST)
+
+
+def find_sessions(connection: Connection, conversations: Iterable[str | None]) -> set[str]:
+    """Return the sessions of those conversations that had messages forgotten."""
+    sources = {(_CONVERSATION, session_of(name)) for name in conversations if name}
+    return {session for _, session in find_forgotten(connection, sources)}
+
+
+def check_contents(connection: Connection, messages: Sequence[Message]) -> list[bool]:
+    """Return for each message whether all of its content was later forgotten in its session.
+
+    Deleted messages of any source count. A message without a time precedes all deletions.
+    """
+    return _check_parts(connection, messages, _SAID, all)
+
+
+def check_replaced(connection: Connection, messages: Sequence[Message]) -> list[bool]:
+    """Return for each message whether its content was forgotten, a part of it by an edit."""
+    forgotten = check_contents(connection, messages)
+    candidates = list(compress(messages, forgotten))
+    replaced = iter(_check_parts(connection, candidates, _EDITED + _SAID, any))
+    return [is_forgotten and next(replaced) for is_forgotten in forgotten]
+
+
+def _check_parts(
+    connection: Connection,
+    messages: Sequence[Message],
+    kind: str,
+    quantifier: Callable[[Iterable[bool]], bool],
+) -> list[bool]:
+    """Return for each message whether all or any of its parts have a fingerprint of a kind."""
+    sessions = find_sessions(connection, (message.conversation_id for message in messages))
+    key = str(properties.get(connection, properties.FORGOTTEN_KEY)) if sessions else ""
+    between = "SELECT 1 FROM tombstones WHERE mark BETWEEN ? AND ? LIMIT 1"
+
+    def is_marked(message: Message, part: str) -> bool:
+        return bool(connection.execute(between, _range(key, kind, message, part)).fetchone())
+
+    return [
+        session_of(message.conversation_id or "") in sessions
+        and bool(parts := parts_of(message))
+        and quantifier(is_marked(message, part) for part in parts)
+        for message in messages
+    ]
+
+
+def find_forgotten(
+    connection: Connection, sources: Iterable[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the (source, source id) among these that were forgotten."""
+    key = properties.get(connection, properties.FORGOTTEN_KEY)
+    if key is None:
+        return set()
+    by_mark = {fingerprint(key, *source): source for source in sources}
+    known: set[tuple[str, str]] = set()
+    for marks in batches(list(by_mark)):
+        condition, values = connection.in_list("mark", marks)
+        rows = connection.execute(f"SELECT mark FROM tombstones WHERE {condition}", values)
+        known.update(by_mark[row[0]] for row in rows)
+    return known
+
+
+def fingerprint(key: str, source: str, source_id: str) -> bytes:
+    """Return an HMAC-SHA-256: without the key nobody can find out what was forgotten."""
+    import hmac  # it loads OpenSSL
+
+    identity = json.dumps([source, source_id]).encode()
+    return hmac.digest(bytes.fromhex(key), identity, "sha256")

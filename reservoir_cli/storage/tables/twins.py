@@ -1,0 +1,78 @@
+"""Merge messages that would become the same by moving a partition, with the newest edit.
+
+They have the same source and source id. Those of the target keep their ids, and so their order.
+"""
+
+from collections.abc import Callable, Sequence
+
+from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage.tables import find_by_filter, reads, tag_and_pin_rows
+
+#: A partition and an instance.
+Place = tuple[str, str]
+#: Gives a message, the first one, the text of another one, which was edited at a moment.
+ReplaceText = Callable[[StoredMessage, StoredMessage, int], None]
+
+
+def merge(
+    connection: Connection,
+    old: Place,
+    new: Place,
+    replace_text: ReplaceText,
+    among: Sequence[int] | None = None,
+) -> list[int]:
+    """Give messages of a place the tags, and the newer edits, of their twins in another place.
+
+    :param old: the place of the twins.
+    :param new: the place of the messages.
+    :param among: only twins with these ids; ``None`` for all of the place.
+    :returns: the ids of the twins, which can be deleted.
+    """
+    ids = find_by_filter.find(connection, Scope(*old)).ids if among is None else among
+    twins = _find(connection, old, new, ids)
+    for batch in batches(list(twins)):
+        stored = reads.by_id(connection, batch, Scope(old[0]))
+        edited = reads.edit_times(connection, stored)
+        ids = [twins[key.id] for key in edited]
+        messages = {message.id: message for message in reads.by_id(connection, ids, Scope(new[0]))}
+        known = reads.edit_times(connection, list(messages.values()))
+        for twin in (message for message in stored if message.key in edited):
+            message = messages[twins[twin.id]]
+            if edited[twin.key] > known.get(message.key, 0):
+                replace_text(message, twin, edited[twin.key])
+    tag_and_pin_rows.copy(connection, old[0], new[0], twins)
+    return list(twins)
+
+
+def _find(
+    connection: Connection, old: Place, new: Place, candidates: Sequence[int]
+) -> dict[int, int]:
+    """Return those messages of a place whose source and source id another place has, too.
+
+    :returns: the ids of the twins by those of the messages.
+    """
+    twins: dict[int, int] = {}
+    for batch in batches(candidates):
+        listed, bound = connection.in_list("id", batch)
+        rows = connection.execute(
+            f"""
+            SELECT source, source_id, id FROM messages {connection.index_hint(None)}
+            WHERE partition = ? AND {listed}
+            """,
+            [old[0], *bound],
+        )
+        by_source: dict[str, dict[str, int]] = {}
+        for source, own, message_id in rows:
+            by_source.setdefault(source, {})[own] = message_id
+        for source, ids in by_source.items():
+            listed, bound = connection.in_list("source_id", list(ids))
+            same = connection.execute(
+                f"""
+                SELECT source_id, id FROM messages
+                WHERE partition = ? AND instance = ? AND source = ? AND {listed}
+                """,
+                [*new, source, *bound],
+            )
+            twins.update((ids[own], twin) for own, twin in same)
+    return twins

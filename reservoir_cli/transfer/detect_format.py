@@ -1,0 +1,453 @@
+"""Find the files to import, and detect their formats by content."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path, PurePath
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.transfer.formats.registry import (
+    LISTS,
+    TEXTS,
+    importer_named,
+    importers,
+    likely_importers,
+)
+from reservoir_cli.transfer.reading import watched_files
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.importer import SQLITE, Importer, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import (
+    HEAD,
+    File,
+    LockedError,
+    Unreadable,
+    cannot_read,
+    gather,
+)
+from reservoir_cli.transfer.reading.json_stream import parse_line, read_lines, syntax_error
+from reservoir_cli.transfer.reading.zstd_files import COMPRESSED
+from reservoir_cli.util.read_files import NotTextError, decode
+
+#: A run of NULs, as a crash leaves it in a file; UTF-16 and UTF-32 have only short runs.
+_NULS = rb"\0{16,}"
+_LINES = (".jsonl", ".ndjson")
+_JSON = (".json", *_LINES)
+_TEXT = (".txt", ".md", ".markdown")
+#: Endings of compressed files, after those of their content.
+_COMPRESSED = (".gz", ".zst")
+_DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
+#: At most this many damaged lines at the beginning of a file are passed over to detect its format.
+_MOST_DAMAGED = 100
+#: After so many objects, a list of messages is taken for one.
+_ENOUGH = 16
+#: Endings of files in a folder or zip that may contain messages; others are not opened.
+_SUFFIXES = (*_JSON, *_TEXT, *_DATABASES)
+#: Where all formats are listed; there are too many for a line.
+_NAMED = "reservoir ingest --help lists the formats"
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedFile:
+    """A file and the importer that reads it.
+
+    :param is_certain: whether the importer recognised the content of the file.
+    """
+
+    file: File
+    importer: Importer
+    is_certain: bool = True
+
+    def records(self) -> Iterator[Record | Skipped]:
+        """Yield the messages; if reading fails, end with a skipped record."""
+        place = "the file"
+        try:
+            for entry in self.importer.read(self.file):
+                yield entry
+                place = "what follows"
+        except Unreadable as error:
+            yield Skipped("what follows", str(error))
+        except OSError as error:
+            yield Skipped(place, f"cannot be read: {error.strerror or 'unknown reason'}")
+
+    def describe_nothing(self) -> str:
+        """Return why the file has no messages."""
+        return "no messages in them" if self.is_certain else "not a format that reservoir reads"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The files of a file, folder or zip that are read, and what is left out.
+
+    :param ignored: the names of files that are not read.
+    :param links: the paths of symbolic links, which are not followed.
+    """
+
+    files: list[DetectedFile] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+
+
+class Owners:
+    """Tells in which tool's own place a file is, by its folder and its ending.
+
+    :param tools: the importers to consider.
+    """
+
+    def __init__(self, tools: Iterable[Importer]) -> None:
+        self._folders = {name: tool.name for tool in tools for name in tool.folders}
+        self._places = [
+            (f"{os.path.abspath(place.path)}{os.sep}", place.endings, place.inside, tool.name)
+            for tool in tools
+            for place in tool.places()
+        ]
+
+    def owner_of(self, path: Path) -> str | None:
+        """Return the name of the tool's importer, if the file is in the place of one."""
+        absolute = os.path.abspath(path)
+        parts = absolute.split(os.sep)
+        for folder, endings, inside, name in self._places:
+            if absolute.startswith(folder) and absolute.endswith(endings):
+                if not inside or not set(inside).isdisjoint(parts):
+                    return name
+        if not absolute.endswith((".json", ".jsonl")):
+            return None
+        return next((self._folders[part] for part in parts[:-1] if part in self._folders), None)
+
+
+def find(source: Path | File, form: str | None, open_files: ExitStack) -> Selection:
+    """List the files to read in a file, folder or zip.
+
+    In a folder or zip only the most specific formats are read: neither the account data of an
+    export nor notes beside it are conversations. A zip in a folder is read if it has conversations.
+    A file or folder that cannot be opened is listed, so that it is reported.
+
+    :param form: a format; ``None`` to detect it.
+    :param open_files: closed by the caller when everything has been read.
+    :raises UsageError: there is no format of that name.
+    :raises ReservoirError: the source cannot be read, or has no file of a known format.
+    """
+    if form is not None:
+        importer_named(form)
+    links: list[str] = []
+    files, alone = gather(source, open_files, links)
+    if alone:
+        return Selection([_require_format(files[0], form)])
+    files = [member for file in files for member in _open_zip(file, open_files)]
+    candidates = [file for file in files if file.unlisted or _may_have_messages(file.name)]
+    owners = Owners([importer_named(form)] if form else list(importers().values()))
+    detected, unreadable = _detect_all(candidates, form, owners)
+    chosen = _choose_named(detected, form) if form else _choose_specific(detected)
+    if unreadable and not chosen:
+        file, error = unreadable[0]
+        raise error if isinstance(error, LockedError) else cannot_read(Path(file.name), error)
+    if not chosen:
+        raise _describe_nothing(source, form, files, links)
+    importer = importer_named(form) if form else chosen[0].importer
+    chosen += [DetectedFile(file, importer) for file, _ in unreadable]
+    names = {file.file.name for file in chosen}
+    return Selection(chosen, [file.name for file in files if file.name not in names], links)
+
+
+def _require_format(file: File, form: str | None) -> DetectedFile:
+    """Return a file that the user named with its importer.
+
+    :raises ReservoirError: its format is unknown.
+    """
+    if form is None and file.name.lower().endswith(".zip"):
+        raise ReservoirError(
+            f"{file.name} is not a zip, despite its name",
+            hint="export or download it again; --format text stores it as one message",
+        )
+    return DetectedFile(file, choose(file, form, explain=True), form is None)
+
+
+def _choose_specific(detected: Sequence[DetectedFile]) -> list[DetectedFile]:
+    """Return the files of the most specific formats."""
+    best = min(map(_generality, detected), default=0)
+    return [file for file in detected if _generality(file) == best]
+
+
+def _choose_named(detected: Sequence[DetectedFile], form: str) -> list[DetectedFile]:
+    """Return the files of a format; without any, the lists and unknown lines, read as that."""
+    unknown = [file for file in detected if file.importer.name in TEXTS and not file.is_certain]
+    named = [file for file in detected if file.importer.name == form and file not in unknown]
+    if named:
+        return named
+    importer = importer_named(form)
+    if form in TEXTS:
+        return []
+    lists = [file for file in detected if form in LISTS and file.importer.name in LISTS]
+    return [DetectedFile(file.file, importer, False) for file in lists + unknown]
+
+
+def _describe_nothing(
+    source: Path | File, form: str | None, files: Sequence[File], links: Sequence[str]
+) -> ReservoirError:
+    """Return the error for a folder or zip with no file that is read."""
+    wanted = f"the format {form}" if form else "a known format"
+    hint = _describe_zips(files) or (_NAMED if files else "it has no files that are read")
+    if links and not files:
+        hint = f"it has only links, which are not followed: name the target of {links[0]}"
+    return ReservoirError(f"no file in {source} has {wanted}", hint=hint)
+
+
+def _may_have_messages(name: str) -> bool:
+    name = name.lower()
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    return name.endswith(_SUFFIXES)
+
+
+def _detect_all(
+    files: Sequence[File], form: str | None, owners: Owners
+) -> tuple[list[DetectedFile], list[tuple[File, OSError | LockedError]]]:
+    """Detect the formats of files; also return those that cannot be opened."""
+    detected, unreadable = [], []
+    for file in files:
+        try:
+            if known := _detect(file, form, owners):
+                detected.append(known)
+        except FileNotFoundError:  # deleted since it was listed
+            continue
+        except (OSError, LockedError) as error:
+            unreadable.append((file, error))
+    return detected, unreadable
+
+
+def _open_zip(file: File, open_files: ExitStack) -> list[File]:
+    """Return the files in a zip of a folder if one has conversations; otherwise the zip itself."""
+    if file.path and file.name.lower().endswith(".zip"):
+        with ExitStack() as archive, suppress(ReservoirError, OSError):
+            members, _ = gather(file, archive, [])
+            texts = (member for member in members if member.name.lower().endswith(_JSON))
+            if any(map(_has_conversations, texts)):
+                open_files.enter_context(archive.pop_all())
+                return members
+    return [file]
+
+
+def _has_conversations(file: File) -> bool:
+    found = _detect(file)
+    return found is not None and found.is_certain and found.importer.name not in TEXTS
+
+
+def _describe_zips(files: Sequence[File]) -> str:
+    """Return how to import the first zip among the files of a folder or zip; empty if none."""
+    for file in files:
+        if file.name.lower().endswith(".zip"):
+            if file.path is None:
+                return "a zip in a zip is not read: unpack it and name the file"
+            command = f"reservoir ingest {shlex.quote(file.name)}"
+            return f"a zip in a folder is read only for conversations: {command}"
+    return ""
+
+
+def choose(file: File, form: str | None = None, *, explain: bool = False) -> Importer:
+    """Return the importer for a file: the one named, or the first that recognises it.
+
+    :param explain: if no importer recognises a JSON file, check its syntax for a better error.
+    :raises UsageError: there is no format of that name.
+    :raises ReservoirError: the file is not text, or is JSON of an unknown format.
+    """
+    data = file.head()
+    if data.startswith(SQLITE) and (form is None or importer_named(form).tables):
+        return importer_named(form) if form else _require_database_format(file)
+    suffix, is_cut = _suffix(file.name), len(data) < file.size
+    if suffix in _JSON:  # its entries are read one by one, without the NULs between them
+        data = re.sub(_NULS, b"", data)
+    text = decode(data, file.name, cut=is_cut)[0]
+    if form is not None:
+        return importer_named(form)
+    if not text.strip():
+        return importer_named("text")
+    if importer := _recognise(file, text):
+        return importer
+    if suffix in _JSON:
+        if explain and (error := syntax_error(file)):
+            raise ReservoirError(
+                f"{file.name}, {error.place}: {error.reason}",
+                hint="--format text stores it as one message",
+            )
+        raise ReservoirError(
+            f"{file.name} has an unknown format",
+            hint=f"--format text stores it as one message; {_NAMED}",
+        )
+    return importer_named("markdown" if suffix in (".md", ".markdown") else "text")
+
+
+def _suffix(name: str) -> str:
+    """Return the last ending of a file's name, without that of its compression."""
+    place = PurePath(name.lower())
+    return PurePath(place.stem).suffix if place.suffix in _COMPRESSED else place.suffix
+
+
+def _recognise(file: File, text: str) -> Importer | None:
+    """Return the first importer that recognises a file by its keys, if one does.
+
+    Of a document or line that is longer than the text, more is read: the keys of a format may come
+    after a long prompt, and those of a more specific format after those of lists of messages.
+    """
+    head = Head(text)
+    found = _recognise_text(head)
+    if not head.is_json or head.objects or (found and found.name not in LISTS):
+        return found
+    with suppress(Unreadable), file.open() as stream:
+        stream.read(HEAD)
+        while not head.objects and head.read_on(stream):
+            found = _recognise_text(head) or found
+            if found and found.name not in LISTS:
+                break
+    return found
+
+
+def _recognise_text(head: Head) -> Importer | None:
+    """Return the first importer that recognises the beginning of a file, if one does."""
+    if not head.is_json:
+        aider = importer_named("aider")
+        return aider if aider.detect(head) else None
+    found: Importer | None = None
+    while head.advance():
+        likely = likely_importers(head.keys)
+        found = next((importer for importer in likely if importer.detect(head)), None)
+        if found and (found.name not in LISTS or head.objects >= _ENOUGH):
+            break
+    return found or _empty_list(head)
+
+
+def _empty_list(head: Head) -> Importer | None:
+    return importer_named("openai") if head.start.split() == ["[]"] else None
+
+
+def is_of_tool(path: Path, tool: str) -> bool:
+    """Return whether a file among a tool's files has the tool's format.
+
+    :raises NotTextError: the file is not text, as no program's file of that name is.
+    :raises ReservoirError: the file is damaged, and its format therefore unknown.
+    :raises Unreadable: likewise.
+    """
+    file = File.of_path(path, path.stat())
+    try:
+        importer: Importer | None = choose(file)
+    except NotTextError as error:
+        if not path.name.endswith(watched_files.DATABASES):
+            problem = f"cannot read {path} as a history of {tool}: it is not text"
+            raise NotTextError(problem, hint=error.hint) from None
+        importer = None
+    except LockedError:
+        raise
+    except (ReservoirError, Unreadable):
+        if path.name.endswith(COMPRESSED):
+            raise
+        importer = None
+    if (importer and importer.name == tool) or _is_owned(file, tool):
+        return True
+    if importer_named(tool).tables and path.name.endswith(watched_files.DATABASES):
+        _tables_of(path)  # raises an error if it is damaged
+    return _is_likely(file, importer, tool)
+
+
+def _is_likely(file: File, found: Importer | None, tool: str) -> bool:
+    """Return whether a file that is not recognised as another tool's is probably a tool's."""
+    if found and found.name not in (*LISTS, *TEXTS):
+        return False
+    name = PurePath(file.name.replace("\\", "/")).name
+    return name.endswith(importer_named(tool).endings or ("\0",)) or _begins_damaged(file, tool)
+
+
+def _is_owned(file: File, tool: str) -> bool:
+    """Return whether a file is where the tool keeps its history, and has the tool's ending."""
+    is_database = file.name.endswith(watched_files.DATABASES)
+    return not is_database and Owners([importer_named(tool)]).owner_of(Path(file.name)) == tool
+
+
+def _begins_damaged(file: File, form: str) -> bool:
+    """Return whether lines of a format, or none that are valid, follow damaged ones.
+
+    Such a file must not be ignored: its damaged lines are reported, and the others are imported.
+    """
+    if not file.name.lower().endswith((*_LINES, COMPRESSED)):
+        return False
+    with suppress(ReservoirError, Unreadable):
+        if not syntax_error(file):
+            return False
+        with file.open() as stream:
+            for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
+                if isinstance(parse_line("", line), dict):
+                    text = decode(line + stream.read(HEAD), file.name, cut=True)[0]
+                    found = _recognise_text(Head(text))
+                    return found is not None and found.name == form
+            return True
+    return False
+
+
+def _detect(
+    file: File, form: str | None = None, owners: Owners | None = None
+) -> DetectedFile | None:
+    """Detect the format of a file; ``None`` if it is unknown.
+
+    :param form: the format to expect, even if the beginning of the file is damaged.
+    :param owners: know which files are a tool's whatever their content looks like.
+    :raises OSError: the file cannot be opened.
+    :raises LockedError: the file is a database that is in use.
+    """
+    found: Importer | None = None
+    try:
+        # A folder of notes and exports may also contain other programs' databases.
+        if file.path and file.head().startswith(SQLITE):
+            database = _database_importer(file)
+            return DetectedFile(file, database) if database else None
+        found = choose(file)
+    except LockedError:
+        raise
+    except (ReservoirError, Unreadable):
+        pass
+    owner = owners.owner_of(file.path) if owners and file.path else None
+    if found is None and file.path and file.name.endswith(COMPRESSED):
+        owner = owner or "codex"  # it compresses its sessions; one that is damaged is reported
+    if owner and (found is None or found.name != owner):
+        return DetectedFile(file, importer_named(owner), found is not None)
+    if form and (found is None or found.name != form) and _is_likely(file, found, form):
+        return DetectedFile(file, importer_named(form), False)
+    if found is None and form and file.name.lower().endswith(_LINES):
+        return DetectedFile(file, importer_named("text"), False)
+    return DetectedFile(file, found) if found else None
+
+
+def _database_importer(file: File) -> Importer | None:
+    """Return the importer of a database by its tables and columns."""
+    tables = _tables_of(file.path) if file.path else frozenset()
+    for importer in likely_importers(tables):
+        if any(required <= tables for required in importer.tables):
+            return importer
+    return None
+
+
+def _require_database_format(file: File) -> Importer:
+    """Return the importer of a database.
+
+    :raises ReservoirError: its format is unknown.
+    """
+    # The importer for llm names the command for a store of Reservoir, and for a database in a zip.
+    if file.path is None or "context_runs" in _tables_of(file.path):
+        return importer_named("llm")
+    if known := _database_importer(file):
+        return known
+    programs = ", ".join(importer.title for importer in importers().values() if importer.tables)
+    raise ReservoirError(
+        f"{file.name} is a database of an unknown format",
+        hint=f"Reservoir reads databases of {programs}",
+    )
+
+
+def _tables_of(path: Path) -> frozenset[str]:
+    from reservoir_cli.transfer.reading import foreign_databases
+
+    return foreign_databases.tables_of(path)
+
+
+def _generality(detected: DetectedFile) -> int:
+    return (detected.importer.name in LISTS) + 2 * (detected.importer.name in TEXTS)

@@ -1,0 +1,1 @@
+"""Export messages as rows of our own, or in the formats of other programs."""

@@ -1,0 +1,140 @@
+"""Convert stored conversations into turns that other formats accept.
+
+Results must follow their calls, and neither may be missing, as when one of the two was forgotten or
+not selected. Unpaired calls and results are quoted as text, a result as the user's: what a tool
+returned has no higher rank.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reservoir_cli.chat.tool_calls import pair_calls
+from reservoir_cli.chat.turn import Section, Turn
+from reservoir_cli.messages import (
+    Conversation,
+    Role,
+    Scope,
+    StoredMessage,
+    ThreadName,
+    call_text,
+    plain_text,
+)
+from reservoir_cli.redaction import Redactor
+from reservoir_cli.storage.store import Store
+
+#: The name of messages with a model's thinking; see ``reading.content_blocks``.
+_THINKING = "thinking"
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation, or an instance's messages outside conversations, in order of time.
+
+    :param about: the metadata that an import stored.
+    """
+
+    name: ThreadName
+    about: Conversation | None
+    messages: Sequence[StoredMessage]
+
+    def masked(self, mask: Redactor) -> "Thread":
+        """Return the conversation with its secrets redacted."""
+        partition, instance, conversation_id = self.name
+        return replace(
+            self,
+            name=(partition, instance, conversation_id and mask.id(partition, conversation_id)),
+            about=self.about and mask.conversation(partition, self.about),
+            messages=mask.messages(self.messages),
+        )
+
+    def without_thinking(self) -> "Thread":
+        """Return the conversation without thinking, which no program sends back to a model."""
+        messages = [
+            message
+            for message in self.messages
+            if not (message.role is Role.SYSTEM and message.name == _THINKING)
+        ]
+        return replace(self, messages=messages)
+
+
+def read_threads(
+    store: Store, ids_by_thread: Mapping[ThreadName, Sequence[int]]
+) -> Iterator[Thread]:
+    """Read conversations one at a time.
+
+    :param ids_by_thread: the ids of the messages of each conversation.
+    """
+    for name, ids in ids_by_thread.items():
+        partition, instance, conversation_id = name
+        about = store.known_conversations([name]).get(name) if conversation_id else None
+        messages = store.by_id(ids, Scope(partition, instance))
+        if messages:  # they may have been forgotten in the meantime
+            yield Thread(name, about, messages)
+
+
+def build_turns(thread: Thread) -> list[Turn]:
+    """Return the turns of a conversation; messages before the first question are quoted."""
+    messages = thread.messages
+    questions = (index for index, message in enumerate(messages) if _is_question(message))
+    first = next(questions, len(messages))
+    leading = [message for message in messages[:first] if plain_text(message).strip()]
+    quoted = [
+        _make_turn(message, message.role.value, message.content)
+        if message.role is Role.SYSTEM
+        else _quote(message)
+        for message in leading
+    ]
+    return quoted + _answered_turns(messages[first:])
+
+
+def count_quoted(thread: Thread) -> int:
+    """Count the messages that :func:`build_turns` quotes in a turn of the user."""
+    texts = [message for message in thread.messages if plain_text(message).strip()]
+    own = sum(message.role is Role.USER for message in texts)
+    return sum(turn.role == Role.USER for turn in build_turns(thread)) - own
+
+
+def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
+    """Return the turns of messages, with the result of each call right after it.
+
+    Repeated results are omitted.
+    """
+    pairs = pair_calls(messages)
+    results = {
+        (messages[caller].id, messages[caller].tool_calls[number].id): messages[index]
+        for index, (caller, number) in pairs.items()
+    }
+    answers = {(message.tool_call_id, message.content) for message in results.values()}
+    turns: list[Turn] = []
+    for index, message in enumerate(messages):
+        if index in pairs:
+            continue  # added after its call
+        if message.role is Role.TOOL:
+            if (message.tool_call_id, message.content) not in answers:
+                turns.append(_quote(message))
+            continue
+        answered_calls = [call for call in message.tool_calls if (message.id, call.id) in results]
+        open_calls = [call_text(call) for call in message.tool_calls if call not in answered_calls]
+        content = "\n".join(filter(None, [message.content, *open_calls]))
+        if content.strip() or answered_calls:
+            turn = _make_turn(message, message.role.value, content)
+            turns.append(replace(turn, tool_calls=tuple(answered_calls)))
+        turns += [
+            replace(_make_turn(result, Role.TOOL.value, result.content), tool_call_id=call.id)
+            for call in answered_calls
+            for result in [results[message.id, call.id]]
+        ]
+    return turns
+
+
+def _is_question(message: StoredMessage) -> bool:
+    return message.role is Role.USER and bool(message.content.strip())
+
+
+def _quote(message: StoredMessage) -> Turn:
+    """Quote a message that cannot be a turn of its own."""
+    return _make_turn(message, Role.USER.value, f"{message.role}: {plain_text(message)}")
+
+
+def _make_turn(message: StoredMessage, role: str, content: str) -> Turn:
+    return Turn(Section.HISTORY, role, content, name=message.name)

@@ -1,0 +1,291 @@
+"""Export messages in a format, to a file or a stream; all formats but rows are written here.
+
+Messages are read in batches, so that an export may be larger than memory. Formats of conversations
+keep one conversation in memory at a time.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from reservoir_cli.chat.turn import Turn
+from reservoir_cli.context.render.request_bodies import to_anthropic, to_openai
+from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
+from reservoir_cli.message_filter import Filter
+from reservoir_cli.messages import Role, Scope, StoredMessage, ThreadName, ToolCall, plain_text
+from reservoir_cli.redaction import Redactor
+from reservoir_cli.settings import paths
+from reservoir_cli.storage.store import Store
+from reservoir_cli.transfer.export import export_rows as rows
+from reservoir_cli.transfer.export.build_turns import (
+    Thread,
+    build_turns,
+    count_quoted,
+    read_threads,
+)
+from reservoir_cli.transfer.reports import ExportReport
+from reservoir_cli.util.private_files import replace_atomically
+from reservoir_cli.util.progress import Progress, no_progress
+from reservoir_cli.util.read_files import suggest_fix
+
+#: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
+_ROWS = {"jsonl": rows.write_jsonl, "json": rows.write_array, "document": rows.write_document}
+#: Characters written at once.
+_BATCH = 1 << 16
+#: The roles of ShareGPT's format.
+_SHAREGPT_ROLES = {Role.USER.value: "human", Role.ASSISTANT.value: "gpt"}
+
+
+def write_sharegpt(thread: Thread) -> str:
+    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``.
+
+    Empty without messages.
+    """
+    about = thread.about
+    fields = {
+        "id": thread.name[2],
+        "title": about.title if about else None,
+        "model": about.model if about else None,
+    }
+    entries = list(_sharegpt_entries(build_turns(thread)))
+    row = {key: value for key, value in fields.items() if value} | {"conversations": entries}
+    return json.dumps(row, ensure_ascii=False) + "\n" if entries else ""
+
+
+def _sharegpt_entries(turns: list[Turn]) -> Iterator[dict[str, str]]:
+    """Yield the entries of a conversation, each call right before its result.
+
+    The format has no ids for calls.
+    """
+    for index, turn in enumerate(turns):
+        if turn.role == Role.TOOL:
+            continue  # written with its call
+        if turn.content.strip():
+            yield {"from": _SHAREGPT_ROLES.get(turn.role, "system"), "value": turn.content}
+        results = turns[index + 1 : index + 1 + len(turn.tool_calls)]
+        for call, result in zip(turn.tool_calls, results, strict=True):
+            yield {"from": "function_call", "value": _call_json(call)}
+            yield {"from": "observation", "value": result.content}
+
+
+def _call_json(call: ToolCall) -> str:
+    """Return a call as JSON; arguments that are not a strict JSON object stay text."""
+    try:
+        parsed = json.loads(call.arguments)
+        if isinstance(parsed, dict):
+            text = json.dumps(
+                {"name": call.name, "arguments": parsed}, ensure_ascii=False, allow_nan=False
+            )
+            text.encode()  # raises for unpaired surrogates
+            return text
+    except (ValueError, RecursionError):
+        pass
+    return json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
+
+
+def write_anthropic(thread: Thread) -> str:
+    """Return the line ``{"system", "messages", "tools"}``; empty without messages.
+
+    ``max_tokens`` is left to the sender.
+    """
+    body = to_anthropic(build_turns(thread), None, 0)
+    del body["max_tokens"]
+    if not body["messages"]:
+        return ""
+    return json.dumps(body, ensure_ascii=False) + "\n"
+
+
+def write_openai(thread: Thread) -> str:
+    """Return the line ``{"messages": […]}``; empty without messages."""
+    body = to_openai(build_turns(thread), None)
+    return json.dumps(body, ensure_ascii=False) + "\n" if body["messages"] else ""
+
+
+def write_markdown(thread: Thread) -> str:
+    """Render a conversation as Markdown: a title, and each message under its role and time."""
+    partition, instance, _ = thread.name
+    title = _join_lines(thread.about.title) if thread.about else ""
+    place = f"{partition}/{instance}"
+    parts = [f"# {title or place}", *([f"*{place}*"] if title else [])]
+    return "\n\n".join([*parts, *map(_format_message, thread.messages)]) + "\n\n"
+
+
+def _join_lines(text: str | None) -> str:
+    """Return a text without line breaks, which would end a heading."""
+    return " ".join((text or "").split())
+
+
+def _format_message(message: StoredMessage) -> str:
+    name = _join_lines(message.name)
+    author = f"{message.role.value} ({name})" if name else message.role.value
+    time = message.created_at.isoformat(timespec="seconds")
+    return f"## {author} · {time}\n\n{plain_text(message)}"
+
+
+#: The function that writes a conversation, by format.
+CONVERSATIONS: dict[str, Callable[[Thread], str]] = {
+    "openai": write_openai,
+    "anthropic": write_anthropic,
+    "sharegpt": write_sharegpt,
+    "markdown": write_markdown,
+}
+FORMATS = ("jsonl", "json", *CONVERSATIONS)
+
+
+def export_to(
+    out: Path | Callable[[str], object],
+    store: Store,
+    scope: Scope,
+    where: Filter,
+    form: str,
+    *,
+    redactor: Redactor,
+    embeddings: bool,
+    settings: Path,
+    progress: Progress,
+    explain_empty: Callable[[], str],
+) -> ExportReport:
+    """Export the messages of a scope to a file, or in batches to a function.
+
+    A file gets one state of the store, also if messages are moved meanwhile. A function may take
+    any time, for which a snapshot would keep the words of forgotten messages in the store's files.
+
+    :param settings: the settings file, which must not be overwritten.
+    :param explain_empty: returns the hint if nothing matches and the file is not empty.
+    :raises UsageError: the format is unknown, or cannot hold embeddings.
+    :raises ReservoirError: the file cannot be written.
+    """
+    report = ExportReport()
+    start = partial(export, store, scope, where, form, report, mask=redactor, embeddings=embeddings)
+    if isinstance(out, Path):
+        with store.snapshot():
+            store.lift_timeouts()
+            pieces = _unless_empty(start(progress=progress), report, out, explain_empty)
+            _save(out, pieces, store.files(), settings)
+    else:
+        _write_batches(out, start())
+    return report
+
+
+def _unless_empty(
+    pieces: Iterator[str], report: ExportReport, out: Path, explain_empty: Callable[[], str]
+) -> Iterator[str]:
+    """Yield an export; fail if it is empty and would replace an existing one.
+
+    :raises ReservoirError: nothing was exported, and the file is not empty.
+    """
+    yield from pieces
+    if not report.messages and out.is_file() and out.stat().st_size:
+        raise ReservoirError(f"nothing to export: {out} is left unchanged", hint=explain_empty())
+
+
+def export(
+    store: Store,
+    scope: Scope,
+    where: Filter,
+    form: str,
+    report: ExportReport,
+    *,
+    mask: Redactor,
+    embeddings: bool = False,
+    progress: Progress = no_progress,
+) -> Iterator[str]:
+    """Yield the messages of a scope in a format, piece by piece.
+
+    :param report: updated with the counts.
+    :param mask: redacts secrets; a redacted message is exported without its vectors.
+    :param embeddings: include the vectors of the active model; formats of rows only.
+    :raises UsageError: the format is unknown, or cannot hold vectors.
+    """
+    if form in _ROWS:
+        keys = store.find(scope, where)
+        records = rows.read_rows(store, keys, mask, embeddings=embeddings)
+        return _ROWS[form](_count_rows(records, len(keys), report, progress))
+    if form not in CONVERSATIONS:
+        raise unknown_format(form, FORMATS)
+    if embeddings:
+        raise UsageError(f"the format {form} cannot hold embeddings", hint="use jsonl or json")
+    threads = store.threads(scope, where)
+    return _conversations(store, threads, form, report, mask, progress)
+
+
+def _count_rows(
+    records: Iterator[tuple[rows.Row, bool]], total: int, report: ExportReport, progress: Progress
+) -> Iterator[rows.Row]:
+    """Yield rows, and update the report.
+
+    :param records: each row with whether a secret was redacted.
+    """
+    for row, masked in records:
+        yield row
+        report.messages += 1
+        report.masked += masked
+        progress("exporting", report.messages, total)
+    report.missing = total - report.messages
+
+
+def _conversations(
+    store: Store,
+    ids_by_thread: Mapping[ThreadName, Sequence[int]],
+    form: str,
+    report: ExportReport,
+    mask: Redactor,
+    progress: Progress,
+) -> Iterator[str]:
+    write = CONVERSATIONS[form]
+    total = sum(map(len, ids_by_thread.values()))
+    processed = 0
+    for stored in read_threads(store, ids_by_thread):
+        thread = stored.masked(mask)
+        exported = thread if form == "markdown" else thread.without_thinking()
+        report.quoted += 0 if form == "markdown" else count_quoted(exported)
+        processed += len(thread.messages)
+        report.masked += sum(
+            a is not b for a, b in zip(stored.messages, thread.messages, strict=True)
+        )
+        report.messages += len(exported.messages)
+        report.left_out += len(thread.messages) - len(exported.messages)
+        progress("exporting", processed, total)
+        if exported.messages:
+            yield write(exported)
+    report.missing = total - processed
+
+
+def _write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> None:
+    """Write the pieces of a text in larger batches."""
+    gathered: list[str] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size > _BATCH:
+            write("".join(gathered))
+            gathered, size = [], 0
+    write("".join(gathered))
+
+
+def _save(path: Path, pieces: Iterator[str], store: Iterable[Path], settings: Path) -> None:
+    """Write the pieces of a text to a file; an existing file is replaced at the end.
+
+    :param store: the store's files, which must not be overwritten.
+    :param settings: the settings file, which must not be overwritten either.
+    :raises ReservoirError: the file cannot be written.
+    """
+    try:
+        paths.refuse_own_files(path, store, settings)
+        if path.exists() and not path.is_file():
+            _write(path, pieces)  # a pipe or a device; a folder raises an error
+            return
+        with replace_atomically(path) as unfinished:
+            _write(unfinished, pieces)
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot write {path}: {error.strerror}", hint=suggest_fix(error, path)
+        ) from None
+
+
+def _write(path: Path, pieces: Iterator[str]) -> None:
+    with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        for piece in pieces:
+            file.write(piece)

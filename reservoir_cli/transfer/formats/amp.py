@@ -1,0 +1,54 @@
+"""Import threads of Amp: documents with a list of messages in Anthropic's blocks."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from reservoir_cli.settings.paths import expand_user
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, text, uri_path
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.places import Place, editor_user_dirs, xdg_data_dir
+from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
+
+
+class _AmpThread(Transcript):
+    """A thread while it is read."""
+
+    source = "amp"
+
+    def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
+        messages = value.get("messages")
+        if not isinstance(messages, list):
+            raise ValueError("no list of messages")
+        trees = objects(obj(obj(value.get("env")).get("initial")).get("trees"))
+        folder = uri_path(trees[0].get("uri")) if trees else None
+        self.describe(identity=value.get("id"), title=value.get("title"), folder=folder)
+        time = value.get("created")
+        for message in messages:
+            fields, usage = obj(message), obj(obj(message).get("usage"))
+            time = obj(fields.get("meta")).get("sentAt") or usage.get("timestamp") or time
+            number, role = fields.get("messageId"), str(fields.get("role"))
+            identity = f"{self.thread.conversation.id}:{number}" if number is not None else None
+            yield Turn(role, fields.get("content"), identity, time, text(usage.get("model")))
+
+
+class Amp(TranscriptImporter):
+    """Reads ``T-*.json`` in the folder ``threads``."""
+
+    name = "amp"
+    title = "Amp"
+    instance = "amp"
+    transcript = _AmpThread
+
+    def detect(self, head: Head) -> bool:
+        """Recognise a thread by its id and by the numbers of its messages."""
+        is_thread = head.has_all("id", "messages", depth=1) and '"T-' in head.text
+        return is_thread and head.has("created", "v", "agentMode", "env", depth=1)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the folder of the threads, and those of the extension before it used that."""
+        home = os.environ.get("AMP_HOME")
+        data = expand_user(home) if home else xdg_data_dir() / "amp"
+        yield Place(data / "threads", (".json",))
+        for user_dir in editor_user_dirs():
+            yield Place(user_dir / "globalStorage" / "sourcegraph.amp" / "threads3", (".json",))

@@ -1,0 +1,63 @@
+"""Import sessions of Factory's Droid: a header and messages with Anthropic's blocks, one a line."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.transfer.formats.claude_code_notices import remove_plumbing
+from reservoir_cli.transfer.reading.foreign_values import obj, text
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.places import Place
+from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
+
+
+class _Session(Transcript):
+    """A session while it is read."""
+
+    source = "droid"
+
+    def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
+        if value.get("type") == "session_start":
+            title = text(value.get("sessionTitle")) or value.get("title")
+            self.describe(identity=value.get("id"), title=title, folder=value.get("cwd"))
+        elif value.get("type") == "message":
+            message = value.get("message")
+            if not isinstance(message, dict):
+                raise ValueError("not a message")
+            role, content = str(message.get("role")), message.get("content")
+            if role == "user":
+                content = _clean(content)
+            model = text(message.get("model")) or text(value.get("model"))
+            yield Turn(role, content, text(value.get("id")), value.get("timestamp"), model)
+
+
+def _clean(content: Any) -> Any:
+    """Return the content of a user's message without the program's reminders."""
+    if isinstance(content, str):
+        return remove_plumbing(content)
+    if not isinstance(content, list):
+        return content
+    parts = [
+        part | {"text": remove_plumbing(part["text"])}
+        if isinstance(obj(part).get("text"), str)
+        else part
+        for part in content
+    ]
+    return [part for part in parts if obj(part).get("text") != ""]
+
+
+class Droid(TranscriptImporter):
+    """Reads the files below ``~/.factory/sessions``."""
+
+    name = "droid"
+    title = "Droid"
+    instance = "droid"
+    transcript = _Session
+
+    def detect(self, head: Head) -> bool:
+        """Recognise the header of a session."""
+        return head.has_kind("session_start") and head.has("id", depth=1)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the folder of the sessions."""
+        yield Place(Path.home() / ".factory" / "sessions")

@@ -1,0 +1,80 @@
+"""Import Grok's data export: conversations with their responses."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from reservoir_cli.messages import Conversation
+from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.message_times import seconds
+from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
+
+_PARENT = "parent_response_id"
+
+
+class Grok(Importer):
+    """Reads ``prod-grok-backend.json``."""
+
+    name = "grok"
+    title = "Grok"
+    instance = "grok"
+
+    def detect(self, head: Head) -> bool:
+        """Recognise a conversation beside its responses."""
+        return head.has("responses", depth=3) and head.has("conversation", "conversations")
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield the messages of all conversations."""
+        identities = SourceIds()
+
+        def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+            listed = value.get("conversations")
+            if not isinstance(listed, list):
+                yield from _read_conversation(identities, place, value)
+                return
+            for number, entry in enumerate(listed, 1):
+                yield from _read_conversation(identities, f"{place}, conversation {number}", entry)
+
+        return read_entries(file, read)
+
+
+def _read_conversation(identities: SourceIds, place: str, value: Any) -> Iterator[Record | Skipped]:
+    responses = obj(value).get("responses")
+    if not isinstance(responses, list):
+        yield Skipped(place, "no list of messages")
+        return
+    about = obj(value.get("conversation"))
+    identity = text(about.get("id"))
+    conversation = Conversation(identity, text(about.get("title")), Grok.name) if identity else None
+    thread = Thread(Grok.name, conversation, identities=identities)
+    rows = [obj(row).get("response", row) for row in responses]
+    yield from read_conversation(thread, place, enumerate(map(_turn, _branch(rows)), 1))
+
+
+def _branch(rows: list[Any]) -> list[Any]:
+    """Return the responses of the newest branch; all of them if they name no parents."""
+    if not any(text(obj(row).get(_PARENT)) for row in rows):
+        return rows
+    nodes = {identity: row for row in objects(rows) if (identity := text(row.get("_id")))}
+    return find_branch(nodes, None, _PARENT, lambda row: seconds(_time(row.get("create_time"))))
+
+
+def _turn(row: Any) -> Turn | None:
+    if not isinstance(row, dict):
+        return None
+    role = str(row.get("sender")).lower()
+    thinking = {"type": "thinking", "thinking": row.get("thinking_trace")}
+    content = [row.get("message") or "", thinking]
+    model = text(row.get("model"))
+    return Turn(role, content, text(row.get("_id")), _time(row.get("create_time")), model)
+
+
+def _time(value: Any) -> Any:
+    """Return a time, which MongoDB writes as nested objects."""
+    date = obj(value).get("$date", value)
+    return obj(date).get("$numberLong", date)

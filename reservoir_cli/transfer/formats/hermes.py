@@ -1,0 +1,108 @@
+"""Import sessions of Hermes Agent from its database."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from reservoir_cli.messages import Conversation
+from reservoir_cli.transfer.reading.content_blocks import tool_use
+from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.foreign_databases import (
+    Database,
+    DatabaseConversation,
+    DatabaseImporter,
+)
+from reservoir_cli.transfer.reading.foreign_values import (
+    folder_name,
+    obj,
+    objects,
+    parse_json,
+    text,
+)
+from reservoir_cli.transfer.reading.importer import Record, Skipped
+from reservoir_cli.transfer.reading.places import Place, tool_dir
+from reservoir_cli.transfer.reading.transcripts import Turn
+
+_COLUMNS = {
+    "sessions": "id title model parent_session_id cwd git_branch",
+    "messages": "id role content tool_call_id tool_calls tool_name timestamp reasoning "
+    "reasoning_content",
+}
+
+
+class Hermes(DatabaseImporter):
+    """Reads ``state.db`` in ``~/.hermes``."""
+
+    name = "hermes"
+    title = "Hermes"
+    instance = "hermes"
+    columns = _COLUMNS
+    tables = (frozenset({"sessions.started_at", "messages.session_id", "messages.timestamp"}),)
+
+    def places(self) -> Iterator[Place]:
+        """Yield the database."""
+        yield Place(tool_dir("HERMES_HOME", ".hermes") / "state.db", (".db",))
+
+    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+        """Yield the sessions, the oldest first."""
+        database.refuse_computed(f"{name} is not a database as Hermes writes it")
+        messages = database.count_by_key(
+            "messages", "session_id", {"id": "sum", "content": "length"}
+        )
+        query = "SELECT rowid FROM sessions ORDER BY started_at, id"
+        for (number,) in database.connection.execute(query):
+            about = database.one("sessions", "rowid", number)
+            version = (about.get("title"), messages.get(about.get("id")))
+            read = partial(_read_session, database, number, about)
+            yield DatabaseConversation(about.get("id"), version, read)
+
+
+def _read_session(
+    database: Database, number: int, about: dict[str, Any]
+) -> Iterator[Record | Skipped]:
+    identity = text(about.get("id"))
+    if identity is None:
+        yield Skipped(f"session {number}", "no id")
+        return
+    folder = text(about.get("cwd"))
+    conversation = Conversation(
+        identity,
+        text(about.get("title")),
+        Hermes.name,
+        text(about.get("model")),
+        folder_name(folder),
+        text(about.get("git_branch")),
+    )
+    parent = text(about.get("parent_session_id"))
+    thread = Thread(Hermes.name, conversation, folder=folder, parent=parent)
+    query = "SELECT rowid FROM messages WHERE session_id = ? ORDER BY timestamp, id"
+    for (row_number,) in database.connection.execute(query, [identity]):
+        row = database.one("messages", "rowid", row_number)
+        if row.get("role") in ("session_meta", "system"):
+            continue
+        turn = _turn(identity, row)
+        thread.follow(turn.source_id or "")
+        yield from thread.convert(f"message {row_number}", turn.source_id, turn.messages)
+
+
+def _turn(session: str, row: dict[str, Any]) -> Turn:
+    content = row.get("content")
+    if isinstance(parsed := parse_json(content), list):  # a message with pictures
+        content = parsed
+    blocks = [*(content if isinstance(content, list) else [content])]
+    for call in objects(parse_json(row.get("tool_calls"))):
+        function = obj(call.get("function")) or call
+        blocks.append(
+            tool_use(text(call.get("id")), function.get("name"), function.get("arguments"))
+        )
+    thinking = text(row.get("reasoning_content")) or text(row.get("reasoning"))
+    blocks.append({"type": "thinking", "thinking": thinking})
+    call_id = text(row.get("tool_call_id"))
+    is_tool = row.get("role") == "tool"
+    return Turn(
+        str(row.get("role")),
+        content if is_tool else blocks,
+        f"{session}:{row.get('id')}",
+        row.get("timestamp"),
+        call_id=call_id,
+    )

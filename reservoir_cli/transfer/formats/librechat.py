@@ -1,0 +1,100 @@
+"""Import LibreChat's export of a conversation: messages with their parents, or nested."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from reservoir_cli.messages import Conversation
+from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
+from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.message_times import seconds
+from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
+
+
+class LibreChat(Importer):
+    """Reads an exported conversation."""
+
+    name = "librechat"
+    title = "LibreChat"
+    instance = "librechat"
+
+    def detect(self, head: Head) -> bool:
+        """Recognise a message that says whether the user created it."""
+        return head.has("conversationId", depth=1) and head.has("isCreatedByUser", depth=3)
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield the newest branch of each conversation."""
+        return read_entries(file, _read_conversation)
+
+
+def _read_conversation(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+    listed = value.get("messages", value.get("messagesTree"))
+    if not isinstance(listed, list):
+        yield Skipped(place, "no list of messages")
+        return
+    rows = list(_flatten(listed))
+    nodes = {identity: row for row in objects(rows) if (identity := text(row.get("messageId")))}
+    branch = rows
+    if len(nodes) == len(rows):
+        branch = find_branch(nodes, None, "parentMessageId", _time)
+    identity, title = text(value.get("conversationId")), text(value.get("title"))
+    model = text(obj(value.get("options")).get("model"))
+    about = Conversation(identity, title, LibreChat.name, model) if identity else None
+    yield from read_conversation(
+        Thread(LibreChat.name, about), place, enumerate(map(_turn, branch), 1)
+    )
+
+
+def _flatten(rows: list[Any]) -> Iterator[Any]:
+    """Yield messages and those inside them, each after its parent."""
+    waiting = rows[::-1]
+    while waiting:
+        row = waiting.pop()
+        children = obj(row).get("children")
+        yield row
+        if isinstance(children, list):
+            waiting += [
+                {"parentMessageId": row.get("messageId")} | child
+                if isinstance(child, dict)
+                else child
+                for child in reversed(children)
+            ]
+
+
+def _time(row: dict[str, Any]) -> float:
+    return seconds(row.get("createdAt"))
+
+
+def _turn(row: Any) -> Turn | None:
+    if not isinstance(row, dict):
+        return None
+    role = "user" if row.get("isCreatedByUser") is True else "assistant"
+    parts = objects(row.get("content"))
+    blocks = [block for part in parts for block in _blocks(part)] or [text(row.get("text")) or ""]
+    files = [{"type": "file", "title": item.get("filename")} for item in objects(row.get("files"))]
+    identity, model = text(row.get("messageId")), text(row.get("model"))
+    return Turn(role, [*files, *blocks], identity, row.get("createdAt"), model)
+
+
+def _blocks(part: dict[str, Any]) -> list[Any]:
+    match part.get("type"):
+        case "text":
+            words = part.get("text")
+            return [text(obj(words).get("value", words)) or ""]
+        case "tool_call":
+            call = obj(part.get("tool_call"))
+            function = obj(call.get("function")) or call
+            identity, output = text(call.get("id")), call.get("output", function.get("output"))
+            made = tool_use(
+                identity, function.get("name"), function.get("args", function.get("arguments"))
+            )
+            return [made, tool_result(identity, output)] if isinstance(output, str) else [made]
+        case "error":
+            return []
+        case _:
+            return [part]

@@ -1,0 +1,93 @@
+"""Import conversations of llama.cpp's page: lines, or documents of earlier versions.
+
+Messages form a tree; the conversation names its current one.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from reservoir_cli.messages import Conversation
+from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.json_stream import entries
+from reservoir_cli.transfer.reading.message_times import seconds
+from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
+
+_ROLES = ("user", "assistant", "system", "tool")
+
+
+class LlamaCpp(Importer):
+    """Reads the export of a conversation, or of all of them."""
+
+    name = "llama-cpp"
+    title = "llama.cpp"
+    instance = "llama-cpp"
+
+    def detect(self, head: Head) -> bool:
+        """Recognise a conversation with its current message, or a message with its conversation."""
+        return head.has("currNode", "convId", depth=3)
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield the current branch of each conversation."""
+        about: dict[str, Any] = {}
+        rows: list[Any] = []
+        for entry in entries(file):
+            if isinstance(entry, Skipped):
+                yield entry
+                continue
+            place, value = entry
+            if isinstance(value.get("conv"), dict) and isinstance(value.get("messages"), list):
+                yield from _read(place, value["conv"], value["messages"])
+            elif value.get("type") == "session":
+                yield from _read("the conversation", about, rows)
+                about, rows = value, []
+            elif isinstance(value.get("message"), dict):
+                rows.append(value["message"])
+            else:
+                yield Skipped(place, "not a message")
+        yield from _read("the conversation", about, rows)
+
+
+def _read(place: str, about: dict[str, Any], rows: list[Any]) -> Iterator[Record | Skipped]:
+    nodes = {str(row["id"]): row | {"parent": _key(row.get("parent"))} for row in _with_ids(rows)}
+    branch = find_branch(nodes, _key(about.get("currNode")), "parent", _time, has_message=_is_said)
+    identity = text(about.get("id"))
+    title = text(about.get("name"))
+    conversation = Conversation(identity, title, LlamaCpp.name) if identity else None
+    thread = Thread(LlamaCpp.name, conversation)
+    turns = [_turn(identity, row) for row in branch if obj(row).get("type") != "root"]
+    yield from read_conversation(thread, place, enumerate(turns, 1))
+
+
+def _with_ids(rows: list[Any]) -> list[dict[str, Any]]:
+    return [row for row in objects(rows) if row.get("id") is not None]
+
+
+def _key(value: Any) -> str | None:
+    """Return an id, which is a number in earlier versions."""
+    return str(value) if isinstance(value, int | str) else None
+
+
+def _is_said(row: dict[str, Any]) -> bool:
+    return row.get("role") in _ROLES and row.get("type") != "root"
+
+
+def _time(row: dict[str, Any]) -> float:
+    return seconds(row.get("timestamp"))
+
+
+def _turn(conversation: str | None, row: dict[str, Any]) -> Turn:
+    extras = [
+        {"type": "image" if item.get("type") == "imageFile" else "file", "title": item.get("name")}
+        for item in objects(row.get("extra"))
+    ]
+    thinking = row.get("reasoningContent") or row.get("reasoning_content") or row.get("thinking")
+    blocks = [*extras, row.get("content") or "", {"type": "thinking", "thinking": thinking}]
+    identity = f"{conversation}:{row.get('id')}" if conversation else None
+    model, call_id = text(row.get("model")), text(row.get("toolCallId"))
+    content = row.get("content") if row.get("role") == "tool" else blocks
+    return Turn(str(row.get("role")), content, identity, row.get("timestamp"), model, call_id)

@@ -1,0 +1,114 @@
+"""Import sessions of Pi, and of OpenClaw, which is built on it: a tree of entries, one a line."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.settings.paths import expand_user
+from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
+from reservoir_cli.transfer.reading.foreign_values import text
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.json_stream import readable_objects
+from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.places import Place, tool_dir
+from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
+
+#: Entries that set something aside, and are not where the conversation goes on.
+_ASIDE = ("label", "session_info", "session")
+
+
+class _Session(Transcript):
+    """A session while it is read."""
+
+    source = "pi"
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self._branch = self._survey(file)
+
+    def _survey(self, file: File) -> set[str] | None:
+        """Read the title, and return the ids of the current branch; ``None`` without ids."""
+        nodes: dict[str, Any] = {}
+        last = None
+        for number, entry in enumerate(readable_objects(file)):
+            self.describe(title=entry.get("name") if entry.get("type") == "session_info" else None)
+            identity = text(entry.get("id"))
+            if identity and entry.get("type") not in _ASIDE:
+                has_message = entry.get("type") == "message"
+                parent = text(entry.get("parentId"))
+                nodes[identity] = {
+                    "id": identity,
+                    "parent": parent,
+                    "number": number,
+                    "full": has_message,
+                }
+                last = text(entry.get("leafId")) or identity
+        if not any(node["parent"] for node in nodes.values()):
+            return None
+        branch = find_branch(
+            nodes, last, "parent", _number, has_message=lambda node: bool(node.get("full"))
+        )
+        return {node["id"] for node in branch}
+
+    def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
+        kind, identity = value.get("type"), text(value.get("id"))
+        if kind == "session":
+            self.describe(identity=identity, folder=value.get("cwd"))
+        elif kind == "model_change":
+            self.describe(model=value.get("modelId"))
+        elif kind == "message":
+            message = value.get("message")
+            if not isinstance(message, dict):
+                raise ValueError("not a message")
+            if self._branch is None or identity in self._branch:
+                source_id = identity and f"{self.thread.conversation.id}:{identity}"
+                yield from _turns(message, source_id, value.get("timestamp"))
+
+
+def _number(node: dict[str, Any]) -> float:
+    return float(node.get("number") or 0)
+
+
+def _turns(message: dict[str, Any], source_id: str | None, time: Any) -> Iterator[Turn]:
+    role, time = message.get("role"), time or message.get("timestamp")
+    model = text(message.get("model"))
+    if role == "toolResult":
+        call_id = text(message.get("toolCallId"))
+        yield Turn("tool", message.get("content"), source_id, time, call_id=call_id)
+    elif role == "bashExecution":
+        call = tool_use(source_id, "bash", {"command": message.get("command")})
+        output = tool_result(source_id, text(message.get("output")) or "")
+        yield Turn("assistant", [call, output], source_id, time)
+    elif role in ("user", "assistant"):
+        yield Turn(str(role), message.get("content"), source_id, time, model)
+    elif not isinstance(role, str):
+        raise ValueError("unknown role")
+
+
+class Pi(TranscriptImporter):
+    """Reads the files below ``~/.pi/agent/sessions``, and those of OpenClaw's agents."""
+
+    name = "pi"
+    title = "Pi"
+    instance = "pi"
+    transcript = _Session
+
+    def detect(self, head: Head) -> bool:
+        """Recognise the header of a session, or an entry with its parent."""
+        is_header = head.has_kind("session") and head.has_all("cwd", "version", depth=1)
+        is_entry = (
+            head.has_kind("message") and head.has("message") and head.has("role", "toolCallId")
+        )
+        return (is_header or (is_entry and head.has("parentId", depth=1))) and not head.has(
+            "convId"
+        )
+
+    def places(self) -> Iterator[Place]:
+        """Yield the folders of the sessions of Pi, and of OpenClaw under its present names."""
+        yield Place(tool_dir("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions")
+        state = os.environ.get("OPENCLAW_STATE_DIR")
+        folders = [expand_user(state)] if state else []
+        for folder in folders or [Path.home() / name for name in (".openclaw", ".clawdbot")]:
+            yield Place(folder / "agents", inside=("sessions",), title="OpenClaw")

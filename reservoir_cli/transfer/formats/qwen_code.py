@@ -1,0 +1,79 @@
+"""Import sessions of Qwen Code: one line per message, in the parts of Gemini's API."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, text
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.json_stream import readable_objects
+from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.places import Place, tool_dir
+from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
+
+_ROLES = {"user": "user", "assistant": "assistant", "tool_result": "user"}
+
+
+class _Session(Transcript):
+    """A session while it is read."""
+
+    source = "qwen-code"
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self._branch = self._survey(file)
+
+    def _survey(self, file: File) -> set[str]:
+        """Return the ids of the lines up to the last one; rewound ones are on other branches."""
+        nodes: dict[str, Any] = {}
+        last = None
+        for number, line in enumerate(readable_objects(file)):
+            if identity := text(line.get("uuid")):
+                full = text(line.get("type")) in _ROLES
+                parent = text(line.get("parentUuid"))
+                nodes[identity] = {"id": identity, "parent": parent, "number": number, "full": full}
+                last = identity
+        branch = find_branch(
+            nodes, last, "parent", _number, has_message=lambda node: bool(node.get("full"))
+        )
+        return {node["id"] for node in branch}
+
+    def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
+        identity, kind = text(value.get("uuid")), value.get("type")
+        if not isinstance(kind, str):
+            raise ValueError("no type")
+        session, agent = text(value.get("sessionId")), text(value.get("agentId"))
+        key = f"{session}/{agent}" if session and agent else session
+        self.describe(identity=key, folder=value.get("cwd"))
+        self.thread.update(branch=branch_name(value.get("gitBranch")))
+        self.describe(title=obj(value.get("systemPayload")).get("customTitle"))
+        if kind not in _ROLES or (identity and identity not in self._branch):
+            return
+        message = value.get("message")
+        if not isinstance(message, dict):
+            raise ValueError("not a message")
+        content = message.get("parts", message.get("content"))
+        yield Turn(
+            _ROLES[kind], content, identity, value.get("timestamp"), text(value.get("model"))
+        )
+
+
+def _number(node: dict[str, Any]) -> float:
+    return float(node.get("number") or 0)
+
+
+class QwenCode(TranscriptImporter):
+    """Reads the files below ``~/.qwen/projects``."""
+
+    name = "qwen-code"
+    title = "Qwen Code"
+    instance = "qwen-code"
+    transcript = _Session
+
+    def detect(self, head: Head) -> bool:
+        """Recognise lines of a session whose messages have parts instead of a content."""
+        return head.has_all("sessionId", "uuid", depth=1) and head.has("parts")
+
+    def places(self) -> Iterator[Place]:
+        """Yield the folder of the sessions, with one folder per project."""
+        yield Place(tool_dir("QWEN_HOME", ".qwen") / "projects")

@@ -1,0 +1,82 @@
+"""All importers, by name; the modules are loaded when a file or a name asks for them."""
+
+from collections.abc import Container, Iterator
+from functools import cache
+from importlib import import_module
+
+from reservoir_cli.errors import unknown_format
+from reservoir_cli.transfer.reading.importer import Importer
+
+#: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
+#: zip they are read only if no file has a more specific format.
+LISTS, TEXTS = ("openai", "anthropic"), ("text", "markdown")
+#: Module and class of each format, the most specific first, and keys or tables of which every file
+#: of the format has one. Without such a sign, the file is no JSON.
+_IMPORTERS = {
+    "reservoir": ("reservoir_rows:Native", "partition conversation_id trace_id source_id"),
+    "gemini-cli": ("gemini_cli:GeminiCli", "projectHash messageId parts"),
+    "gemini": ("gemini:Gemini", "header chunkedPrompt"),
+    "opencode": ("opencode:OpenCode", "projectID session session_v2"),
+    "copilot-chat": ("copilot_chat:CopilotChat", "requests kind vscodeVersion"),
+    "copilot-cli": ("copilot_cli:CopilotCli", "parentId"),
+    "cursor": ("cursor:Cursor", "cursorDiskKV message"),
+    "deepseek": ("deepseek:DeepSeek", "mapping"),
+    "chatgpt": ("chatgpt:ChatGPT", "mapping"),
+    "claude": ("claude:Claude", "chat_messages project"),
+    "qwen-code": ("qwen_code:QwenCode", "parts"),
+    "claude-code": ("claude_code:ClaudeCode", "sessionId leafUuid parentUuid isSnapshotUpdate"),
+    "antigravity": ("antigravity:Antigravity", "step_index"),
+    "kimi-code": ("kimi_code:KimiCode", "event message role type"),
+    "droid": ("droid:Droid", "type"),
+    "amp": ("amp:Amp", "messages"),
+    "codex": ("codex:Codex", "payload instructions"),
+    "llama-cpp": ("llama_cpp:LlamaCpp", "currNode convId"),
+    "pi": ("pi:Pi", "cwd message"),
+    "continue": ("continue_dev:Continue", "history"),
+    "librechat": ("librechat:LibreChat", "isCreatedByUser"),
+    "grok": ("grok:Grok", "responses"),
+    "llm": ("llm:Llm", "responses turns"),
+    "cline": ("cline:Cline", "role sessionId"),
+    "hermes": ("hermes:Hermes", "sessions"),
+    "goose": ("goose:Goose", "working_dir sessions"),
+    "lm-studio": ("lm_studio:LmStudio", "versions"),
+    "aider": ("aider:Aider", ""),
+    "zed": ("zed:Zed", "threads"),
+    "open-webui": ("open_webui:OpenWebUI", "history chat"),
+    "sharegpt": ("sharegpt:ShareGPT", "conversations"),
+    "anthropic": ("anthropic:Anthropic", "messages role params"),
+    "openai": ("openai:OpenAI", "messages role body input choices response"),
+    "markdown": ("text_and_markdown:Markdown", ""),
+    "text": ("text_and_markdown:Plain", ""),
+}
+FORMATS = tuple(_IMPORTERS)
+_SIGNS = {name: frozenset(signs.split()) for name, (_, signs) in _IMPORTERS.items()}
+
+
+@cache
+def _load(name: str) -> Importer:
+    module, class_name = _IMPORTERS[name][0].split(":")
+    importer: Importer = getattr(import_module(f"{__package__}.{module}"), class_name)()
+    return importer
+
+
+def importer_named(name: str) -> Importer:
+    """Return the importer of a format.
+
+    :raises UsageError: there is no format of that name.
+    """
+    if name not in _IMPORTERS:
+        raise unknown_format(name, FORMATS)
+    return _load(name)
+
+
+def importers() -> dict[str, Importer]:
+    """Return all importers by name, the most specific first."""
+    return {name: _load(name) for name in FORMATS}
+
+
+def likely_importers(names: Container[str]) -> Iterator[Importer]:
+    """Yield the importers whose files have one of these keys or tables, the most specific first."""
+    for name, signs in _SIGNS.items():
+        if name not in TEXTS and any(sign in names for sign in signs):
+            yield _load(name)

@@ -1,0 +1,117 @@
+"""Import conversations in ShareGPT's format."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from reservoir_cli.messages import Conversation, Message, ToolCall
+from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.reading.foreign_values import call, obj, text
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.message_times import time_of
+
+_ROLES = {
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "assistant": "assistant",
+    "chatgpt": "assistant",
+    "system": "system",
+    "function_call": "assistant",
+    "observation": "tool",
+    "tool": "tool",
+}
+
+
+class ShareGPT(Importer):
+    """Reads ``{"conversations": [{"from", "value"}]}``, one per line or in an array."""
+
+    name = "sharegpt"
+    title = "ShareGPT data"
+    instance = "sharegpt"
+
+    def detect(self, head: Head) -> bool:
+        """Recognise a list of conversations whose messages name their author."""
+        return head.has_all("conversations", "from")
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield the messages of all conversations, in the order of the file."""
+        return read_entries(file, partial(_read_conversation, SourceIds()))
+
+
+def _read_conversation(
+    identities: SourceIds, place: str, value: dict[str, Any]
+) -> Iterator[Record | Skipped]:
+    entries = value.get("conversations")
+    if not isinstance(entries, list):
+        yield Skipped(place, "no list of messages")
+        return
+    conversation = _ConversationReader(identities, value)
+    for number, entry in enumerate(entries, 1):
+        yield conversation.read(f"{place}, message {number}", entry)
+
+
+@dataclass
+class _ConversationReader:
+    """One conversation, in which each result answers the previous call."""
+
+    identities: SourceIds
+    about: dict[str, Any]
+    open_call: str | None = None
+
+    def __post_init__(self) -> None:
+        identity = text(self.about.get("id"))
+        title, model = text(self.about.get("title")), text(self.about.get("model"))
+        conversation = Conversation(identity, title, ShareGPT.name, model) if identity else None
+        self.thread = Thread(ShareGPT.name, conversation, identities=self.identities)
+        self.time = time_of(self.about)
+
+    def read(self, place: str, value: Any) -> Record | Skipped:
+        try:
+            message = self._message(value)
+        except ValueError as error:
+            return Skipped(place, str(error))
+        self.time = time_of(value) or self.time
+        message = replace(message, created_at=self.time)
+        source_id = self.thread.new_id(message)
+        if message.tool_calls:
+            # The format has no ids for calls: derive a unique one.
+            digest = hashlib.sha256(source_id.encode()).hexdigest()[:24]
+            self.open_call = f"call_{digest}"
+            calls = tuple(replace(tool_call, id=self.open_call) for tool_call in message.tool_calls)
+            message = replace(message, tool_calls=calls)
+        elif message.role == "tool":
+            message = replace(message, tool_call_id=self.open_call)
+            self.open_call = None
+        return self.thread.record(message, source_id)
+
+    def _message(self, value: Any) -> Message:
+        if not isinstance(value, dict):
+            raise ValueError("not a message")
+        author, content = value.get("from"), value.get("value")
+        role = _ROLES.get(author) if isinstance(author, str) else None
+        if role is None:
+            raise ValueError("unknown role")
+        if not isinstance(content, str):
+            raise ValueError("value is not a text")
+        tool_call = _parse_call(content) if author == "function_call" else None
+        if tool_call is not None:
+            return Message(role, "", tool_calls=(tool_call,))
+        if not content.strip() and role != "tool":
+            raise ValueError("empty")
+        return Message(role, content)
+
+
+def _parse_call(content: str) -> ToolCall | None:
+    """Return the tool call in a JSON text; ``None`` if the text is not a call."""
+    try:
+        fields = obj(json.loads(content))
+        return call("", fields.get("name"), fields.get("arguments"))
+    except (ValueError, RecursionError):
+        return None

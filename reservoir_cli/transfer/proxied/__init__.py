@@ -1,0 +1,1 @@
+"""Store what passes through the proxy."""

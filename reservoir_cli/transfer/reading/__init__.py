@@ -1,0 +1,1 @@
+"""Read the files and databases of other programs: what their formats share."""

@@ -1,0 +1,105 @@
+"""Find the keys of a JSON text without parsing it, however long its strings are."""
+
+import re
+from typing import BinaryIO
+
+from reservoir_cli.transfer.reading.input_files import HEAD
+from reservoir_cli.util.read_files import LARGEST
+
+#: Brackets of objects, keys with short values, and other strings. The last string of a line may be
+#: cut off.
+_TOKEN = re.compile(
+    r'(?P<line>^\{)|[{}]|"(?:(?P<key>[^"\\\n]{0,100}+)"\s*:'
+    r'(?:\s*"(?P<value>[^"\\\n]{0,60}+)")?|[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?)',
+    re.M,
+)
+#: Keys deeper than this are arguments and results of tools, which may have any name.
+_DEEPEST = 6
+#: Keys whose values say what an object is.
+_KINDS = frozenset(
+    {"type", "role", "kind", "object", "sender", "author", "header", "url", "harness"}
+)
+#: Objects, keys and strings that are examined at once, and at most.
+_FIRST_STEP, _STEP = 100, 1_000
+_MOST_TOKENS = 200_000
+
+
+class Head:
+    """The beginning of a file, with the keys of its objects and where they are.
+
+    Text inside strings does not count. Only as much is scanned as :meth:`advance` is called for.
+
+    :param text: the first characters of the file.
+    :ivar objects: how many objects that are not inside others were completed.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.start = text.lstrip("\ufeff \t\r\n")
+        self.is_json = self.start[:1] in ("{", "[")
+        self.is_array = self.start[:1] == "["
+        self.objects = 0
+        self._depths: dict[str, int] = {}
+        self._kinds: set[str] = set()
+        self._depth = self._tokens = 0
+        self._text = text if self.is_json else ""
+        self._position = 0
+
+    def has(self, *names: str, depth: int = 2) -> bool:
+        """Return whether an object has one of the keys.
+
+        :param depth: in how many objects, one inside the other, the key may be.
+        """
+        return any(self._depths.get(name, _DEEPEST) <= depth for name in names)
+
+    def has_all(self, *names: str, depth: int = 2) -> bool:
+        """Return whether there are objects with all of the keys."""
+        return all(self.has(name, depth=depth) for name in names)
+
+    def has_kind(self, *kinds: str) -> bool:
+        """Return whether an object says that it is of one of the kinds, as its type or role."""
+        return not self._kinds.isdisjoint(kinds)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """All keys found so far."""
+        return frozenset(self._depths)
+
+    def advance(self) -> bool:
+        """Scan up to the end of the first object, or some more; return whether there was more."""
+        depth, depths, text = self._depth, self._depths, self._text
+        step = _FIRST_STEP if not self._tokens else _STEP
+        count, before = 0, self._position
+        for token in _TOKEN.finditer(text, self._position):
+            if token.end() == len(text) and token[0][0] == '"':
+                self._position = token.start()  # it may be cut off
+                break
+            self._position = token.end()
+            count += 1
+            if token[0] == "{":
+                depth = 1 if token["line"] else depth + 1
+            elif token[0] == "}":
+                depth -= 1
+                self.objects += depth == 0
+                step = 0 if depth == 0 and self.objects == 1 else step
+            elif (key := token["key"]) is not None:
+                depths[key] = min(depth, depths.get(key, _DEEPEST))
+                if key in _KINDS and token["value"] is not None:
+                    self._kinds.add(token["value"])
+            if count >= step:
+                break
+        self._depth = depth
+        self._tokens += count
+        return self._position > before
+
+    def read_on(self, stream: BinaryIO) -> bool:
+        """Add more of a file after the text; return whether there was more.
+
+        :param stream: the file after what was read last.
+        """
+        rest = self._text[self._position :]
+        if self._tokens >= _MOST_TOKENS or len(rest) > LARGEST:
+            return False
+        data = stream.read(max(HEAD, len(rest)))
+        self._text, self._position = rest + data.decode("utf-8", "replace"), 0
+        return bool(data)

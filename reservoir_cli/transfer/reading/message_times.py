@@ -1,0 +1,141 @@
+"""Read the times of messages, which other tools write in several forms."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from reservoir_cli.transfer.reading.foreign_values import obj
+
+_YEAR_10000 = 253_402_300_800
+#: Times from this number on are in milliseconds.
+_LEAST_MS = 100_000_000_000
+#: Units smaller than a second, and the least number that is taken for a time in them.
+_UNITS = ((1e9, 1e17), (1e6, 1e14), (1e3, _LEAST_MS))
+_NUMBER = re.compile(r"\d{9,20}(?:\.\d+)?", re.ASCII)
+#: A time as Go prints it, with the name of the zone and the reading of a clock at its end.
+_GO = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) ([+-]\d{4}) [A-Z+-]")
+#: Names of a message's time in lists of messages, the most specific first.
+_TIMES = ("created_at", "timestamp", "created", "create_time", "createdAt")
+
+
+@dataclass(slots=True)
+class UnreadTimes:
+    """How many times were there and could not be read."""
+
+    count: int = 0
+
+
+_unread: ContextVar[UnreadTimes | None] = ContextVar("unread", default=None)
+
+
+@contextmanager
+def count_unread_times() -> Iterator[UnreadTimes]:
+    """Count the times that cannot be read meanwhile."""
+    unread = UnreadTimes()
+    token = _unread.set(unread)
+    try:
+        yield unread
+    finally:
+        _unread.reset(token)
+
+
+def moment(value: Any) -> datetime | None:
+    """Parse a time, in UTC: a date and time, or a number in any unit since 1970.
+
+    Dates are in ISO 8601 (UTC without a zone), RFC 2822, or as Go prints them. Numbers, which may
+    be text, are in seconds up to the year 5138, in milliseconds from 1973 on, in microseconds, or
+    in nanoseconds. Return ``None`` for anything but a time from 1970 to 9999: a message without a
+    time is still useful.
+    """
+    time = _parse(value, _LEAST_MS)
+    if time is None and value not in (None, "", 0):
+        _count_unread()
+    return time
+
+
+def moment_ms(value: Any) -> datetime | None:
+    """Parse a time; numbers are in milliseconds since 1970, or in a smaller unit."""
+    time = _parse(value, 0)
+    if time is None and value not in (None, "", 0):
+        _count_unread()
+    return time
+
+
+def _count_unread() -> None:
+    if unread := _unread.get():
+        unread.count += 1
+
+
+def seconds(value: Any) -> float:
+    """Return a time in seconds since 1970; 0 for anything but a time."""
+    time = _parse(value, _LEAST_MS)
+    return time.timestamp() if time else 0.0
+
+
+def _parse(value: Any, least_ms: float) -> datetime | None:
+    """Parse a time.
+
+    :param least_ms: numbers from this one on are in milliseconds or smaller units.
+    """
+    try:
+        if isinstance(value, str):
+            value = value.strip()
+            if not _NUMBER.fullmatch(value):
+                return _parse_date(value)
+            value = float(value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        since = float(value)
+        for unit, least in _UNITS:
+            if since >= (least_ms if unit == 1e3 else least):
+                since /= unit
+                break
+        if math.isfinite(since) and 0 < since < _YEAR_10000 - 1:
+            return datetime.fromtimestamp(since, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def _parse_date(value: str) -> datetime | None:
+    """Parse a date and time as text.
+
+    :raises ValueError: it has another form.
+    """
+    if go := _GO.match(value):
+        value = f"{go[1]}{go[2]}"
+    try:
+        date = datetime.fromisoformat(value)
+    except ValueError:
+        date = parsedate_to_datetime(value)
+    utc = (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
+    return utc if utc.year >= 1970 else None
+
+
+def time_of(value: Any) -> datetime | None:
+    """Return the time that an object has under one of the usual names."""
+    values = [obj(value).get(name) for name in _TIMES]
+    times = (_parse(time, _LEAST_MS) for time in values)
+    found = next((time for time in times if time is not None), None)
+    return found or moment(next((time for time in values if time), None))
+
+
+def fill_gaps(times: Sequence[datetime | None], start: datetime | None) -> list[datetime | None]:
+    """Return the times of a conversation's messages, with gaps filled in.
+
+    A gap is filled with the previous time, or at the beginning with the next one.
+
+    :param start: when the conversation began, used if no message has a time.
+    """
+    last = next((time for time in times if time), start)
+    filled = []
+    for time in times:
+        last = time or last
+        filled.append(last)
+    return filled

@@ -1,0 +1,1 @@
+"""Keep a store in sync with the histories of other programs."""

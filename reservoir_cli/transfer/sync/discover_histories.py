@@ -1,0 +1,88 @@
+"""Find the histories of other tools on this machine.
+
+Only names, sizes and numbers of files are read here. Importers read the contents, once the user
+has agreed.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reservoir_cli.transfer.formats.registry import importers
+from reservoir_cli.transfer.reading.importer import Importer
+from reservoir_cli.transfer.reading.places import Place, claude_config_dirs, tool_dir
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The location and size of a tool's history.
+
+    :param tool: the tool's display name.
+    :param form: the name of its importer, and the source of its messages.
+    :param path: a folder or a file.
+    :param files: the number of files to read; 0 without a history.
+    :param size: the total size of the files in bytes.
+    :param nearby: whether the current folder and those above it were searched first.
+    :param links: the paths of links in the folder, which are not followed.
+    """
+
+    tool: str
+    form: str
+    path: Path
+    files: int = 0
+    size: int = 0
+    nearby: bool = False
+    links: tuple[str, ...] = field(default=(), compare=False)
+
+
+def look() -> list[History]:
+    """Return all known locations, including those without a history.
+
+    Of the locations of a tool, only those with a history are returned, or the first one.
+    """
+    histories: list[History] = []
+    for importer in importers().values():
+        found = [_inspect(importer, place) for place in importer.places()]
+        histories += [history for history in found if history.files or history.links] or found[:1]
+    return histories
+
+
+def _inspect(importer: Importer, place: Place) -> History:
+    """Count the files in a location that an importer would read, without following links."""
+    title = place.title or importer.title
+    if place.path.is_file():
+        size = place.path.stat().st_size
+        return History(title, importer.name, place.path, 1, size, place.nearby)
+    sizes: list[int] = []
+    links: list[str] = []
+    for folder, folders, names in os.walk(place.path):
+        links += filter(os.path.islink, (os.path.join(folder, name) for name in folders))
+        if not place.inside or not set(place.inside).isdisjoint(Path(folder).parts):
+            sizes += _sizes(folder, names, place.endings)
+    return History(
+        title,
+        importer.name,
+        place.path,
+        len(sizes),
+        sum(sizes),
+        place.nearby,
+        tuple(sorted(links)),
+    )
+
+
+def _sizes(folder: str, names: list[str], endings: tuple[str, ...]) -> Iterator[int]:
+    for name in names:
+        path = os.path.join(folder, name)
+        if name.endswith(endings) and os.path.isfile(path) and not os.path.islink(path):
+            yield os.path.getsize(path)
+
+
+def claude_code_sessions() -> Path:
+    """Return the first folder of Claude Code's sessions; it need not exist."""
+    return claude_config_dirs()[0] / "projects"
+
+
+def codex_sessions() -> Path:
+    """Return the folder of Codex's sessions; it need not exist."""
+    return tool_dir("CODEX_HOME", ".codex") / "sessions"

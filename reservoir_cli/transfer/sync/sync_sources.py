@@ -1,0 +1,467 @@
+"""Keep a store in sync with the histories of other tools on this machine.
+
+The store records how far each file was read: unchanged files are not opened, and only the new end
+of a longer file is read. Messages and the position are written in one transaction.
+"""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.retrieval.expired_messages import retention
+from reservoir_cli.settings import paths
+from reservoir_cli.storage.tables.sources import LEFT_OUT, MARKED, SourceFile, Sources
+from reservoir_cli.transfer.detect_format import DetectedFile, is_of_tool
+from reservoir_cli.transfer.do_not_index import is_marked, marked_by, may_contain_mark
+from reservoir_cli.transfer.formats.registry import importer_named
+from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.reading import watched_files
+from reservoir_cli.transfer.reading.checkpoints import Checkpoint, Resumable, StartOver
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File, Unreadable
+from reservoir_cli.transfer.reading.message_times import count_unread_times, moment
+from reservoir_cli.transfer.reading.watched_files import FileState, escape_path
+from reservoir_cli.transfer.reading.zstd_files import COMPRESSED
+from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
+from reservoir_cli.transfer.stages import Destination, ImportOptions
+from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
+from reservoir_cli.transfer.sync.history_sources import Source
+from reservoir_cli.util.interrupts import explain_interrupt
+from reservoir_cli.util.private_files import exclusive_lock
+from reservoir_cli.util.progress import Progress, no_progress, report_megabytes
+from reservoir_cli.util.read_files import NotTextError, open_regular
+
+#: An unfinished turn is stored when its file has not changed for this long.
+_IDLE = timedelta(minutes=10)
+#: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
+_BATCH = 1_000
+#: Size, time, settled and version of a file that was not read yet.
+_UNREAD = (-1, -1, 1, 0)
+
+Item = Record | Skipped
+
+
+@dataclass
+class SourceReport:
+    """The report of a sync for one source.
+
+    :param files: the number of files.
+    :param read: the number of files read because they are new or have changed.
+    :param held: files whose last turn is unfinished, and left for a later sync.
+    :param excluded: messages of excluded folders.
+    :param marked: ids of conversations marked as not to be stored.
+    :param failures: the files that could not be read, with reasons.
+    """
+
+    source: Source
+    files: int = 0
+    read: int = 0
+    held: int = 0
+    excluded: int = 0
+    marked: set[str] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+    imports: ImportReport = field(default_factory=ImportReport)
+
+    @property
+    def read_total(self) -> int:
+        """Count what was read of the files so far, stored or not, and files read in part."""
+        return self.imports.total + self.held + self.excluded + len(self.marked)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """The report of a sync.
+
+    :param busy: another sync was running, and nothing was done.
+    """
+
+    sources: tuple[SourceReport, ...] = ()
+    busy: bool = False
+
+    @property
+    def imported(self) -> int:
+        """Count the messages that are new or were replaced."""
+        return sum(source.imports.imported + source.imports.renewed for source in self.sources)
+
+
+def sync(
+    ingestor: Ingestor,
+    sources: Iterable[Source],
+    *,
+    whole: bool = False,
+    copies: bool = False,
+    now: datetime | None = None,
+    progress: Progress = no_progress,
+) -> SyncReport:
+    """Import the new messages of sources; do nothing if another sync of the store is running.
+
+    :param whole: also store unfinished last turns.
+    :param copies: also store messages that other partitions and instances already have.
+    :param now: the current time.
+    """
+    lock = paths.sync_lock(ingestor.store.location)
+    with exclusive_lock(lock, wait=False) as acquired:
+        if not acquired:
+            return SyncReport(busy=True)
+        moment = now or datetime.now(UTC)
+        syncs = [
+            _SourceSync(ingestor, source, moment, whole=whole, copies=copies) for source in sources
+        ]
+        with explain_interrupt(ingestor.notify, INTERRUPTED):
+            return SyncReport(tuple(source_sync.run(progress) for source_sync in syncs))
+
+
+class _SourceSync:
+    """Imports the new messages of one source."""
+
+    def __init__(
+        self, ingestor: Ingestor, source: Source, now: datetime, *, whole: bool, copies: bool
+    ) -> None:
+        self._whole = whole
+        self._ingestor, self._store, self._source = ingestor, ingestor.store, source
+        self._table, self._now = Sources(self._store), now
+        self.importer: Importer = importer_named(source.tool)
+        self._version = int(getattr(self.importer, "version", 1))
+        self._machine = platform.node()
+        self._excluded = watched_files.compile_exclusion(list(source.exclude))
+        self._settings = _hash_settings(source, retention(ingestor.config, source.partition))
+        self._leaves_out = False
+        self.report = SourceReport(source)
+        self._marked: set[str] | None = None
+        self.file_marks: set[str] = set()
+        elsewhere = None if copies else ElsewhereFilter(self._store)
+        self._options = ImportOptions(renew=True, elsewhere=elsewhere)
+        self._progress: Callable[[int], None] = lambda _: None
+
+    def run(self, progress: Progress) -> SourceReport:
+        links = self.report.imports.links
+        root = self._source.path
+        files = list(watched_files.walk(root, self._excluded, self._report_unreadable, links))
+        key = (self._source.partition, self._machine)
+        known = self._table.file_states(*key, self._source.tool)
+        left_out = self._table.find_left_out(*key, self._source.tool, self._settings)
+        known |= dict.fromkeys(left_out, _UNREAD)
+        changed = [file for file in files if not self._is_unchanged(file, known)]
+        changed.sort(key=self._reading_order)
+        self.report.files = len(files)
+        total, bytes_read = sum(file.size for file in changed), 0
+        for file in changed:
+            self._progress = partial(self._report_progress, progress, bytes_read, total)
+            self._read_or_report(file)
+            bytes_read += file.size
+        if changed:
+            report_megabytes(progress, total, total)
+        self._forget_vanished(known, files)
+        report = self.report.imports
+        self._ingestor.report(report, report.modes, self._source.partition)
+        return self.report
+
+    def _reading_order(self, file: FileState) -> tuple[int, int, str]:
+        """Return a key that sorts a session before its sub-agents and forks.
+
+        Sub-agents are in a folder beside it, or have a later date in their names.
+        """
+        is_dated = getattr(self.importer, "names_are_dated", False)
+        return file.path.count(os.sep), 0 if is_dated else file.mtime_ns, file.path
+
+    @staticmethod
+    def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
+        report_megabytes(progress, before + read, total)
+
+    def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int, int]]) -> bool:
+        size, mtime_ns, settled, version = known.get(escape_path(file.path), _UNREAD)
+        is_same = (size, mtime_ns, version) == (file.size, file.mtime_ns, self._version)
+        return is_same and (bool(settled) or not self._is_old(file))
+
+    def _is_old(self, file: FileState) -> bool:
+        if self._whole:
+            return True
+        age = self._now.timestamp() - file.mtime_ns / 1e9
+        return not abs(age) < _IDLE.total_seconds()
+
+    def _forget_vanished(
+        self, known: dict[str, tuple[int, int, int, int]], files: Sequence[FileState]
+    ) -> None:
+        root = escape_path(str(self._source.path))
+        below = f"{root}{os.sep}"
+        present = {escape_path(file.path) for file in files}
+        vanished = [
+            path
+            for path in known
+            if path not in present and (path == root or path.startswith(below))
+        ]
+        if vanished and self._source.path.exists():  # otherwise a disk may just not be mounted
+            self._table.drop(self._source.partition, self._machine, vanished)
+
+    def _read_or_report(self, file: FileState) -> None:
+        self.report.read += 1
+        try:
+            self._read(file)
+        except StoreError:
+            raise
+        except FileNotFoundError:  # deleted since it was listed
+            self.report.files -= 1
+        except OSError as error:
+            self._report_unreadable(file.path, error)
+        except (Unreadable, ReservoirError) as error:
+            place = "" if file.path in str(error) else f"cannot read {file.path}: "
+            hint = f"; {error.hint}" if isinstance(error, ReservoirError) and error.hint else ""
+            self.report.failures.append(f"{place}{error}{hint}")
+
+    def _report_unreadable(self, path: str, error: OSError) -> None:
+        self.report.failures.append(watched_files.describe_unreadable(path, error))
+
+    def _read(self, file: FileState) -> None:
+        self._time: datetime | None = None
+        row = SourceFile(
+            self._source.partition,
+            self._machine,
+            escape_path(file.path),
+            self._source.tool,
+            self._version,
+            file.size,
+            file.mtime_ns,
+        )
+        previous = self._table.get(row.partition, row.machine, row.path)
+        known = json.loads(previous.state) if previous and previous.state else {}
+        self.file_marks = set(known.get(MARKED, ()))
+        path = Path(file.path)
+        start = self._find_start(previous, row, path)
+        self._leaves_out = bool(start.state) and LEFT_OUT in known
+        is_new = not start.offset and not start.state
+        try:
+            if is_new and not is_of_tool(path, self._source.tool):
+                self.report.imports.passed_over += 1
+                self.report.imports.ignored.append(path.name)
+                self._table.put(row)
+            else:
+                before = self.report.read_total
+                with count_unread_times() as undated:
+                    _FileSync(self, row, path, start, self._time).run(old=self._is_old(file))
+                self.report.imports.undated += undated.count
+                if is_new and self.report.read_total == before:
+                    self._count_nothing(path)
+        except NotTextError:
+            self._table.put(row)  # reported once, and read again when the file changes
+            raise
+        except StartOver:
+            _FileSync(self, row, path, Checkpoint()).run(old=self._is_old(file))
+
+    def _count_nothing(self, path: Path) -> None:
+        """Count a file that gave nothing, unless its messages are in another one."""
+        file = File.of_path(path, path.stat())
+        if not self.importer.is_repeated(file):
+            why = DetectedFile(file, self.importer).describe_nothing()
+            self.report.imports.nothing[self._source.tool, why] += 1
+
+    def _find_start(self, previous: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
+        """Return the position to read from: the last one, if the file before it is unchanged."""
+        if previous is None or not previous.state:
+            return Checkpoint()
+        state = json.loads(previous.state)
+        if (previous.tool, previous.version) != (row.tool, row.version):
+            return Checkpoint()
+        if previous.bytes_read > row.size:
+            return Checkpoint()
+        if state.get(LEFT_OUT, self._settings) != self._settings:
+            return Checkpoint()
+        with open_regular(path) as stream:
+            if watched_files.hash_ends(stream, previous.bytes_read) != (
+                previous.head,
+                previous.tail,
+            ):
+                return Checkpoint()
+        self._time = moment(state.get("time"))
+        return Checkpoint(previous.bytes_read, state.get("importer"))
+
+    @property
+    def marked(self) -> set[str]:
+        """The ids of conversations marked as not to be stored."""
+        if self._marked is None:
+            states = self._table.find_marked(
+                self._source.partition, self._machine, self._source.tool
+            )
+            self._marked = {
+                conversation for state in states for conversation in json.loads(state)[MARKED]
+            }
+        return self._marked
+
+    def store(self, items: Sequence[Item], row: SourceFile) -> None:
+        """Store messages and the position in their file in one transaction."""
+        report, excluded = ImportReport(), self.report.excluded
+        with self._store.write(durable=False):
+            wanted = [item for item in items if self._is_wanted(item)]
+            if wanted:
+                home = self.importer.instance
+                destination = Destination(row.partition, None, row.partition, home)
+                report = FileImport(
+                    self._ingestor, destination, self._options, row.path, self._now
+                ).load(wanted)
+            self._leaves_out |= bool(report.expired or self.report.excluded > excluded)
+            self._table.put(self._add_settings(row))
+        self.report.imports.add(report)
+        self._progress(row.bytes_read)
+
+    def _add_settings(self, row: SourceFile) -> SourceFile:
+        """Return a row with the settings if they leave out messages of the file.
+
+        Once they change, the file is read again.
+        """
+        if not self._leaves_out:
+            return row
+        state = json.loads(row.state) | {LEFT_OUT: self._settings}
+        return replace(row, state=json.dumps(state))
+
+    def _is_wanted(self, item: Item) -> bool:
+        if isinstance(item, Skipped):
+            return True
+        if item.folder and self._excluded(item.folder):
+            self.report.excluded += 1
+            return False
+        if is_marked(item, self.marked):
+            self.report.marked.add(str(item.message.conversation_id))
+            return False
+        return True
+
+
+def _hash_settings(source: Source, age: timedelta | None) -> str:
+    """Return a hash of the settings that leave out messages of a source."""
+    text = json.dumps([sorted(source.exclude), str(age)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class _FileSync:
+    """Imports one file from a checkpoint on."""
+
+    def __init__(
+        self,
+        sync: _SourceSync,
+        row: SourceFile,
+        path: Path,
+        start: Checkpoint,
+        time: datetime | None = None,
+    ) -> None:
+        self._sync, self._row, self._path, self._start = sync, row, path, start
+        self._own_marks: set[str] = set()
+        self._time = time
+        self._resumes = False
+
+    def run(self, *, old: bool) -> None:
+        """Store the new messages of the file.
+
+        :param old: the file has not changed for a while: also store an unfinished turn.
+        """
+        file = self._open_part(old=old)
+        if self._may_contain_new_mark(file):
+            with suppress(Unreadable):  # raised again below
+                for item in self._items(file):
+                    self._record_mark(item)
+        ready: list[Item] = []
+        unfinished: list[Item] = []
+        checkpoint = self._start
+        held = False
+        try:
+            for item in self._items(file):
+                if not isinstance(item, Checkpoint):
+                    unfinished.append(self._set_time(item))
+                    self._record_mark(item)
+                    continue
+                if item.complete or old or (len(unfinished) >= _BATCH and not item.last):
+                    ready, unfinished = ready + unfinished, []
+                held = item.last and bool(unfinished)
+                if not unfinished and item.offset >= checkpoint.offset:
+                    checkpoint = item
+                if len(ready) >= _BATCH:
+                    self._store_unfinished(ready, checkpoint)
+                    ready = []
+        except Unreadable:  # keep what was read before the damage
+            self._store_unfinished(ready, checkpoint)
+            raise
+        self._sync.report.held += held
+        self._sync.store(ready, self._row_at(checkpoint, settled=not held))
+
+    def _store_unfinished(self, items: Sequence[Item], checkpoint: Checkpoint) -> None:
+        """Store messages so that the file is read again: none has this size and time."""
+        row = self._row_at(checkpoint, settled=False)
+        self._sync.store(items, replace(row, size=0, mtime_ns=0))
+
+    def _may_contain_new_mark(self, file: File) -> bool:
+        """Return whether to look for marks before anything is stored.
+
+        Later reads of a database yield only a few changed conversations, each as a whole.
+        """
+        is_read_again = self._start.state and file.name.endswith(watched_files.DATABASES)
+        return not is_read_again and may_contain_mark(file)
+
+    def _open_part(self, *, old: bool) -> File:
+        """Return the part of the file to read: complete lines, or up to its end if it is old."""
+        with open_regular(self._path) as stream:
+            is_database = watched_files.is_database(stream)
+            importer = self._sync.importer
+            self._resumes = isinstance(importer, Resumable) and (
+                is_database or not (importer.only_databases or watched_files.is_converted(stream))
+            )
+            if is_database or not self._resumes or self._path.name.endswith(COMPRESSED):
+                return File.of_path(self._path, os.fstat(stream.fileno()))
+            end = self._row.size
+            if not old:
+                end = watched_files.find_last_line_end(stream, self._start.offset, end)
+        return watched_files.open_part(self._path, self._start.offset, end)
+
+    def _items(self, file: File) -> Iterator[Item | Checkpoint]:
+        importer = self._sync.importer
+        if isinstance(importer, Resumable) and self._resumes:
+            yield from importer.resume(file, self._start)
+        else:
+            for item in importer.read(file):
+                yield item
+                yield Checkpoint()
+            yield Checkpoint(last=True)
+
+    def _record_mark(self, item: Item | Checkpoint) -> None:
+        """Record a conversation that the user marked as not to be stored."""
+        if conversation_id := marked_by(item):
+            self._own_marks.add(conversation_id)
+            self._sync.marked.add(conversation_id)
+
+    def _set_time(self, item: Item) -> Item:
+        """Return a message with a time; without one, that of the previous message."""
+        if isinstance(item, Record):
+            if item.message.created_at is None:
+                return replace(item, message=replace(item.message, created_at=self._time))
+            self._time = item.message.created_at
+        return item
+
+    def _row_at(self, checkpoint: Checkpoint, *, settled: bool) -> SourceFile:
+        """Return the file's row for the store once everything before a checkpoint is stored."""
+        state: dict[str, object] = {"importer": checkpoint.state}
+        if self._time:
+            state["time"] = self._time.isoformat()
+        marks = self._own_marks | self._earlier_marks()
+        if marks:
+            state[MARKED] = sorted(marks)
+        with open_regular(self._path) as stream:
+            head, tail = watched_files.hash_ends(stream, checkpoint.offset)
+        return replace(
+            self._row,
+            head=head,
+            tail=tail,
+            bytes_read=checkpoint.offset,
+            state=json.dumps(state),
+            settled=int(settled),
+        )
+
+    def _earlier_marks(self) -> set[str]:
+        """Return the marked conversations of the part read earlier."""
+        session = str((self._start.state or {}).get("session", self._path.stem))
+        is_resumed = bool(self._start.offset or self._start.state)
+        return {session} & self._sync.marked | (self._sync.file_marks if is_resumed else set())

@@ -1,0 +1,303 @@
+"""Files of the same programs in other versions, and lists of messages that one has lying about."""
+
+import json
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reading import SAMPLES, file_of, last_conversation, lines, records, roles_and_texts, skipped
+from reading import read as read_as
+
+from reservoir_cli.transfer.detect_format import choose, find
+from reservoir_cli.transfer.reading.importer import Record, Skipped
+
+USER, REPLY = ("user", "Which wood floats?"), ("assistant", "Balsa.")
+ASKED = {"role": "user", "content": "Which wood floats?"}
+SAID = {"role": "assistant", "content": "Balsa."}
+COMPLETION = {"object": "chat.completion", "model": "m", "choices": [{"index": 0, "message": SAID}]}
+ITEMS = [
+    {"role": "user", "content": [{"type": "input_text", "text": "Which wood floats?"}]},
+    {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "By density."}]},
+    {"type": "function_call", "call_id": "c", "name": "look_up", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "0.16"},
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Balsa."}],
+    },
+]
+THOUGHT, CALL, RESULT = ("system", "By density."), ("assistant", ""), ("tool", "0.16")
+BLOCK = {"role": "assistant", "content": [{"type": "text", "text": "Balsa."}]}
+PARTS = [
+    {"role": "user", "parts": [{"text": "Which wood floats?"}]},
+    {"role": "model", "parts": [{"text": "Balsa."}]},
+]
+WIRE: list[tuple[str, dict[str, Any]]] = [
+    ("TurnBegin", {"user_input": "Which wood floats?"}),
+    ("StepBegin", {"n": 1}),
+    ("ContentPart", {"type": "think", "think": "By density."}),
+    ("ToolCall", {"id": "c", "function": {"name": "look_up", "arguments": "{}"}}),
+    ("ToolResult", {"tool_call_id": "c", "return_value": {"output": "0.16"}}),
+    ("StepBegin", {"n": 2}),
+    ("ContentPart", {"type": "text", "text": "Bal"}),
+    ("ContentPart", {"type": "text", "text": "sa."}),
+]
+NESTED = {
+    "messageId": "1",
+    "text": "Which wood floats?",
+    "isCreatedByUser": True,
+    "children": [
+        {"messageId": "2", "text": "Oak.", "isCreatedByUser": False, "createdAt": "2026-01-01"},
+        {"messageId": "3", "text": "Balsa.", "isCreatedByUser": False, "createdAt": "2026-01-02"},
+    ],
+}
+PAGE = [
+    {"id": 0, "role": "system", "type": "root", "content": "", "parent": None},
+    {"id": 1, "role": "user", "type": "text", "content": "Which wood floats?", "parent": 0},
+    {"id": 2, "role": "assistant", "type": "text", "content": "Oak.", "parent": 1},
+    {"id": 3, "role": "assistant", "type": "text", "content": "Balsa.", "parent": 1},
+]
+SHAPES: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
+    "a request of a batch": (
+        "openai",
+        lines({"custom_id": "q", "url": "/v1", "body": {"model": "m", "messages": [ASKED, SAID]}}),
+        [USER, REPLY],
+    ),
+    "a response of a batch": (
+        "openai",
+        lines({"id": "b", "custom_id": "q", "response": {"status_code": 200, "body": COMPLETION}}),
+        [REPLY],
+    ),
+    "a completion": ("openai", json.dumps(COMPLETION), [REPLY]),
+    "a request for a response": (
+        "openai",
+        json.dumps({"model": "m", "instructions": "Be brief.", "input": ITEMS}),
+        [("system", "Be brief."), USER, THOUGHT, CALL, RESULT, REPLY],
+    ),
+    "a request with one text": (
+        "openai",
+        json.dumps({"model": "m", "input": "Which wood floats?"}),
+        [USER],
+    ),
+    "a response": (
+        "openai",
+        json.dumps({"object": "response", "model": "m", "output": ITEMS[1:]}),
+        [THOUGHT, CALL, RESULT, REPLY],
+    ),
+    "conversations with roles": (
+        "openai",
+        lines({"id": "1", "conversations": [ASKED, SAID]}),
+        [USER, REPLY],
+    ),
+    "a conversation with roles": (
+        "openai",
+        json.dumps([{"conversation": [ASKED, SAID]}]),
+        [USER, REPLY],
+    ),
+    "a request of Anthropic's batches": (
+        "anthropic",
+        lines({"custom_id": "q", "params": {"system": "Be brief.", "messages": [ASKED, SAID]}}),
+        [("system", "Be brief."), USER, REPLY],
+    ),
+    "a result of Anthropic's batches": (
+        "anthropic",
+        lines({"custom_id": "q", "result": {"type": "succeeded", "message": BLOCK}}),
+        [REPLY],
+    ),
+    "a checkpoint of Gemini CLI": ("gemini-cli", json.dumps(PARTS), [USER, REPLY]),
+    "a checkpoint with a type": (
+        "gemini-cli",
+        json.dumps({"history": PARTS, "authType": "key"}),
+        [USER, REPLY],
+    ),
+    "a prompt of AI Studio": (
+        "gemini",
+        json.dumps(
+            {
+                "runSettings": {"model": "models/gem"},
+                "systemInstruction": {"text": "Be brief."},
+                "chunkedPrompt": {
+                    "chunks": [
+                        {"text": "Which wood floats?", "role": "user"},
+                        {"text": "By density.", "role": "model", "isThought": True},
+                        {"text": "Balsa.", "role": "model"},
+                    ]
+                },
+            }
+        ),
+        [("system", "Be brief."), USER, THOUGHT, REPLY],
+    ),
+    "a journal of earlier versions of Kimi Code": (
+        "kimi-code",
+        lines(
+            *(
+                {"timestamp": 1_780_300_800 + n, "message": {"type": kind, "payload": payload}}
+                for n, (kind, payload) in enumerate(WIRE)
+            )
+        ),
+        [USER, CALL, THOUGHT, RESULT, REPLY],
+    ),
+    "a context of Kimi Code": (
+        "kimi-code",
+        lines({"role": "_checkpoint", "id": 0}, ASKED, {"role": "_usage", "token_count": 9}, SAID),
+        [USER, REPLY],
+    ),
+    "nested messages of LibreChat": (
+        "librechat",
+        json.dumps({"conversationId": "c", "recursive": True, "messages": [NESTED]}),
+        [USER, REPLY],
+    ),
+    "a document of llama.cpp's page": (
+        "llama-cpp",
+        json.dumps([{"conv": {"id": "c", "currNode": 3}, "messages": PAGE}]),
+        [USER, REPLY],
+    ),
+    "responses of Grok that were written again": (
+        "grok",
+        json.dumps(
+            {
+                "conversations": [
+                    {
+                        "conversation": {"id": "c"},
+                        "responses": [
+                            {"response": {"_id": "1", "sender": "human", "message": USER[1]}},
+                            {
+                                "response": {
+                                    "_id": "2",
+                                    "sender": "assistant",
+                                    "message": text,
+                                    "parent_response_id": "1",
+                                    "create_time": time,
+                                }
+                                | {"_id": text}
+                            },
+                        ],
+                    }
+                    for text, time in (("Balsa.", "2026-01-02T00:00:00Z"),)
+                ]
+            }
+        ),
+        [USER, REPLY],
+    ),
+    "a session of Pi without a tree": (
+        "pi",
+        lines(
+            {"type": "session", "version": 1, "id": "s", "cwd": "/home/ann/raft"},
+            {"type": "message", "timestamp": "2026-01-01T00:00:00Z", "message": ASKED},
+            {"type": "message", "timestamp": "2026-01-01T00:00:01Z", "message": SAID},
+        ),
+        [USER, REPLY],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_shape_is_recognised_and_read(name: str) -> None:
+    form, text, expected = SHAPES[name]
+    importer = choose(file_of(text))
+    assert importer.name == form
+    entries = read_as(text, importer)
+    assert skipped(entries) == []
+    assert roles_and_texts(entries) == expected
+    assert read_as(text, importer) == entries
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspaceStorage" / "a1"
+    folder.mkdir(parents=True)
+    about = {"folder": "file:///home/ann/my%20raft"}
+    (folder / "workspace.json").write_text(json.dumps(about), encoding="utf-8")
+    transcripts = folder / "GitHub.copilot-chat" / "transcripts"
+    transcripts.mkdir(parents=True)
+    shutil.copy(SAMPLES / "copilot-cli.jsonl", transcripts / "t1.jsonl")
+    return folder
+
+
+def entries_of(path: Path, form: str | None = None) -> list[Record | Skipped]:
+    with ExitStack() as open_files:
+        selection = find(path, form, open_files)
+        return [entry for file in selection.files for entry in file.records()]
+
+
+@pytest.mark.parametrize("form", [None, "copilot-chat"])
+def test_a_transcript_of_copilot_belongs_to_its_workspace(
+    workspace: Path, form: str | None
+) -> None:
+    entries = entries_of(workspace.parent, form)
+    assert records(entries)
+    assert {record.message.source for record in records(entries)} == {"copilot-chat"}
+    conversation = last_conversation(entries)
+    assert conversation.project in ("my raft", "taskboard")  # a session may name its own folder
+
+
+def test_a_transcript_is_not_imported_beside_its_session(workspace: Path) -> None:
+    sessions = workspace / "chatSessions"
+    sessions.mkdir()
+    shutil.copy(SAMPLES / "copilot-chat.json", sessions / "t1.json")
+    entries = records(entries_of(workspace, "copilot-chat"))
+    assert len(entries) == len(records(entries_of(sessions, "copilot-chat")))
+
+
+@pytest.mark.parametrize(
+    ("name", "project", "parent"),
+    [
+        ("home-ann-raft/agent-transcripts/c1/c1.jsonl", "raft", None),
+        ("home-ann-raft/agent-transcripts/c1.jsonl", "raft", None),
+        ("home-ann-raft/agent-transcripts/c1/subagents/c2.jsonl", "raft", "c1"),
+    ],
+)
+def test_a_transcript_of_cursor_names_its_project(
+    name: str, project: str, parent: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "projects" / name
+    path.parent.mkdir(parents=True)
+    shutil.copy(SAMPLES / "cursor.jsonl", path)
+    entries = entries_of(tmp_path)
+    assert last_conversation(entries).project == project
+    assert {record.parent for record in records(entries)} == {parent}
+    assert {record.message.conversation_id for record in records(entries)} == {path.stem}
+    assert records(entries)[0].message.created_at is not None
+
+
+def test_a_folder_with_dashes_is_found_by_its_path(tmp_path: Path) -> None:
+    real = tmp_path / "my-raft"
+    real.mkdir()
+    slug = str(real).strip("/").replace("/", "-")
+    path = tmp_path / "projects" / slug / "agent-transcripts" / "c1.jsonl"
+    path.parent.mkdir(parents=True)
+    shutil.copy(SAMPLES / "cursor.jsonl", path)
+    if "_" not in slug:
+        assert last_conversation(entries_of(tmp_path / "projects")).project == "my-raft"
+
+
+def test_a_session_of_kimi_code_is_described_by_the_files_around_it(tmp_path: Path) -> None:
+    session = tmp_path / "wd_raft" / "session_1"
+    for agent in ("main", "agent-1"):
+        (session / "agents" / agent).mkdir(parents=True)
+        shutil.copy(SAMPLES / "kimi-code.jsonl", session / "agents" / agent / "wire.jsonl")
+    state = {"title": "Tides", "workDir": "/home/ann/harbour"}
+    (session / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    shutil.copy(SAMPLES / "kimi-code.jsonl", session / "context.jsonl")
+    (session / "wire.jsonl").write_text("", encoding="utf-8")
+    found = {
+        record.conversation.id: (record.conversation.title, record.conversation.project)
+        for record in records(entries_of(tmp_path, "kimi-code"))
+        if record.conversation
+    }
+    assert found == {
+        "session_1": ("Tides", "harbour"),
+        "session_1/agent-1": (None, "harbour"),
+    }
+
+
+def test_the_whole_transcript_of_antigravity_is_preferred(tmp_path: Path) -> None:
+    logs = tmp_path / "brain" / "b1" / ".system_generated" / "logs"
+    logs.mkdir(parents=True)
+    for name in ("transcript.jsonl", "transcript_full.jsonl"):
+        shutil.copy(SAMPLES / "antigravity.jsonl", logs / name)
+    entries = records(entries_of(tmp_path))
+    assert {record.message.conversation_id for record in entries} == {"b1"}
+    assert len(entries) == len({record.message.source_id for record in entries}) == 5
