@@ -4,8 +4,6 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from builders import Compass
-
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.context.use_of_recalls import USE
 from reservoir_cli.messages import Scope
@@ -21,10 +19,10 @@ ANSWERS = {
 
 
 @pytest.fixture
-def reservoir(store):
+def reservoir(store, fake_embedder):
     """A reservoir with a fact among other messages, which share no rare word with it."""
-    store.activate_model(Compass.model_id, Compass.name)
-    reservoir = Reservoir(store, config.load(None, {"recall_floor": 0.1}))
+    settings = config.load(None, {"recall_floor": 0.1})
+    reservoir = Reservoir(store, settings, embedder=fake_embedder)
     others = [f"The kitchen lamp number {number} is on." for number in range(40)]
     reservoir.ingest(
         [
