@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from reservoir_cli.context.request import FORMATS
-from reservoir_cli.context.run_statistics import RECALL
+from reservoir_cli.context.use_of_recalls import RECALL
 from reservoir_cli.messages import from_epoch_ms
 from reservoir_cli.redaction import without_secrets
 
