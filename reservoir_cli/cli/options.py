@@ -90,8 +90,6 @@ ContextInstance = Annotated[
         "history of the instance named after it, else of the newest one)"
     ),
 ]
-#: The default of every read; still accepted.
-AllInstances = Annotated[bool, typer.Option("--all-instances", hidden=True)]
 EveryInstance = Annotated[
     bool, typer.Option("--all-instances", help="Include all instances of the partition.")
 ]

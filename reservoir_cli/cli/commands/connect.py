@@ -77,7 +77,7 @@ def connect(
     if not as_json and not dry_run:
         _print_next_step(outcome, hooks)
         if hooks:
-            _note_missing_source(ctx, outcome.client)
+            _add_source(ctx, outcome.client, partition)
 
 
 def _print_next_step(outcome: Outcome, hooks: bool) -> None:
@@ -89,11 +89,27 @@ def _print_next_step(outcome: Outcome, hooks: bool) -> None:
         console.note(f"{outcome.client.title} has no hooks; it calls the server's tools itself")
 
 
-def _note_missing_source(ctx: typer.Context, client: Client) -> None:
-    """Note that hooks import nothing yet, if the settings do not name the client's history."""
+def _add_source(ctx: typer.Context, client: Client, partition: str | None) -> None:
+    """Add the client's history to the settings, so that hooks import it, unless it is there."""
+    from reservoir_cli.cli.commands.sync import save_sources  # imports the store's modules
+    from reservoir_cli.transfer.sync import discover_histories
+    from reservoir_cli.transfer.sync.history_sources import Source, choose_name
+
     with suppress(ReservoirError):
-        sources = options.load_config(ctx).sources
-        if client.history not in {table.get("tool", name) for name, table in sources.items()}:
+        config = options.load_config(ctx)
+        sources = config.sources
+        if client.history in {table.get("tool", name) for name, table in sources.items()}:
+            return
+        home = partition or str(config.lookup("partition")[0])
+        found = [
+            Source(choose_name(history.form, sources), history.form, history.path, home)
+            for history in discover_histories.look(client.history)
+            if history.files
+        ]
+        question = f"Let hooks and reservoir sync import the history of {client.title}?"
+        if found and (not options.can_ask() or console.ask(question, usual=True)):
+            save_sources(config, found[:1])
+        else:
             console.note(f"hooks import nothing until reservoir init has found {client.title}")
 
 

@@ -14,6 +14,7 @@ from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.check_history_sources import find_missing
+from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.sync.history_sources import (
     Source,
@@ -154,7 +155,7 @@ def _sources(
         if not console.ask("Import new messages from these now, and on each sync?", usual=True):
             console.note("nothing was imported")
             raise typer.Exit(1)
-        save_sources(reservoir, sources)
+        save_sources(reservoir.config, sources)
     return sources
 
 
@@ -164,7 +165,7 @@ def _warn_of_missing(reservoir: Reservoir, names: Container[str]) -> None:
         console.warn(f"{missing.detail}; {missing.fix}")
 
 
-def save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
+def save_sources(config: Config, sources: list[Source]) -> None:
     """Write sources to the settings file, unless it has them."""
     tables: dict[str, dict[str, Any]] = {
         source.name: {
@@ -172,19 +173,19 @@ def save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
             "path": abbreviate_home(source.path),
             "partition": source.partition,
         }
-        for source in new_sources(reservoir, sources)
+        for source in new_sources(config, sources)
     }
     if tables:
-        edit_settings_file.add_sources(reservoir.config.path, tables)
+        edit_settings_file.add_sources(config.path, tables)
         console.note(
-            f"added {', '.join(tables)} to [sources] of {reservoir.config.path}: reservoir sync "
+            f"added {', '.join(tables)} to [sources] of {config.path}: reservoir sync "
             "keeps them up to date"
         )
 
 
-def new_sources(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
+def new_sources(config: Config, sources: list[Source]) -> list[Source]:
     """Return the sources that the settings do not have."""
-    tables = reservoir.config.sources
+    tables = config.sources
     paths = {str(table.get("path")) for table in tables.values()}
     return [
         source

@@ -206,6 +206,19 @@ def test_dropping_the_best_match_is_reported_with_its_tokens(open_reservoir, set
         assert best.tokens <= tokens <= 1.2 * best.tokens
 
 
+def test_by_tiers_a_best_match_behind_what_does_not_fit_is_said_to_be_there(open_reservoir):
+    with open_reservoir(order="tiers", recent_context_size=1) as reservoir:
+        add_messages(
+            reservoir,
+            Message("user", "delta1 delta2"),
+            Message("assistant", long_reply(*TOPICS)),
+        )
+        (note,) = ask(reservoir, "what are delta1 and delta2?", budget=300).hints
+    assert re.fullmatch(
+        r"the best match, #1 \(\d+ tokens\), comes after a message that does not fit", note
+    )
+
+
 # What a small budget is used for
 
 
