@@ -56,7 +56,6 @@ class ReservoirReads:
     :ivar location: the path of the store, or its URL without the password.
     :ivar config: the settings; :meth:`use` changes them.
     :ivar redactor: redacts all returned messages.
-    :ivar lookup: finds messages by ids and conversations.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class ReservoirReads:
         notify: Callable[[str], None] = _ignore,
         progress: Progress = _ignore,
     ) -> None:
-        self.store, self.location, self.lookup = store, store.location, Lookup(store)
+        self.store, self.location = store, store.location
         self.config, self.redactor, self.offline = settings, _redactor(settings), offline
         self._embedder, self._ready_only = embedder, ready_only
         self._notify, self._progress = notify, progress
@@ -447,6 +446,11 @@ class ReservoirReads:
         return self.config.known_models(partition)
 
     # Parts
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """Find messages by ids and conversations."""
+        return Lookup(self.store)
 
     @cached_property
     def indexer(self) -> "Indexer":

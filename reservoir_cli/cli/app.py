@@ -14,14 +14,12 @@ import typer
 
 from reservoir_cli import __version__
 from reservoir_cli.cli import (
-    completion_scripts,
     console,
     mistyped_commands,
-    repeat_global_options,
     unseen_errors,
 )
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
-from reservoir_cli.cli.global_options import Globals
+from reservoir_cli.cli.global_options import Globals, repeat
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.maintenance.describe_version import describe_version
 from reservoir_cli.settings.locations import check_location
@@ -50,13 +48,13 @@ def _show_version(wanted: bool) -> None:
 
 def _install_completion(wanted: bool) -> None:
     if wanted:
-        console.aside(completion_scripts.install())
+        console.aside(_completion_scripts().install())
         raise typer.Exit
 
 
 def _show_completion(wanted: bool) -> None:
     if wanted:
-        console.write(completion_scripts.script())
+        console.write(_completion_scripts().script())
         raise typer.Exit
 
 
@@ -67,7 +65,7 @@ def _choose_color(unwanted: bool) -> None:
 
 def _repeat(_: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
     """Repeat an option in the commands that hints suggest."""
-    repeat_global_options.repeat(param.opts[0], value and str(value), EXAMPLES)
+    repeat(param.opts[0], value and str(value), EXAMPLES)
     return value
 
 
@@ -149,8 +147,7 @@ def main(*, always_succeed: bool = False) -> None:
     try:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, _interrupted)
-        is_asking = completion_scripts.is_asking()
-        code: Any = completion_scripts.answer(typer.main.get_command(app)) if is_asking else _run()
+        code: Any = _complete() if "_RESERVOIR_COMPLETE" in os.environ else _run()
     except SystemExit as leaving:
         code = leaving.code
     except KeyboardInterrupt:
@@ -188,6 +185,19 @@ def _leave(code: int) -> NoReturn:
         with suppress(OSError, ValueError):  # its reader is gone
             stream.flush()
     os._exit(code)
+
+
+def _complete() -> int:
+    """Answer a completion script; run the command if something else has set its variable."""
+    scripts = _completion_scripts()
+    return scripts.answer(typer.main.get_command(app)) if scripts.is_asking() else _run()
+
+
+def _completion_scripts() -> Any:
+    """Import the module of the completion scripts, which few runs need."""
+    from reservoir_cli.cli import completion_scripts
+
+    return completion_scripts
 
 
 def _run() -> int:
