@@ -23,6 +23,7 @@ from reservoir_cli.cli.global_options import Globals, repeat
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.maintenance.describe_version import describe_version
 from reservoir_cli.settings.locations import check_location
+from reservoir_cli.util import plugins
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
 
@@ -58,6 +59,11 @@ def _show_completion(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _leave_out_plugins(wanted: bool) -> None:
+    if wanted:
+        plugins.leave_out()
+
+
 def _choose_color(unwanted: bool) -> None:
     """Apply ``--no-color``; eager, because ``--help`` prints and exits at once."""
     console.configure(color=not unwanted)
@@ -83,6 +89,15 @@ def globals_(
         bool,
         typer.Option(
             "--offline", help="Never use the network, except to reach a store on a server."
+        ),
+    ] = False,
+    _no_plugins: Annotated[
+        bool,
+        typer.Option(
+            "--no-plugins",
+            callback=_leave_out_plugins,
+            is_eager=True,
+            help="Use nothing that other packages add by entry points.",
         ),
     ] = False,
     _no_color: Annotated[

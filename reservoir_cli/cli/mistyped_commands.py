@@ -10,7 +10,9 @@ from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.util.unicode_text import plain_digits, similar_names
 
 #: Global options, each with the placeholder of its value.
-BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
+BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH"} | dict.fromkeys(
+    ("--offline", "--no-plugins", "--no-color"), ""
+)
 #: The options meant by an extra argument: by a number, and by any other word.
 _EXTRA_ARGUMENT_OPTIONS = {
     "forget": ("--id", "--match"),

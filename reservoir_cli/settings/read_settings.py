@@ -27,7 +27,7 @@ Tables = dict[str, dict[str, Value]]
 #: The largest settings file accepted, in bytes.
 _MAX_SIZE = 1 << 20
 #: Names after ``RESERVOIR_`` that are not settings.
-_OTHERS = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
+_OTHERS = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|PLUGINS|TEST_.*")
 #: The hint for an invalid file.
 _FIX_HINT = "fix it in an editor, or move it away: all settings then have their defaults"
 
