@@ -13,11 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import (
-    console,
-    mistyped_commands,
-    unseen_errors,
-)
+from reservoir_cli.cli import completion_scripts, console, mistyped_commands, unseen_errors
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals, repeat
 from reservoir_cli.errors import ReservoirError, UsageError
@@ -49,13 +45,13 @@ def _show_version(wanted: bool) -> None:
 
 def _install_completion(wanted: bool) -> None:
     if wanted:
-        console.aside(_completion_scripts().install())
+        console.aside(completion_scripts.install())
         raise typer.Exit
 
 
 def _show_completion(wanted: bool) -> None:
     if wanted:
-        console.write(_completion_scripts().script())
+        console.write(completion_scripts.script())
         raise typer.Exit
 
 
@@ -162,7 +158,8 @@ def main(*, always_succeed: bool = False) -> None:
     try:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, _interrupted)
-        code: Any = _complete() if "_RESERVOIR_COMPLETE" in os.environ else _run()
+        is_asking = completion_scripts.is_asking()
+        code: Any = completion_scripts.answer(typer.main.get_command(app)) if is_asking else _run()
     except SystemExit as leaving:
         code = leaving.code
     except KeyboardInterrupt:
@@ -200,19 +197,6 @@ def _leave(code: int) -> NoReturn:
         with suppress(OSError, ValueError):  # its reader is gone
             stream.flush()
     os._exit(code)
-
-
-def _complete() -> int:
-    """Answer a completion script; run the command if something else has set its variable."""
-    scripts = _completion_scripts()
-    return scripts.answer(typer.main.get_command(app)) if scripts.is_asking() else _run()
-
-
-def _completion_scripts() -> Any:
-    """Import the module of the completion scripts, which few runs need."""
-    from reservoir_cli.cli import completion_scripts
-
-    return completion_scripts
 
 
 def _run() -> int:
