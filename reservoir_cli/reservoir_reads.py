@@ -54,6 +54,7 @@ class ReservoirReads:
     :ivar location: the path of the store, or its URL without the password.
     :ivar config: the settings; :meth:`use` changes them.
     :ivar redactor: redacts all returned messages.
+    :ivar lookup: finds messages by ids and conversations.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class ReservoirReads:
         notify: Callable[[str], None] = _ignore,
         progress: Progress = _ignore,
     ) -> None:
-        self.store, self.location = store, store.location
+        self.store, self.location, self.lookup = store, store.location, Lookup(store)
         self.config, self.redactor, self.offline = settings, _redactor(settings), offline
         self._embedder, self._ready_only = embedder, ready_only
         self._notify, self._progress = notify, progress
@@ -395,11 +396,6 @@ class ReservoirReads:
         return outcome
 
     # Parts
-
-    @cached_property
-    def lookup(self) -> Lookup:
-        """Find messages by ids and conversations."""
-        return Lookup(self.store)
 
     @cached_property
     def indexer(self) -> "Indexer":
