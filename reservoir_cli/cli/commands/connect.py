@@ -13,7 +13,7 @@ from reservoir_cli.agents.connect import CLIENTS, Client, Outcome, Status, clien
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.cli import completion_values, console, options
-from reservoir_cli.cli.global_options import globals_of, warn_of_variables
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.util.installation import install_hint
@@ -66,7 +66,7 @@ def connect(
         )
     if outcome.is_changed:
         chosen = [*(["-p", partition] if partition else []), *(["--hooks"] if hooks else [])]
-        warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
+        options.warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
     show(outcome, as_json, dry_run, done="connected", already="is connected already")

@@ -18,7 +18,7 @@ from reservoir_cli.cli.commands.sync import (
     save_sources,
 )
 from reservoir_cli.cli.example_question import choose_question
-from reservoir_cli.cli.repeat_global_options import complete
+from reservoir_cli.cli.global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope, check_name, clean_name

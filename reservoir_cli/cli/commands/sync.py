@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.cli import completion_values, console, open_store, options, unseen_errors
-from reservoir_cli.cli.global_options import globals_of, warn_of_variables
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
@@ -308,12 +309,10 @@ def _fields(report: SyncReport) -> dict[str, Any]:
 
 
 def _print_units(ctx: typer.Context, as_json: bool) -> None:
-    from reservoir_cli.agents.connect.connection import own_command
-
     flags = globals_of(ctx)
     command = [*own_command(flags.config, flags.db), "sync", "--quiet"]
     options.warn_of_unknown_variables()
-    warn_of_variables(flags, "the timer", "sync --timer")
+    options.warn_of_variables(flags, "the timer", "sync --timer")
     systemd, launchd = systemd_units(command), launchd_units(command)
     if as_json:
         console.document({"command": command, "systemd": systemd, "launchd": launchd})
