@@ -389,8 +389,10 @@ def _begins_damaged(file: File, form: str) -> bool:
         if not syntax_error(file):
             return False
         head = _head_behind_damage(file)
-        found = head and _recognise_text(head)
-        return head is None or (found is not None and found.name == form)
+        if head is None:
+            return True
+        found = _recognise_text(head)
+        return found is not None and found.name == form
     return False
 
 
@@ -398,7 +400,7 @@ def _recognise_behind_damage(file: File) -> Importer | None:
     """Return the first importer that recognises the lines that follow damaged ones."""
     with suppress(ReservoirError, Unreadable):
         head = _head_behind_damage(file)
-        return head and _recognise_text(head)
+        return _recognise_text(head) if head else None
     return None
 
 

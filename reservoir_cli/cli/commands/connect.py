@@ -91,25 +91,15 @@ def _print_next_step(outcome: Outcome, hooks: bool) -> None:
 
 def _add_source(ctx: typer.Context, client: Client, partition: str | None) -> None:
     """Add the client's history to the settings, so that hooks import it, unless it is there."""
-    from reservoir_cli.cli.commands.sync import save_sources  # imports the store's modules
-    from reservoir_cli.transfer.sync import discover_histories
-    from reservoir_cli.transfer.sync.history_sources import Source, choose_name
-
     with suppress(ReservoirError):
         config = options.load_config(ctx)
-        sources = config.sources
-        if client.history in {table.get("tool", name) for name, table in sources.items()}:
+        known = {table.get("tool", name) for name, table in config.sources.items()}
+        if client.history in known:
             return
+        from reservoir_cli.cli.commands import sync  # imports the store's modules
+
         home = partition or str(config.lookup("partition")[0])
-        found = [
-            Source(choose_name(history.form, sources), history.form, history.path, home)
-            for history in discover_histories.look(client.history)
-            if history.files
-        ]
-        question = f"Let hooks and reservoir sync import the history of {client.title}?"
-        if found and (not options.can_ask() or console.ask(question, usual=True)):
-            save_sources(config, found[:1])
-        else:
+        if not sync.offer_source(config, client.history, client.title, home):
             console.note(f"hooks import nothing until reservoir init has found {client.title}")
 
 

@@ -17,8 +17,10 @@ from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.check_history_sources import find_missing
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.paths import abbreviate_home
+from reservoir_cli.transfer.sync import discover_histories
 from reservoir_cli.transfer.sync.history_sources import (
     Source,
+    choose_name,
     configured_sources,
     discover_sources,
     select_sources,
@@ -182,6 +184,23 @@ def save_sources(config: Config, sources: list[Source]) -> None:
             f"added {', '.join(tables)} to [sources] of {config.path}: reservoir sync "
             "keeps them up to date"
         )
+
+
+def offer_source(config: Config, form: str, title: str, partition: str) -> bool:
+    """Add the history of a tool to the settings, if there is one; on a terminal, ask first.
+
+    :returns: whether it was added.
+    """
+    found = [
+        Source(choose_name(form, config.sources), form, history.path, partition)
+        for history in discover_histories.look(form)
+        if history.files
+    ]
+    question = f"Let hooks and reservoir sync import the history of {title}?"
+    if not found or (options.can_ask() and not console.ask(question, usual=True)):
+        return False
+    save_sources(config, found[:1])
+    return True
 
 
 def new_sources(config: Config, sources: list[Source]) -> list[Source]:
