@@ -98,6 +98,8 @@ def _legends(tools: Sequence[tuple[str, int]]) -> "list[Text]":
     tokens = [(_CONTEXTS, "contexts that were asked for"), (_RECALLS, "recalled for agents")]
     lines = []
     for title, entries in (("messages", named), ("tokens", tokens)):
+        if not entries:
+            continue
         line = Text(f"{title:{_WEEK}}")
         for (fill, colour), label in entries:
             line.append("  ").append(fill, colour).append(f" {label}")

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.request import ContextRequest
+from reservoir_cli.context.request import FORMATS, ContextRequest
+from reservoir_cli.context.weekly_statistics import summarize_weeks
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log_file
@@ -80,6 +81,13 @@ class Runs:
     def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
         """Return statistics of runs over time, and of the store's contents."""
         return summarize_runs(self._store.runs(since, partition), self._store.holdings(partition))
+
+    def by_week(self, since: datetime | None, partition: str | None) -> list[dict[str, Any]]:
+        """Return what was stored from which tool, and the tokens of contexts, by week."""
+        runs = self._store.runs(since, partition)
+        contexts = [run for run in runs if run["format"] in FORMATS]
+        recalls = [run for run in runs if run["format"] == RECALL]
+        return summarize_weeks(self._store.stored_by_week(since, partition), contexts, recalls)
 
     def _add(self, *runs: Mapping[str, Any]) -> None:
         if runs and not (self._store.read_only or self._store.missing):

@@ -76,7 +76,7 @@ def summarize(reservoir: Reservoir) -> Use:
     stats = reservoir.stats()
     drawn = bars(stats["by_day"])
     busiest = max((bar.runs + bar.recalls for bar in drawn), default=0)
-    charts = draw_weeks(reservoir.weekly_stats())
+    charts = draw_weeks(reservoir.runs.by_week(None, None))
     return Use(stats, charts, drawn, busiest, reservoir.partitions(), reservoir.location)
 
 
