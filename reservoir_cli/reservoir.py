@@ -334,9 +334,9 @@ class Reservoir(ReservoirReads):
         :param repair: first rebuild derived data, and fix file permissions.
         """
         from reservoir_cli.maintenance.doctor import examine
-        from reservoir_cli.transfer.formats.registry import FORMATS
+        from reservoir_cli.transfer.formats.registry import all_formats
 
-        return examine(location, config_file, progress, tools=FORMATS, repair=repair)
+        return examine(location, config_file, progress, tools=all_formats(), repair=repair)
 
     @property
     def database(self) -> "Database":

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
+from reservoir_cli.context.use_of_recalls import summarize_use
 from reservoir_cli.messages import from_epoch_ms
 from reservoir_cli.redaction import without_secrets
 
@@ -12,7 +13,10 @@ Run = Mapping[str, Any]
 
 
 def summarize_weeks(
-    stored: Iterable[tuple[date, str, int]], contexts: Iterable[Run], recalls: Iterable[Run]
+    stored: Iterable[tuple[date, str, int]],
+    contexts: Iterable[Run],
+    recalls: Iterable[Run],
+    uses: Iterable[Run] = (),
 ) -> list[dict[str, Any]]:
     """Return a row for each week with messages, contexts or recalls, in order.
 
@@ -21,11 +25,12 @@ def summarize_weeks(
     :param stored: the Monday of a week, a tool and the number of its messages of that week.
     :param contexts: records of contexts.
     :param recalls: records of recalls.
+    :param uses: records of how much of a recall an answer used.
     """
     messages: dict[str, Counter[str]] = {}
     for week, tool, count in stored:
         messages.setdefault(week.isoformat(), Counter())[without_secrets(tool)[0]] += count
-    built, recalled = _by_week(contexts), _by_week(recalls)
+    built, recalled, used = _by_week(contexts), _by_week(recalls), _by_week(uses)
     return [
         {
             "week": week,
@@ -35,6 +40,7 @@ def summarize_weeks(
             "context_tokens": _sum_tokens(built.get(week, ())),
             "recall_tokens": _sum_tokens(recalled.get(week, ())),
             "utilisation": _median([run["utilisation"] for run in built.get(week, ())]),
+            "used_share": summarize_use(used.get(week, ()))["used_share"],
         }
         for week in sorted({*messages, *built, *recalled})
     ]
@@ -57,7 +63,7 @@ def last_weeks(rows: Sequence[Mapping[str, Any]], count: int) -> list[dict[str, 
     weeks = [(newest - timedelta(weeks=back)).isoformat() for back in reversed(range(count))]
     first = min(by_week)
     return [
-        {"week": week, "utilisation": None, **empty, **by_week.get(week, {})}
+        {"week": week, "utilisation": None, "used_share": None, **empty, **by_week.get(week, {})}
         for week in weeks
         if week >= first
     ]

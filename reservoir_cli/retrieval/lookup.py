@@ -111,3 +111,11 @@ class Lookup:
         for (partition, instance, _), ids in self.threads(_EVERYTHING, where).items():
             counts[partition, instance] += len(ids)
         return [(*place, count) for place, count in counts.items()]
+
+    def elsewhere(self, scope: Scope, where: Filter = _ALL) -> list[tuple[str, str, int]] | None:
+        """Return :meth:`places`; ``None`` if the scope must not be left for a note."""
+        return None if self.keeps_to(scope) else self.places(where)
+
+    def keeps_to(self, scope: Scope) -> bool:
+        """Return whether work in a partition must not read others, which are on other machines."""
+        return scope.partition is not None and not self._store.lists_places

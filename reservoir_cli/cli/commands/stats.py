@@ -35,8 +35,9 @@ def stats(
         summary = reservoir.stats(moment, partition)
         if plot:
             summary["by_week"] = reservoir.runs.by_week(moment, partition)
+        scope = Scope(partition)
         if partition and not summary["store"]["messages"]:
-            nothing_found.tell(Scope(partition), reservoir.lookup.places())
+            nothing_found.tell(scope, reservoir.lookup.elsewhere(scope))
     if as_json:
         console.document(summary)
         return
@@ -76,6 +77,7 @@ def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     recalls = summary["recalls"]
     if recalls["runs"]:
         rows.append(("recalls", f"{recalls['runs']:,}, {recalls['skipped']:,} of them empty"))
+    rows += _use_rows(summary["use"])
     answers = summary["answers"]
     if answers["cached_share"] is not None:
         share = _number(answers["cached_share"], percent=True)
@@ -88,6 +90,24 @@ def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     if without := held["messages"] - held["embedded"] - held["pending"]:
         rows.append(("stored without text", f"{without:,}"))
     return rows
+
+
+def _use_rows(use: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return how much of what was recalled the answers used, in total and by week."""
+    if use["used_share"] is None:
+        return []
+    total = f"{use['rare_words']:,} in {use['recalls']:,} recalls"
+    rows = [("rare words of recalls that answers used", f"{_share(use)} of {total}")]
+    rows += [
+        (f"in {row['week']}, {row['partition']}", f"{_share(row)}, {row['input_tokens']:,} tokens")
+        for row in use["by_week"]
+        if row["used_share"] is not None
+    ]
+    return rows
+
+
+def _share(use: Mapping[str, Any]) -> str:
+    return _number(use["used_share"], percent=True)
 
 
 def sparkline(days: Mapping[str, int]) -> str:
