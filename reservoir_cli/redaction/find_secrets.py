@@ -24,6 +24,7 @@ from reservoir_cli.redaction.secrets_in_tables import (
     values_of_kubernetes,
 )
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN, possible_kinds
+from reservoir_cli.util import plugins
 from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
 #: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
@@ -37,6 +38,8 @@ _PIN_NAMES = (
     r"pass(?:word|wort|code)?(?!\w)|pwd?(?!\w)|pin(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
 )
 _DIGIT = re.compile("[0-9]")
+#: The names of kinds.
+_KIND = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")
 #: What follows the name of a function or of a list instead of a value.
 _CALLS = ("(", "[", "{")
 
@@ -67,8 +70,22 @@ def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Sec
     :param known: kinds of values that are secrets elsewhere in the message.
     """
     secrets = _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
+    _add_of_plugins(text, secrets)
     _add_repeated(known, text, secrets)
     return secrets
+
+
+def _add_of_plugins(text: str, secrets: list[Secret]) -> None:
+    """Add the secrets that plugins find, which yield a kind, a start and an end.
+
+    :raises PluginError: a plugin failed.
+    """
+    for plugin in plugins.find_plugins("secrets").values():
+        find_more = plugins.load(plugin)
+        for kind, start, end in plugins.run(plugin, lambda: list(find_more(text))):  # noqa: B023
+            if not (_KIND.fullmatch(kind) and 0 <= start < end <= len(text)):
+                raise plugins.failure(plugin, "it found no part of the text")
+            _add(Secret(kind, start, end), secrets)
 
 
 def find_values(texts: Iterable[str]) -> dict[str, str]:
