@@ -131,7 +131,7 @@ def test_secrets_are_hidden_before_the_text_is_cut(open_reservoir):
     )
     with open_reservoir(redact="mask") as reservoir:
         add_messages(reservoir, Message("assistant", text))
-        window = ask(reservoir)
+        window = ask(reservoir, budget=500)
         (message,) = reservoir.view(Scope("p"), 1)
     (row,) = stored_rows(window)
     assert secret not in window.to("text")
@@ -354,8 +354,8 @@ def test_a_note_on_excerpts_is_printed_if_there_is_room(open_reservoir):
 @pytest.mark.parametrize(
     ("query", "budget", "of_reply"),
     [
-        ("delta1 delta2", 800, excerpts.REPLY_SHARE),
-        ("my delta1 delta2", 600, excerpts.REPLY_SHARE_ABOUT_USER),
+        ("delta1 delta2", 1_000, excerpts.REPLY_SHARE),
+        ("my delta1 delta2", 750, excerpts.REPLY_SHARE_ABOUT_USER),
     ],
 )
 def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(
