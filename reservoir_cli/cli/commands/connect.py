@@ -94,7 +94,7 @@ def _add_source(ctx: typer.Context, client: Client, partition: str | None) -> No
     with suppress(ReservoirError):
         config = options.load_config(ctx)
         known = {table.get("tool", name) for name, table in config.sources.items()}
-        if client.history in known:
+        if client.history is None or client.history in known:
             return
         from reservoir_cli.cli.commands import sync  # imports the store's modules
 
