@@ -14,6 +14,7 @@ from reservoir_cli.reservoir_reads import ReservoirReads
 from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.storage.tables.conversations import ConversationSummary
 from reservoir_cli.storage.tables.holdings import NamedField, PlaceSummary
+from reservoir_cli.storage.tables.list_threads import ListedThread, ThreadList
 from reservoir_cli.storage.tables.proxy_ledger import LedgerEntry
 from reservoir_cli.storage.tables.tags_and_pins import TagsAndPins
 from reservoir_cli.util.progress import Progress, counted, no_progress
@@ -35,9 +36,11 @@ __all__ = [
     "Filter",
     "IdField",
     "LedgerEntry",
+    "ListedThread",
     "NamedField",
     "PlaceSummary",
     "Reservoir",
+    "ThreadList",
 ]
 
 _EVERYTHING = Scope(None)

@@ -206,15 +206,8 @@ def _leave(code: int) -> NoReturn:
 
 
 def _run() -> int:
-    def group() -> Any:
-        return typer.main.get_command(app)
-
     try:
-        outcome: Any = app(
-            mistyped_commands.command_line(sys.argv[1:], group),
-            prog_name="reservoir",
-            standalone_mode=False,
-        )
+        outcome: Any = app(sys.argv[1:], prog_name="reservoir", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except ReservoirError as failure:
         return _report(failure)
@@ -224,7 +217,7 @@ def _run() -> int:
         return 130
     except Exception as failure:
         if hasattr(failure, "format_message"):  # the command line itself was wrong
-            return _report(mistyped_commands.as_usage_error(failure, group()))
+            return _report(mistyped_commands.as_usage_error(failure, typer.main.get_command(app)))
         _debug(failure)
         return _report(_to_error(failure))
 
