@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -c constraints.txt
 
 # Real clients, for `make clients` only: 1.3 GB from npm, and from PyPI the older MCP SDK and client
-# libraries. To try other versions: make clients CLIENTS="…" LIBRARIES="…".
-CLIENTS ?= @anthropic-ai/claude-code@2.1 @openai/codex@0.169 @google/gemini-cli@0.61 \
+# libraries. To try other versions: make clients CLIENTS="…" LIBRARIES="…". The version of Claude Code is
+# exact: of a range, npm on Node 20 takes one of long ago without a word.
+CLIENTS ?= @anthropic-ai/claude-code@2.1.332 @openai/codex@0.169 @google/gemini-cli@0.61 \
 	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22 ai@6 @ai-sdk/openai@3 \
 	@ai-sdk/anthropic@3
 LIBRARIES ?= openai==3.* anthropic==2.* ollama==0.6.* langchain-openai==1.* \
@@ -39,6 +40,8 @@ test: lint ## Check the code, run every test, and report the coverage
 		$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 clients: $(VENV)/.developed .clients/.installed ## Test with real agents and client libraries
+	@npm --prefix .clients list --depth 0
+	@npm --prefix .clients outdated || true
 	RESERVOIR_TEST_CLIENTS=$(CURDIR)/.clients/node_modules/.bin \
 		RESERVOIR_TEST_MCP_1=$(CURDIR)/.clients/mcp-1/bin/python \
 		RESERVOIR_TEST_LIBRARIES=$(CURDIR)/.clients/libraries/bin/python \

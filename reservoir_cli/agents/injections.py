@@ -3,10 +3,10 @@
 A record has numbers and names; the texts are in the store only.
 """
 
-import hashlib
 import json
 import os
 import re
+from binascii import crc32
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -121,13 +121,13 @@ def _parse(time: str, text: str, store: str) -> Injection | None:
 
 
 def _plain(name: str | None) -> str | None:
-    """Return a name, or its hash if it may be anything else, such as a text."""
+    """Return a name, or its checksum if it may be anything else, such as a text."""
     if not name or _PLAIN.fullmatch(name):
         return name or None
-    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:32]
+    return f"unnamed-{crc32(name.encode('utf-8', 'replace')):08x}"
 
 
 def _store_id(location: str) -> str:
-    """Return a short hash that tells stores apart."""
+    """Return a checksum that tells stores apart; hashlib would load OpenSSL."""
     place = location if is_on_a_server(location) else os.path.realpath(location)
-    return hashlib.sha256(os.fsencode(place)).hexdigest()[:12]
+    return f"{crc32(os.fsencode(place)):08x}"

@@ -38,7 +38,7 @@ def _find_file(folder: str | Path, config: Config) -> Path | None:
     with suppress(OSError, ValueError):  # a folder that is missing, or no valid path
         path = Path(os.path.realpath(folder))
         ends = {Path(os.path.realpath(paths.expand_user(name))) for name in config.projects}
-        ends.add(Path.home().resolve())
+        ends.add(Path(os.path.realpath(os.path.expanduser("~"))))
         for parent in (path, *path.parents):
             if os.path.lexists(parent / FILE):
                 return parent / FILE

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.agents.connect import CLIENTS, connect, disconnect, status
-from reservoir_cli.agents.connect.client import Client
+from reservoir_cli.agents.connect.client import Client, _is_our_hook
 from reservoir_cli.errors import UsageError
 
 PROGRAM = ["/opt/a b/reservoir"]
@@ -112,3 +112,15 @@ def test_a_client_without_hooks_says_so(name: str, write_settings: WriteSettings
     with pytest.raises(UsageError, match="has no hooks"):
         connect(CLIENTS[name], PROGRAM, hooks=True)
     assert status(CLIENTS[name]).hooks is None
+
+
+@pytest.mark.parametrize(("name", "before"), [("claude", ""), ("codex", ""), ("gemini", "& ")])
+def test_a_program_with_a_blank_is_written_for_the_shell_of_the_client_on_windows(
+    name: str, before: str
+) -> None:
+    client, arguments = CLIENTS[name], ["hook", "stop"]
+    command = client.hook_command(["C:\\a b\\reservoir.exe", *arguments], windows=True)
+    assert command == f'{before}"C:/a b/reservoir.exe" hook stop'
+    assert _is_our_hook(command)
+    plain = client.hook_command(["C:\\a\\reservoir.exe", *arguments], windows=True)
+    assert plain == "C:/a/reservoir.exe hook stop"

@@ -72,9 +72,9 @@ def test_a_call_cancelled_before_its_turn_never_starts(tmp_path) -> None:
     begin = threading.Event()
 
     class Waiting(Answers):
-        def answer(self, tool, arguments, partition):
+        def answer(self, *call):
             begin.wait()
-            return super().answer(tool, arguments, partition)
+            return super().answer(*call)
 
     opened = Opened(tmp_path / "reservoir.db")
 

@@ -152,8 +152,9 @@ def test_what_a_hook_added_is_listed_and_a_file_in_the_folder_stops_it(
     connected(user, "--hooks")
     user.run(name, *ASKING[name], "Why did the queue leave Redis?")
     listed = user.run(RESERVOIR, "recall", "--last", "--client", name, "--json")
-    (injection,) = json.loads(listed[listed.index("{") :])["injections"]
-    assert (injection["client"], injection["door"], injection["ids"]) == (name, "hook", [1])
+    rows = json.loads(listed[listed.index("{") :])["injections"]
+    (added,) = [row for row in rows if row["door"] == "hook"]  # others are of the tool
+    assert (added["client"], added["ids"]) == (name, [1])
     (user.home / "project" / ".reservoir-off").touch()
     del provider.bodies[:]
     user.run(name, *ASKING[name], "What was wrong with Redis and the queue?")

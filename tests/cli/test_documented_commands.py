@@ -6,6 +6,7 @@ the files, targets, extras and options that it names must exist all the same. A 
 depends on the machine has ``<!-- output differs: WHY -->`` there.
 """
 
+import ast
 import html
 import json
 import os
@@ -75,8 +76,8 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-#: Configuration files for other programs; some can be checked here.
-FILES = ("bash", "ini", "json", "lua", "tmux", "text")
+#: Files for other programs, and of a package that other tests install; some can be checked here.
+FILES = ("bash", "ini", "json", "lua", "py", "tmux", "text")
 RUN = [block for block in BLOCKS if block.language not in FILES and block.mark != "not run"]
 NOT_RUN = [block for block in BLOCKS if block.mark == "not run"]
 INLINE = [
@@ -161,7 +162,12 @@ def bash_reads(text):
     return subprocess.run(["bash", "-n", "-c", text], check=False).returncode == 0
 
 
-READERS = {"json": json.loads, "ini": ConfigParser().read_string, "bash": bash_reads}
+READERS = {
+    "py": ast.parse,
+    "json": json.loads,
+    "ini": ConfigParser().read_string,
+    "bash": bash_reads,
+}
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language in READERS], ids=str)

@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 from command_line import SAMPLES, Cli
 
+from reservoir_cli.agents import injections
+from reservoir_cli.context.recall import Recall
+from reservoir_cli.reservoir import Reservoir
+
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 REDIS = "why did we drop Redis?"
 #: Commands for each section; several if one does not fill all fields.
@@ -21,6 +25,7 @@ COMMANDS = {
         "context 'cast iron' -p home -i kitchen --format json --budget 3000 --explain",
     ],
     "recall": ["recall 'why did we drop Redis?' -p work", "recall hm -p work"],
+    "recall --last": ["recall --last"],
     "ingest": ["ingest FILE --dry-run", "ingest FILE BROKEN --dry-run"],
     "conversations": ["conversations -p work"],
     "partitions": ["partitions"],
@@ -121,6 +126,11 @@ def person(sample_home, tmp_path_factory):
     session.parent.mkdir(parents=True)
     session.write_text("")
     reader("recall", REDIS, "-p", "work")
+    with pytest.MonkeyPatch.context() as patch, Reservoir.open(home / "reservoir.db") as reservoir:
+        patch.setenv("RESERVOIR_HOME", str(home))
+        recalled = reservoir.recall(REDIS, partition="work")
+        assert isinstance(recalled, Recall)
+        injections.record(reservoir, recalled, "hook", "claude", "work", "s1")
     key = f"The key is {'ghp_' + 'a8Kd03Lq92Xz' * 3}."
     number = reader("ingest", "-p", "notes", stdin=key).out.strip()
     reader("tag", number, "keys", "-p", "notes")

@@ -509,3 +509,13 @@ def test_a_prompt_that_is_one_text_and_has_a_context_gets_no_other(
     answer = client.post(served.root + OLLAMA_GENERATE, json=body)
     assert answer.headers["x-reservoir"] == "skipped; reason=it has a context"
     assert json.loads(provider.requests[0].body) == body
+
+
+def test_what_a_hook_has_quoted_earlier_in_a_conversation_is_not_recalled_again(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    quoted = wrap(f"[Recalled Messages]\n[#1] quoted 2026-03-05, user: {OLDER}")
+    turns = [user(f"{QUESTION}\n\n{quoted}"), assistant(), user("and why not Redis as a queue?")]
+    answer = client.post(served.root + CHAT, json=chat(*turns))
+    assert answer.headers["x-reservoir"] == "skipped; reason=recalled before"

@@ -26,6 +26,8 @@ _HOOK = re.compile(
     r"(?:(?:--(?:config|db)\0[^\0]+|-(?!-config\0|-db\0)[^\0]+)\0)*hook"
     r"(?:\0--budget[\0=]\d+)?\0(?:user-prompt|stop|session-\w+)(?:\0--budget[\0=]\d+)?"
 )
+#: What PowerShell needs before a program in quotation marks, to run it.
+POWERSHELL_CALL = "& "
 #: A variable before a command.
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 #: The events of Claude Code, which Codex has too.
@@ -156,7 +158,7 @@ class Client(ABC):
         edits, present = [], set()
         for path, command in self.hooks(file):
             present.add(path[1])
-            ours = shell_command([*program, "hook", self.events[str(path[1])]])
+            ours = self.hook_command([*program, "hook", self.events[str(path[1])]])
             wanted = " ".join([ours, *re.findall(_BUDGET, command)])
             if not f" {command}".endswith(f" {wanted}"):
                 edits.append(Edit((*path, "command"), wanted))
@@ -176,8 +178,12 @@ class Client(ABC):
             edits.append(Edit(group if is_only else path, removes=True))
         return edits
 
+    def hook_command(self, command: Sequence[str], *, windows: bool = os.name == "nt") -> str:
+        """Return a command line for the shell in which the client runs its hooks."""
+        return shell_command(command, windows=windows)
+
     def _hook_group(self, event: str, program: Sequence[str]) -> dict[str, Any]:
-        command = shell_command([*program, "hook", self.events[event]])
+        command = self.hook_command([*program, "hook", self.events[event]])
         handler = {"type": "command", "command": command, "timeout": self.hook_timeout}
         return {"hooks": [handler]}
 
@@ -193,7 +199,7 @@ def _is_our_hook(command: str) -> bool:
     The user may have added variables before it, and a budget.
     """
     try:
-        words = split_command(command)
+        words = split_command(command.removeprefix(POWERSHELL_CALL))
     except ValueError:
         return False
     arguments = _our_arguments(list(dropwhile(_VARIABLE.match, words)))
@@ -209,12 +215,12 @@ def _our_arguments(command: Sequence[str]) -> Sequence[str] | None:
     return command[2 + options.index(_MODULE) :] if _MODULE in options else None
 
 
-def shell_command(command: Sequence[str]) -> str:
+def shell_command(command: Sequence[str], *, windows: bool = os.name == "nt") -> str:
     """Return a command line for the shells that run hooks.
 
-    On Windows that may be bash, cmd or PowerShell; all accept slashes and double quotes.
+    On Windows that may be bash or cmd; both accept slashes and double quotes.
     """
-    if os.name == "posix":
+    if not windows:
         return shlex.join(command)
     words = [word.replace("\\", "/") for word in command]
     return " ".join(f'"{word}"' if " " in word else word for word in words)

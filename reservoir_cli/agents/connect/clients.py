@@ -10,6 +10,7 @@ from typing import Any
 
 from reservoir_cli.agents.connect.client import (
     HOOK_EVENTS,
+    POWERSHELL_CALL,
     SERVER,
     Client,
     app_data,
@@ -98,6 +99,11 @@ class GeminiCli(Client):
     events = _GEMINI_EVENTS
     hook_timeout = 3_000
     next_step = "start a new session; /mcp lists the server"
+
+    def hook_command(self, command: Sequence[str], *, windows: bool = os.name == "nt") -> str:
+        """Return a command line; on Windows it is one for PowerShell."""
+        words = super().hook_command(command, windows=windows)
+        return f"{POWERSHELL_CALL}{words}" if windows and words.startswith('"') else words
 
     def settings(self) -> Path:
         """Return the user's settings file."""

@@ -146,7 +146,8 @@ class Enricher:
         }
         counted = known if request.continues else entries  # the provider keeps all earlier blocks
         used = sum(entry.tokens for entry in counted.values())
-        quoted = quoted_numbers(entry.block for entry in counted.values())
+        # Also what a hook of the client has added.
+        quoted = quoted_numbers([request.text, *(entry.block for entry in counted.values())])
         turn = _Turn(request, client, partition, masked, version, deadline, quoted)
         note = await self._add_newest(turn, entries, used)
         text = insert(request.text, {at: f"\n\n{entry.block}" for at, entry in entries.items()})
