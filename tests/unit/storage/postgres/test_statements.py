@@ -25,7 +25,7 @@ from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, locks, schema, tables
-from reservoir_cli.storage.store import Repaired
+from reservoir_cli.storage.store import Repaired, Store
 from reservoir_cli.storage.tables.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 
@@ -207,6 +207,27 @@ def test_work_in_a_partition_sends_statements_about_that_partition_only(
     assert len(distributed) > 20
     for sql in distributed:
         assert "partition = %s" in sql or _INSERTED.search(sql), sql
+
+
+def test_the_round_trips_of_a_message_are_few(store: Store, monkeypatch) -> None:
+    """Begin, the partition's lock, its newest id, the next model, the rows, commit."""
+    trips: list[str] = []
+    execute, pipeline = psycopg.Connection.execute, psycopg.Connection.pipeline
+
+    def spy(self, query, *parameters, **options):
+        if self.pgconn.pipeline_status == 0:
+            trips.append(str(query))
+        return execute(self, query, *parameters, **options)
+
+    def spy_on_pipeline(self):
+        trips.append("rows")
+        return pipeline(self)
+
+    say(store, "first")
+    monkeypatch.setattr(psycopg.Connection, "execute", spy)
+    monkeypatch.setattr(psycopg.Connection, "pipeline", spy_on_pipeline)
+    say(store, "the queue lost jobs")
+    assert len(trips) == 6, trips
 
 
 def test_no_policy_has_a_sub_select() -> None:
