@@ -26,7 +26,8 @@ from reservoir_cli.storage.search.candidates import QuestionVector
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
 
-#: With a budget below this number of tokens, recalled messages are introduced in one line.
+#: With a budget below this number of tokens, and in a session, recalled messages are introduced in
+#: one line.
 COMPACT_BELOW = 500
 #: The first recalled line of a context for a question that no message fits.
 NOTHING_FITS = "Nothing stored fits this question well; these are the nearest."
@@ -66,7 +67,8 @@ def build_context(
         min_history=settings.min_history_tokens,
         recall_only=request.recall_only,
     )
-    request = replace(request, compact=budget.available < COMPACT_BELOW)
+    compact = request.prompt.in_session or budget.available < COMPACT_BELOW
+    request = replace(request, compact=compact)
     inputs = Inputs(request, settings, store, embedder, meter, redactor)
     vector = _start_embedding(embedder, request.query, store)
     embedded_at = perf_counter()

@@ -12,6 +12,14 @@ from typing import Any
 
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.request import ContextRequest
+from reservoir_cli.context.use_of_recalls import (
+    RECALL,
+    RECALLED,
+    SESSION,
+    USE,
+    measure_use,
+    summarize_use,
+)
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log_file
@@ -21,8 +29,6 @@ from reservoir_cli.util.time_limits import LOCKED_STORE_OF_RUN
 #: More tokens than any provider reports, and the most that a record can hold.
 _MOST_TOKENS = 2**31 - 1
 _NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
-#: The format in a recall's record.
-RECALL = "recall"
 #: The format in the record of an answer that went through the proxy.
 ANSWER = "answer"
 #: The section of such a record that counts tokens from the provider's cache.
@@ -73,12 +79,22 @@ class Runs:
         """
         run = _window_record(window) if window else _empty_record(request)
         tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
+        if window and window.kept and request.exclude_conversation:
+            recalled = [candidate.message.id for candidate in window.kept]
+            read = {RECALLED: recalled, SESSION: request.exclude_conversation}
+            run["sections"] = json.dumps({**json.loads(run["sections"]), **read})
         self._recalls.append({**run, **tokens, "format": RECALL})
         if not self._puts_off:
             self.write_recalls()
 
     def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
-        """Return statistics of runs over time, and of the store's contents."""
+        """Return statistics of runs over time, and of the store's contents.
+
+        First the use of recalls is measured whose answers have been stored since.
+        """
+        with self._report_errors():
+            now = datetime.now(UTC)
+            self._add(*measure_use(self._store, self._store.runs(None, partition), now))
         return summarize_runs(self._store.runs(since, partition), self._store.holdings(partition))
 
     def _add(self, *runs: Mapping[str, Any]) -> None:
@@ -129,7 +145,7 @@ def _window_record(window: ContextWindow) -> dict[str, Any]:
         "sections": json.dumps({key.value: value for key, value in budget.sections.items()}),
         "kept": len(window.kept),
         "dropped": len(window.selection.dropped),
-        "truncations": window.truncations,
+        "truncations": window.shortages,
         "utilisation": window.used / budget.available,
         "ms": sum(window.timings_ms.values()),
     }
@@ -177,11 +193,12 @@ def summarize_runs(
 ) -> dict[str, Any]:
     """Return counts, medians and 95th percentiles of runs, by model and by day.
 
-    Recalls and answers that went through the proxy are counted separately.
+    Recalls, their use, and answers that went through the proxy are counted separately.
     """
+    uses = [run for run in runs if run["format"] == USE]
     recalls = [run for run in runs if run["format"] == RECALL]
     answers = [run for run in runs if run["format"] == ANSWER]
-    runs = [run for run in runs if run["format"] not in (RECALL, ANSWER)]
+    runs = [run for run in runs if run["format"] not in (RECALL, ANSWER, USE)]
     shares = [run["input_tokens"] / max(1, run["context_window"]) for run in runs]
     return {
         "runs": len(runs),
@@ -203,6 +220,7 @@ def summarize_runs(
             ),
             "ms": _median_and_p95([float(run["ms"]) for run in recalls if run["ms"]]),
         },
+        "use": summarize_use(uses),
         "answers": {"count": len(answers), **_cache_use(answers)},
         "store": dict(holdings),
     }

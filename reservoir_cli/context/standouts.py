@@ -13,8 +13,8 @@ from reservoir_cli.retrieval.ranking import Floats, Positions
 
 #: Messages are recalled if they have this share of the best one's similarity: for a question by
 #: itself, and for a prompt in a running session.
-_NEAR, _NEAR_IN_SESSION = 0.4, 0.88
-#: The share of the best fit that counts as near, too.
+_NEAR, _NEAR_IN_SESSION = 0.4, 0.85
+#: The share of the best fit that counts as near, too, for a question by itself.
 _ALIKE = 0.85
 #: The most messages that are recalled for a prompt in a session, without their questions or
 #: replies.
@@ -22,8 +22,12 @@ _MOST_IN_SESSION = 3
 #: The fewest messages that may be read for a recall, and one more for this many tokens.
 _FEWEST_READ, _TOKENS = 32, 8
 #: A message stands out if the fifth best session beside its own has at most this share of its
-#: similarity.
-_STANDS_OUT, _NTH = 2 / 3, 5
+#: similarity: for the prompt, for the prompt with the talk before it, and for a prompt that asks
+#: nothing and to which that talk does not belong.
+_STANDS_OUT, _STANDS_OUT_OF_TALK, _STANDS_OUT_ALONE, _NTH = 2 / 3, 0.7, 0.55, 5
+#: What is nearest to the prompt alone is recalled with what stands out for the talk if it has this
+#: share of its similarity.
+_BOTH = 0.75
 #: What a prompt that asks nothing must exceed the recall floor by.
 _BEYOND_FLOOR = 0.1
 
@@ -47,31 +51,43 @@ def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
 
 
 def _choose(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
-    """Return the positions of the messages to recall, the best first; none if none stands out.
-
-    In a session, a question that nothing stands out for may be about the talk before it: then what
-    stands out for that is recalled too.
-    """
-    similarity, talk = ranking.scored.similarity, ranking.scored.talk
+    """Return the positions of the messages to recall, the best first; none if none stands out."""
+    similarity = ranking.scored.similarity
     if ranking.nothing_fits or not len(similarity):
         return np.zeros(0, np.intp)
-    fit_alike = _fit_alike(ranking)
-    if not prompt.in_session:
-        fitting = np.where(ranking.scored.candidates.tokens <= room, similarity, -np.inf)
-        most = _FEWEST_READ + room // _TOKENS
-        nearest = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
-        return np.concatenate([*nearest, fit_alike[-most:]])
+    if prompt.in_session:
+        return _choose_in_session(ranking, prompt)
+    fitting = np.where(ranking.scored.candidates.tokens <= room, similarity, -np.inf)
+    most = _FEWEST_READ + room // _TOKENS
+    nearest = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
+    return np.concatenate([*nearest, _fit_alike(ranking)[-most:]])
+
+
+def _choose_in_session(ranking: Ranking, prompt: Prompt) -> Positions:
+    """Return the positions of what stands out for a prompt, or else for the talk before it too.
+
+    For a prompt that asks nothing, both lead to the same message, or it stands out more.
+    """
+    similarity, talk = ranking.scored.similarity, ranking.scored.talk
     near = _near_best(similarity, _NEAR_IN_SESSION, _MOST_IN_SESSION)
-    near = np.concatenate([near, fit_alike[-_FEWEST_READ:]])
-    if _stands_out(similarity, ranking.sessions):
+    of_talk = near[:0]
+    if talk is not None:
+        of_talk = _near_best(talk, _NEAR_IN_SESSION, _MOST_IN_SESSION)
+    background, same = _background(similarity, ranking.sessions), _same_best(near, of_talk)
+    if background <= (_STANDS_OUT if prompt.asks or same else _STANDS_OUT_ALONE):
         fits = ranking.scored.relevance >= ranking.floor + _BEYOND_FLOOR
         return near if prompt.asks or fits else near[:0]
-    if not prompt.asks:
+    if talk is None or _background(talk, ranking.sessions) > _STANDS_OUT_OF_TALK:
         return near[:0]
-    if talk is not None and _stands_out(talk, ranking.sessions):
-        of_talk = _near_best(talk, _NEAR_IN_SESSION, _MOST_IN_SESSION)
-        return np.concatenate([of_talk, near[:1]])
-    return near
+    if not prompt.asks:
+        return of_talk if same else near[:0]
+    both = near[:1][talk[near[:1]] >= _BOTH * talk[of_talk[:1]]]
+    return np.concatenate([of_talk, both])
+
+
+def _same_best(near: Positions, of_talk: Positions) -> bool:
+    """Return whether the talk before a prompt, if there is any, leads to the same message."""
+    return not len(of_talk) or near[:1].tolist() == of_talk[:1].tolist()
 
 
 def _fit_alike(ranking: Ranking) -> Positions:
@@ -82,10 +98,6 @@ def _fit_alike(ranking: Ranking) -> Positions:
     fit = ranking.scored.fit
     alike = (fit >= _ALIKE * fit.max()) & (ranking.scored.similarity > -np.inf)
     return np.flatnonzero(alike)
-
-
-def _stands_out(similarity: Floats, sessions: NDArray[np.integer]) -> bool:
-    return _background(similarity, sessions) <= _STANDS_OUT
 
 
 def _background(similarity: Floats, sessions: NDArray[np.integer]) -> float:

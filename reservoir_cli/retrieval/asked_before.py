@@ -4,6 +4,7 @@ Such an exchange contains every word of the question and nothing else, so it wou
 messages that answer it, and each further asking would push them down.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ _FIRST_READ, _READ = 12, 500
 _REPLIES, _STEPS = 2, 16
 #: The share of the question's words that a repetition contains; one that adds no word, or some.
 _SUBSET, _REPEATED = 0.5, 0.65
+#: The most content words before a colon that only lead to the question after it.
+_LEAD = 6
 #: The share of their words that two equal replies have in common.
 _EQUAL = 0.7
 
@@ -176,7 +179,7 @@ def repeats(message: StoredMessage, question: str, reply: str, *, same: bool) ->
     """
     if not reply.strip() and not has_question_mark(message.content):
         return False
-    asked, words = content_words(question), content_words(message.content)
+    asked, words = content_words(question), content_words(_without_lead(message.content))
     added = words - asked
     if not added and len(words & asked) >= _SUBSET * len(asked):
         return True
@@ -184,6 +187,13 @@ def repeats(message: StoredMessage, question: str, reply: str, *, same: bool) ->
     if not alike and not same:
         return False
     return has_question_mark(message.content) or knows_nothing(reply)
+
+
+def _without_lead(text: str) -> str:
+    """Return a text without a few words before a colon, as in ``Please look it up: …``."""
+    lead, _, rest = text.replace("\uff1a", ":").partition(":")
+    is_lead = len(content_words(lead)) <= _LEAD and not re.search(r"[\d\n]", lead)
+    return rest if is_lead and rest.strip() else text
 
 
 def _are_equal(first: frozenset[str], second: frozenset[str]) -> bool:

@@ -13,6 +13,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.holdings import NamedField
+from reservoir_cli.storage.tables.list_threads import ThreadList
 
 _EVERYTHING, _ALL = Scope(None), Filter()
 
@@ -92,6 +93,15 @@ class Lookup:
     def threads(self, scope: Scope, where: Filter = _ALL) -> Mapping[ThreadName, Sequence[int]]:
         """Return the ids of messages by their conversation, in order of time."""
         return self._store.threads(scope, where)
+
+    def newest_threads(
+        self, scope: Scope, where: Filter = _ALL, count: int = 50, start: int = 0
+    ) -> ThreadList:
+        """Return a page of threads, those with the newest messages first, not redacted.
+
+        :param start: how many threads to leave out, from the newest on.
+        """
+        return self._store.newest_threads(scope, where, count, start)
 
     def places(self, where: Filter = _ALL) -> list[tuple[str, str, int]]:
         """Return (partition, instance, number of messages) for messages that match a filter."""

@@ -24,6 +24,7 @@ from reservoir_cli.storage.tables import (
     delete,
     find_by_filter,
     holdings,
+    list_threads,
     move_partition,
     proxy_ledger,
     reads,
@@ -467,6 +468,7 @@ class Store(Writes):
     with_partners = reads_with(reads.with_partners)
     find = reads_with(find_by_filter.find)
     threads = reads_with(find_by_filter.threads)
+    newest_threads = reads_with(list_threads.newest_threads)
     ids = reads_with(reads.all_ids)
     starting_with = reads_with(reads.starting_with)
     edited = reads_with(reads.find_edited)
@@ -476,6 +478,7 @@ class Store(Writes):
     runs = reads_with(context_runs.read)
     places = reads_with(holdings.places)
     place_summaries = reads_with(holdings.place_summaries)
+    stored_by_week = reads_with(holdings.stored_by_week)
     newest_instance = reads_with(holdings.newest_instance)
     names = reads_with(holdings.names)
     known_conversations = reads_with(conversations.read_known)

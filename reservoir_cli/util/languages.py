@@ -97,6 +97,11 @@ def has_foreign_words(text: str, words: Collection[str]) -> bool:
     return language != "en" and not _WORDS.get(str(language), frozenset()).isdisjoint(words)
 
 
+def function_words(text: str) -> frozenset[str]:
+    """Return the words, in lower case, that are common in the language of a text."""
+    return _WORDS.get(str(guess_language(text)), frozenset())
+
+
 def is_function_word(word: str) -> bool:
     """Return whether a word, in lower case, is common in any of the languages."""
     return any(word in known for known in _WORDS.values())

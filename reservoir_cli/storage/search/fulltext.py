@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from reservoir_cli.messages import Scope
+from reservoir_cli.util.languages import function_words
 
 #: The offsets of a part's first character and of the one after its last.
 Span = tuple[int, int]
@@ -148,10 +149,13 @@ def count_terms(text: str) -> int:
 def content_words(question: str) -> str:
     """Return up to 200 distinct words of a question, without stop words if any others remain.
 
-    The last turn of a follow-up may be a message of any size: only its beginning is read.
+    Stop words are English ones and those of the question's language. The last turn of a follow-up
+    may be a message of any size: only its beginning is read.
     """
-    words = _WORD.findall(searched_text(question[:_LONGEST_QUESTION].lower()))
-    chosen = [word for word in words if word not in STOP_WORDS] or words
+    question = question[:_LONGEST_QUESTION].lower()
+    words = _WORD.findall(searched_text(question))
+    stop_words = STOP_WORDS | function_words(question)
+    chosen = [word for word in words if word not in stop_words] or words
     return " ".join(list(dict.fromkeys(chosen))[:200])
 
 

@@ -34,6 +34,11 @@ def between(cosine):
     return np.array([cosine, 0, (1 - cosine**2) ** 0.5], np.float32)
 
 
+def halfway():
+    """Return a vector between prompts and the boiler."""
+    return (PROMPT + BOILER) / np.sqrt(2).astype(np.float32)
+
+
 class Facts:
     """A store with one fact about the boiler and a number of other conversations."""
 
@@ -136,6 +141,32 @@ def test_an_order_is_not_about_the_talk_before_it(facts):
     talk = [("user", "remind me of the boiler"), ("assistant", "the boiler, sure")]
     outcome = facts.recall("rename the second parameter everywhere", talk=talk, **SESSION)
     assert isinstance(outcome, Skipped)
+
+
+def test_an_order_recalls_what_it_and_the_talk_before_it_are_nearest_to(facts):
+    """Nothing stands out for the order alone, but the last turns were about the same message."""
+    for number in range(8):
+        facts.tell(f"label of week {number}", f"label {number}: nothing", between(0.85))
+    fact = facts.tell("what is the boiler set to?", "55 degrees", halfway())
+    talk = [("user", "remind me of the boiler"), ("assistant", "the boiler, sure")]
+    order = "write a label with the degrees"
+    assert facts.recalled(order, talk=talk, **SESSION) == fact
+    assert not facts.recalled(order, **SESSION)
+
+
+@pytest.mark.parametrize("prompt", ["what about the cellar?", "the cellar is damp"])
+def test_in_a_session_many_messages_that_fit_alike_are_not_recalled(facts, prompt):
+    for index in range(8):
+        facts.tell(f"the cellar, shelf {index}", f"jam of year {index}", between(0.9))
+    assert facts.recalled(prompt)
+    assert not facts.recalled(prompt, **SESSION)
+
+
+def test_in_a_session_messages_are_introduced_in_one_line(facts):
+    facts.tell("how warm is the cellar?", "it has 12 degrees", between(0.9))
+    typed, asked = facts.recall("how warm is it there?"), facts.recall("how warm?", **SESSION)
+    assert asked.text.splitlines()[1].startswith("[Recalled Messages] ")
+    assert typed.tokens > asked.tokens
 
 
 def test_a_statement_that_stands_out_is_recalled_for(facts):

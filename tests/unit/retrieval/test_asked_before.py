@@ -105,6 +105,21 @@ def test_the_answer_of_an_agent_follows_its_calls_of_tools(store, reservoir, fil
     assert reservoir.search(QUESTION)[0].message.content == QUESTION
 
 
+@pytest.mark.parametrize(
+    ("asked", "is_echo"),
+    {
+        "Could you check this one for me: bus quarry": True,
+        "Noch einmal nachsehen, danke: which bus goes to the quarry": True,
+        "帮我查一下：which bus, quarry": True,
+        "Bus 61 was late again: which bus goes to the quarry": False,
+        "Anna and Ben moved out of the old mill house near town: bus, quarry": False,
+    }.items(),
+)
+def test_a_few_words_before_a_colon_lead_to_the_question(store, reservoir, asked, is_echo):
+    tell(store, [FACT], [asked, EMPTY], ["which bus goes to the quarry?", EMPTY])
+    assert (asked not in recalled(reservoir, 4_000)) is is_echo
+
+
 def test_a_statement_with_the_words_of_the_question_is_no_echo(store, reservoir):
     tell(store, ["The quarry bus is 61.", "Noted."], ["Where is the quarry?", "Behind the mill."])
     found = recalled(reservoir, 4_000)

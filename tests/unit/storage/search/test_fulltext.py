@@ -258,6 +258,9 @@ QUESTIONS = [
     ("tea, tea and TEA", "tea"),
     ("snake_case", "snake case"),
     ("北京 is where", "北 京"),
+    ("Wie lange haben wir für die Ernte gebraucht?", "lange ernte gebraucht"),
+    ("où est la clé du jardin, et pour qui ?", "où clé jardin"),
+    ("die casting", "die casting"),
     ("?!", ""),
     ("", ""),
 ]
