@@ -40,6 +40,7 @@ ADMINISTRATIVE = {
     "dump.load_metadata": "db copy replaces what belongs to no message",
     "copy_store._find_shared_ids": "db copy to a file, where ids are unique in all partitions",
     "tag_and_pin_rows._orphans": "doctor checks the whole store",
+    "list_threads.newest_threads": "the page lists the conversations of all partitions",
     "holdings.places": "the list of partitions itself",
     "context_runs.read": "stats of the whole store",
     "proxy_ledger.partitions": "the server deletes old entries of every partition",
@@ -65,7 +66,7 @@ _TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(tables.SPREAD)}|\{{table\}}|\{{embeddi
 _SPREAD = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|VACUUM \(SKIP_LOCKED\))\s+{_TABLE}")
 _BOUND = re.compile(
     rf"\bpartition = (\?|%s)|{CONDITIONS}|c\.partition = m\.partition"
-    r"|\{_ROW_OF\}|m\.partition = conversations\.partition|t\.partition = of_partition"
+    r"|\{_ROW_OF\}|m\.partition = conversations\.partition|t\.partition = of_partition|q\.partition = t\.partition"
 )
 _INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO messages \(\{")
 
