@@ -18,11 +18,11 @@ HOSTILE = {
         "SELECT pg_advisory_lock(1382250098, 0)",
         "SELECT pg_advisory_lock(classid::int, objid::int) FROM pg_locks "
         "WHERE locktype = 'advisory'",
-        "SELECT * FROM reservoir.partition_locks FOR UPDATE",
+        "SELECT * FROM reservoir.partition_locks WHERE partition = 'team' FOR UPDATE",
         "LOCK TABLE reservoir.partition_locks IN ROW EXCLUSIVE MODE",
         "LOCK TABLE reservoir.messages IN ROW EXCLUSIVE MODE",
         "SELECT reservoir.add_shared('tombstones', ARRAY[repeat('ab', 32)], NULL)",
-        "SELECT * FROM reservoir.messages FOR UPDATE",
+        "SELECT * FROM reservoir.messages WHERE partition = 'team' FOR UPDATE",
         "INSERT INTO reservoir.pending VALUES ('nils', 5)",
     ],
     "pia": ["LOCK TABLE reservoir.messages IN ACCESS SHARE MODE", "SELECT pg_advisory_lock(7)"],
