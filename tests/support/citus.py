@@ -30,6 +30,14 @@ def new_store() -> str:
     return COORDINATOR
 
 
+def emptied_store() -> str:
+    """Empty the distributed store, which is many times as fast as a new one; return its URL."""
+    assert COORDINATOR
+    for table in (*tables.SPREAD[::-1], "properties", "tombstones"):
+        behind(COORDINATOR, f"TRUNCATE {table} CASCADE")
+    return COORDINATOR
+
+
 def urls_of(user: str) -> list[str]:
     """Return the URLs of the database as a user, by way of each machine."""
     assert COORDINATOR

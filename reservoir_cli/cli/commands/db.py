@@ -129,7 +129,10 @@ def copy(
 
 @command("shard-sql", epilog="Example: reservoir db shard-sql | psql")
 def shard_sql(as_json: options.Json = False) -> None:
-    """Print the SQL statements that distribute a store over a Citus cluster."""
+    """Print the SQL statements that distribute a store over a Citus cluster.
+
+    They end by deleting the rows that were left on the coordinator, forgotten text included.
+    """
     statements = database.shard_statements()
     if as_json:
         console.document({"statements": statements})

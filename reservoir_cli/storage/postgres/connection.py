@@ -5,6 +5,7 @@ Only this package loads psycopg, and only for a store at the URL of a server.
 
 import itertools
 import json
+import logging
 import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,9 @@ except ImportError as missing:  # pragma: no cover - the tests install it
         "a store on a server needs psycopg, which is not installed",
         hint='pip install "psycopg[binary]"',
     ) from missing
+
+# Without a handler, psycopg would print its warnings beside our errors for the same.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 _names = itertools.count()
 #: The batch size for reading many rows.

@@ -25,6 +25,10 @@ def sharding_statements() -> list[str]:
     """Return the statements that distribute a store over a Citus cluster by partition."""
     reference = [f"SELECT create_reference_table('{SCHEMA}.{table}');" for table in EVERYWHERE]
     first, *others = SPREAD
+    truncating = [
+        f"SELECT truncate_local_data_after_distributing_table('{SCHEMA}.{table}');"
+        for table in (*EVERYWHERE, *SPREAD)
+    ]
     return [
         "CREATE EXTENSION IF NOT EXISTS citus;",
         *reference,
@@ -32,7 +36,7 @@ def sharding_statements() -> list[str]:
         # the copies of that machine only.
         *(f"ALTER FUNCTION {SCHEMA}.{function} SET {_NESTED};" for function in (*_SHARED, _DELETE)),
         *(f"SELECT create_distributed_function('{SCHEMA}.{function}');" for function in _SHARED),
-        "-- A user who may update a column could lock a whole table with this function.",
+        "-- A user who may update a column could lock a whole table with this function.\n"
         "SELECT run_command_on_all_nodes('REVOKE EXECUTE ON FUNCTION "
         "pg_catalog.lock_shard_resources(integer, bigint[]) FROM PUBLIC');",
         f"SELECT create_distributed_table('{SCHEMA}.{first}', 'partition');",
@@ -44,9 +48,7 @@ def sharding_statements() -> list[str]:
         # In the transaction of its caller, on the machine of the partition.
         f"SELECT create_distributed_function('{SCHEMA}.{_DELETE}', 'of_partition', "
         f"colocate_with => '{SCHEMA}.{first}', force_delegation => true);",
-        "-- Delete the rows that the tables had on the coordinator, forgotten text included.",
-        *(
-            f"SELECT truncate_local_data_after_distributing_table('{SCHEMA}.{table}');"
-            for table in (*EVERYWHERE, *SPREAD)
-        ),
+        "-- Delete the rows that the tables had on the coordinator, forgotten text included.\n"
+        + truncating[0],
+        *truncating[1:],
     ]

@@ -1,6 +1,7 @@
 """A store in a file and one on a server give the same answers after any operations."""
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -8,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import citus
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -250,14 +252,25 @@ def test_both_kinds_of_store_give_the_same_answers(
         borrowed.append(server.borrow())
         return borrowed[0]
 
+    compare(borrow, fake_embedder, VERSIONS[server.version])
+
+
+@pytest.mark.skipif(citus.COORDINATOR is None, reason="RESERVOIR_TEST_CITUS names no coordinator")
+def test_a_cluster_gives_the_same_answers_as_a_file(fake_embedder: Embedder) -> None:
+    citus.new_store()
+    examples = int(os.environ.get("RESERVOIR_TEST_CITUS_EXAMPLES", "5"))
+    compare(citus.emptied_store, fake_embedder, examples)
+
+
+def compare(borrow: Callable[[], str], embedding: Embedder, examples: int) -> None:
     class OnThisServer(SameAnswers):
         new_database = staticmethod(borrow)
-        embedder = fake_embedder
+        embedder = embedding
 
     run_state_machine_as_test(
         OnThisServer,
         settings=settings(
-            max_examples=VERSIONS[server.version],
+            max_examples=examples,
             stateful_step_count=25,
             deadline=None,
             phases=[Phase.generate, Phase.reuse],

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from behind import behind
 from builders import embed
-from on_server import EVERYWHERE, contents, say
+from on_server import EVERYWHERE, HOSTILE, contents, say
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.message_filter import Filter
@@ -111,6 +111,22 @@ def test_no_user_can_lock_a_table_on_any_machine(url: str, user: str) -> None:
                 except psycopg.errors.InsufficientPrivilege:
                     pass
     assert allowed == []
+
+
+def test_open_transactions_by_way_of_a_machine_stop_nobody(url: str, fake_embedder) -> None:
+    scope = Scope("olga", "olga")
+    for name, statements in HOSTILE.items():
+        for at, statement in enumerate(statements):
+            machines = citus.urls_of(name)
+            with psycopg.connect(machines[at % len(machines)]) as hostile:
+                hostile.execute(statement.encode())
+                for location in (citus.urls_of("olga")[0], url):
+                    with closing(open_store(location, patience=3)) as store:
+                        say(store, "the queue lost jobs", scope=scope)
+                        embed(store, fake_embedder, scope, threshold=0)
+                        store.delete(store.find(scope))
+                        assert not store.find(scope), statement
+                hostile.rollback()
 
 
 def test_everyday_work_in_a_partition_asks_its_shard_alone(

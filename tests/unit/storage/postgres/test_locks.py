@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from behind import behind
 from builders import embed
-from on_server import EVERYWHERE, contents, say
+from on_server import EVERYWHERE, HOSTILE, contents, say
 from postgres_server import PostgresServer
 
 from reservoir_cli.errors import StoreLockedError
@@ -55,23 +55,6 @@ def test_no_user_can_lock_a_table(users, name: str) -> None:
                 except psycopg.errors.InsufficientPrivilege:
                     pass
     assert allowed == []
-
-
-#: What a user leaves open, with every right that they have: keys of locks, rows, tables.
-HOSTILE = {
-    "nils": [
-        "SELECT pg_advisory_lock(1382250098, 0)",
-        "SELECT pg_advisory_lock(classid::int, objid::int) FROM pg_locks "
-        "WHERE locktype = 'advisory'",
-        "SELECT * FROM reservoir.partition_locks FOR UPDATE",
-        "LOCK TABLE reservoir.partition_locks IN ROW EXCLUSIVE MODE",
-        "LOCK TABLE reservoir.messages IN ROW EXCLUSIVE MODE",
-        "SELECT reservoir.add_shared('tombstones', ARRAY[repeat('ab', 32)], NULL)",
-        "SELECT * FROM reservoir.messages FOR UPDATE",
-        "INSERT INTO reservoir.pending VALUES ('nils', 5)",
-    ],
-    "pia": ["LOCK TABLE reservoir.messages IN ACCESS SHARE MODE", "SELECT pg_advisory_lock(7)"],
-}
 
 
 def test_open_transactions_of_others_stop_nobody(url: str, users, fake_embedder) -> None:

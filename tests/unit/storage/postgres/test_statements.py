@@ -25,7 +25,7 @@ from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, locks, schema, tables
-from reservoir_cli.storage.store import Repaired
+from reservoir_cli.storage.store import Repaired, Store
 from reservoir_cli.storage.tables.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 
@@ -40,6 +40,7 @@ ADMINISTRATIVE = {
     "dump.load_metadata": "db copy replaces what belongs to no message",
     "copy_store._find_shared_ids": "db copy to a file, where ids are unique in all partitions",
     "tag_and_pin_rows._orphans": "doctor checks the whole store",
+    "list_threads.newest_threads": "the page lists the conversations of all partitions",
     "holdings.places": "the list of partitions itself",
     "context_runs.read": "stats of the whole store",
     "proxy_ledger.partitions": "the server deletes old entries of every partition",
@@ -66,6 +67,7 @@ _SPREAD = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|VACUUM \(SKIP_LOCKED\))\s+{_TAB
 _BOUND = re.compile(
     rf"\bpartition = (\?|%s)|{CONDITIONS}|c\.partition = m\.partition"
     r"|\{_ROW_OF\}|m\.partition = conversations\.partition|t\.partition = of_partition"
+    r"|q\.partition = t\.partition"
 )
 _INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO messages \(\{")
 
@@ -207,6 +209,27 @@ def test_work_in_a_partition_sends_statements_about_that_partition_only(
     assert len(distributed) > 20
     for sql in distributed:
         assert "partition = %s" in sql or _INSERTED.search(sql), sql
+
+
+def test_the_round_trips_of_a_message_are_few(store: Store, monkeypatch) -> None:
+    """Begin, the partition's lock, its newest id, the next model, the rows, commit."""
+    trips: list[str] = []
+    execute, pipeline = psycopg.Connection.execute, psycopg.Connection.pipeline
+
+    def spy(self, query, *parameters, **options):
+        if self.pgconn.pipeline_status == 0:
+            trips.append(str(query))
+        return execute(self, query, *parameters, **options)
+
+    def spy_on_pipeline(self):
+        trips.append("rows")
+        return pipeline(self)
+
+    say(store, "first")
+    monkeypatch.setattr(psycopg.Connection, "execute", spy)
+    monkeypatch.setattr(psycopg.Connection, "pipeline", spy_on_pipeline)
+    say(store, "the queue lost jobs")
+    assert len(trips) == 6, trips
 
 
 def test_no_policy_has_a_sub_select() -> None:
