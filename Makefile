@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test clients browser lint types windowstypes manual dist smoke slim \
-	packages bench soak docs clean
+	packages bench soak docs pictures clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -86,6 +86,9 @@ bench: $(VENV)/.measured ## Measure recall on the samples, and speed with small 
 
 docs: $(VENV)/.documented ## Build the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pictures: $(VENV)/.developed ## Draw the pictures of README and docs anew from the samples
+	$(BIN)/python tools/pictures.py
 
 soak: $(VENV)/.fuzzed ## Run durability and fuzz tests for an hour or two
 	PYTHONPATH=tests/support $(MEASURE) tests/durability/soak.py

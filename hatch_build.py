@@ -11,6 +11,16 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+#: The man page and the scripts for completion, and where systems look for them.
+SHARED = {
+    "docs/reservoir.1": "share/man/man1/reservoir.1",
+    "reservoir_cli/cli/completions/reservoir.bash": "share/bash-completion/completions/reservoir",
+    "reservoir_cli/cli/completions/_reservoir": "share/zsh/site-functions/_reservoir",
+    "reservoir_cli/cli/completions/reservoir.fish": (
+        "share/fish/vendor_completions.d/reservoir.fish"
+    ),
+}
+
 
 class Contents(BuildHookInterface):
     """Add the package to a wheel from a checkout, and the dependency to one from an sdist."""
@@ -22,7 +32,7 @@ class Contents(BuildHookInterface):
         """
         is_published = (Path(self.root) / "PKG-INFO").is_file()
         if version == "editable" or not is_published:
-            build_data["shared_data"]["docs/reservoir.1"] = "share/man/man1/reservoir.1"
+            build_data["shared_data"].update(SHARED)
             if version == "standard":
                 build_data["force_include"]["reservoir_cli"] = "reservoir_cli"
             return

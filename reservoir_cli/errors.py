@@ -2,6 +2,7 @@
 
     ReservoirError             1  the operation failed
     ├── TextRemainsError       1  text is deleted, but still in the store's files
+    ├── PluginError            1  a plugin failed
     ├── UsageError             2  wrong name, value or combination of options
     ├── StoreError             3  the store cannot be opened, is newer, or is corrupt
     │   ├── StoreCorruptError  3  its contents are damaged
@@ -84,6 +85,10 @@ class TextRemainsError(ReservoirError):
             "or the disk is full",
             hint="close that program or free disk space; then any reservoir command removes them",
         )
+
+
+class PluginError(ReservoirError):
+    """What another package offers to Reservoir failed."""
 
 
 class UsageError(ReservoirError):

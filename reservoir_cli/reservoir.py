@@ -14,6 +14,7 @@ from reservoir_cli.reservoir_reads import ReservoirReads
 from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.storage.tables.conversations import ConversationSummary
 from reservoir_cli.storage.tables.holdings import NamedField, PlaceSummary
+from reservoir_cli.storage.tables.list_threads import ListedThread, ThreadList
 from reservoir_cli.storage.tables.proxy_ledger import LedgerEntry
 from reservoir_cli.storage.tables.tags_and_pins import TagsAndPins
 from reservoir_cli.util.progress import Progress, counted, no_progress
@@ -35,9 +36,11 @@ __all__ = [
     "Filter",
     "IdField",
     "LedgerEntry",
+    "ListedThread",
     "NamedField",
     "PlaceSummary",
     "Reservoir",
+    "ThreadList",
 ]
 
 _EVERYTHING = Scope(None)
@@ -331,9 +334,9 @@ class Reservoir(ReservoirReads):
         :param repair: first rebuild derived data, and fix file permissions.
         """
         from reservoir_cli.maintenance.doctor import examine
-        from reservoir_cli.transfer.formats.registry import FORMATS
+        from reservoir_cli.transfer.formats.registry import all_formats
 
-        return examine(location, config_file, progress, tools=FORMATS, repair=repair)
+        return examine(location, config_file, progress, tools=all_formats(), repair=repair)
 
     @property
     def database(self) -> "Database":

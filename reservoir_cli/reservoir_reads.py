@@ -406,6 +406,18 @@ class ReservoirReads:
         """
         return self.runs.summary(since, partition)
 
+    def weekly_stats(
+        self, since: datetime | None = None, partition: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Return what was stored from which tool, and the tokens of contexts, by week.
+
+        :param partition: count only this partition.
+        """
+        from reservoir_cli.context.weekly_statistics import summarize_weeks
+
+        stored = self.store.stored_by_week(since, partition)
+        return summarize_weeks(stored, self.store.runs(since, partition))
+
     def budget(
         self,
         *,

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,10 +28,11 @@ def main() -> None:
     """Import the samples, ask the questions, and say what to type next."""
     sys.stdout.write("Eight months of Mara's conversations, about work and home, in one file.\n")
     files = sorted(os.path.relpath(path) for path in SAMPLES.glob("*.jsonl"))
-    run("ingest", *files, capture=False)  # its progress bar shows on a terminal
+    # Its progress bar shows on a terminal.
+    run("ingest", *files, capture=False, shown="ingest samples/*.jsonl")
     known = json.loads((SAMPLES / "questions.json").read_text(encoding="utf-8"))["questions"]
     by_question = {item["question"]: item for item in known}
-    say(f"Half a year later she asks, with room for {BUDGET} tokens. {MARK}marks the answer.")
+    say(f"Half a year later she asks, with {BUDGET} tokens. {MARK}marks the answer, … a cut line.")
     for question in QUESTIONS:
         item = by_question[question]
         shown = run("context", question, "-p", item["partition"], "--budget", str(BUDGET))
@@ -43,9 +45,12 @@ def main() -> None:
     )
 
 
-def run(*arguments: str, capture: bool = True) -> str:
-    """Print a command, run it, and return its captured output without empty lines."""
-    say(f"$ reservoir {shlex.join(arguments)}")
+def run(*arguments: str, capture: bool = True, shown: str | None = None) -> str:
+    """Print a command, run it, and return its captured output without empty lines.
+
+    :param shown: the arguments as a person would type them.
+    """
+    say(f"$ reservoir {shown or shlex.join(arguments)}")
     result = subprocess.run(
         [RESERVOIR, *arguments], check=False, encoding="utf-8", capture_output=capture
     )
@@ -56,11 +61,19 @@ def run(*arguments: str, capture: bool = True) -> str:
 
 
 def mark_answer(shown: str, answer: str) -> str:
-    """Mark the line of a context that has most of the words of the known answer."""
+    """Mark the line of a context that has most of the words of the known answer.
+
+    Other lines are cut to the width of the terminal, so that the answers stay in sight.
+    """
     wanted = words(answer)
     lines = shown.splitlines()
     best = max(lines, key=lambda line: len(words(line) & wanted))
-    return "".join(f"{MARK if line == best else ''}{line}\n" for line in lines)
+    width = shutil.get_terminal_size().columns
+    cut = (line if len(line) <= width else f"{line[: width - 1]}…" for line in lines)
+    return "".join(
+        f"{MARK}{line}\n" if line == best else f"{short}\n"
+        for line, short in zip(lines, cut, strict=True)
+    )
 
 
 def words(text: str) -> set[str]:

@@ -128,6 +128,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RESERVOIR_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("RESERVOIR_MODEL_CACHE", str(tmp_path / "home" / "cache" / "models"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("RESERVOIR_PLUGINS", "off")
     return tmp_path / "home"
 
 

@@ -45,6 +45,7 @@ ENVIRONMENT = {
     "RESERVOIR_MODEL_CACHE": "The folder of compiled embedding models, which all homes share.",
     "RESERVOIR_CONFIG": "The settings file.",
     "RESERVOIR_DB": "The store.",
+    "RESERVOIR_PLUGINS": "If set to off, nothing that other packages add is used.",
     "RESERVOIR_<SETTING>": "A setting, such as RESERVOIR_PARTITION=work; it overrides the file.",
     "RESERVOIR_DEBUG": "If set to 1, errors have a traceback.",
     "NO_COLOR": "If set to any value, output has no colour.",

@@ -70,7 +70,7 @@ def time_moves(browser: Chrome, question: str, budget: int, moves: int) -> list[
     """Move a slider of a question's window; return the milliseconds of each move but the first."""
     origin = browser.current_url.partition("/ui")[0]
     query = urlencode({"q": question, "p": "part-0", "budget": budget})
-    browser.get(f"{origin}/ui/window?{query}")
+    browser.get(f"{origin}/ui/context?{query}")
     values = [round(0.2 + 0.6 * (number % 7) / 7, 2) for number in range(moves + 1)]
     return [float(browser.execute_async_script(MOVE, value)) for value in values][1:]
 

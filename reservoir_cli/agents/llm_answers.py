@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.mcp.tools import Answers, offered_tools
+from reservoir_cli.agents.mcp.tools import Answers, Caller, offered_tools
 from reservoir_cli.context.recall import Skipped
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import config
@@ -32,7 +32,7 @@ def answer(tool: str, arguments: Mapping[str, Any]) -> str:
     checked = offered_tools()[tool].check(arguments)
     answers = Answers(_open)
     try:
-        return answers.answer(tool, checked, _partition())
+        return answers.answer(tool, checked, _partition(), Caller("llm", (Path.cwd(),)))
     finally:
         answers.release()
 

@@ -17,7 +17,7 @@ _READ = 1 << 20
 _TURNS = 12
 #: What earlier hooks printed, as the client keeps it, and the numbers of the messages in it.
 _FRAME = re.compile(r"\[Reservoir context\](.*?)\[/Reservoir [a-z]{7}\]", re.DOTALL)
-_NUMBER = re.compile(r"\[#([0-9]{1,19})\] (?:user|assistant|tool)")
+_NUMBER = re.compile(r"\[#([0-9]{1,19})\] (?:quoted [0-9-]+, )?(?:user|assistant|tool)")
 #: Texts of clients that are no turns, such as the output of a command or a reminder.
 _INTERNAL = ("<", "[Request interrupted", "Caveat:")
 #: Entries with which clients mark that the session was compacted.

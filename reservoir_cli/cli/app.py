@@ -25,6 +25,7 @@ from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.maintenance.describe_version import describe_version
 from reservoir_cli.settings.locations import check_location
+from reservoir_cli.util import plugins
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
 
@@ -60,6 +61,11 @@ def _show_completion(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _leave_out_plugins(wanted: bool) -> None:
+    if wanted:
+        plugins.leave_out()
+
+
 def _choose_color(unwanted: bool) -> None:
     """Apply ``--no-color``; eager, because ``--help`` prints and exits at once."""
     console.configure(color=not unwanted)
@@ -85,6 +91,15 @@ def globals_(
         bool,
         typer.Option(
             "--offline", help="Never use the network, except to reach a store on a server."
+        ),
+    ] = False,
+    _no_plugins: Annotated[
+        bool,
+        typer.Option(
+            "--no-plugins",
+            callback=_leave_out_plugins,
+            is_eager=True,
+            help="Use nothing that other packages add by entry points.",
         ),
     ] = False,
     _no_color: Annotated[
@@ -191,15 +206,8 @@ def _leave(code: int) -> NoReturn:
 
 
 def _run() -> int:
-    def group() -> Any:
-        return typer.main.get_command(app)
-
     try:
-        outcome: Any = app(
-            mistyped_commands.command_line(sys.argv[1:], group),
-            prog_name="reservoir",
-            standalone_mode=False,
-        )
+        outcome: Any = app(sys.argv[1:], prog_name="reservoir", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except ReservoirError as failure:
         return _report(failure)
@@ -209,7 +217,7 @@ def _run() -> int:
         return 130
     except Exception as failure:
         if hasattr(failure, "format_message"):  # the command line itself was wrong
-            return _report(mistyped_commands.as_usage_error(failure, group()))
+            return _report(mistyped_commands.as_usage_error(failure, typer.main.get_command(app)))
         _debug(failure)
         return _report(_to_error(failure))
 

@@ -16,7 +16,8 @@ from reservoir_cli.reservoir import Filter
 from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.setting_keys import split_assignment, split_key
-from reservoir_cli.transfer.formats.registry import FORMATS
+from reservoir_cli.transfer.sync.history_sources import formats_for
+from reservoir_cli.util.plugins import find_scheme
 from reservoir_cli.util.progress import no_progress
 
 _MODEL = "embedding_model"
@@ -53,7 +54,7 @@ def _edit(config_file: Path | None, file: Path, edits: Mapping[str, str | None])
 
 def _note_absent_model(name: str | None) -> None:
     """Note that the new embedding model is not on this machine yet."""
-    if name:
+    if name and not find_scheme("embedders", name)[0]:
         try:
             locate(name, offline=True, progress=no_progress)
         except ModelUnavailableError as error:
@@ -67,7 +68,7 @@ def _note_wrong_sources(ctx: typer.Context, keys: Iterable[str]) -> None:
         known = config.load(globals_of(ctx).config)
         for name in filter(None, changed):
             try:
-                check_source(known, name, FORMATS)
+                check_source(known, name, formats_for(known, name))
             except UsageError as error:
                 console.note(f"{error.message}; {error.hint}")
 

@@ -7,6 +7,9 @@ from typing import Any
 import typer
 
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
+from reservoir_cli.cli.mistyped_commands import quote_command
+from reservoir_cli.errors import UsageError
+from reservoir_cli.util.unicode_text import similar_names
 
 #: Each command with an example. A command is the function or app of the same name in the module
 #: of the same name, unless :data:`MODULES` names another module.
@@ -94,6 +97,25 @@ GROUPS = {
     "Forget, export, back up": ("forget", "move", "export", "backup", "partitions"),
     "Configure, repair": ("config", "doctor", "embed", "db"),
 }
+#: Words that are not commands, each with the commands that may be meant.
+_NOT_COMMANDS = {
+    **dict.fromkeys(
+        ("list", "ls"),
+        "reservoir view lists messages, reservoir conversations lists conversations",
+    ),
+    **dict.fromkeys(("show", "cat"), "reservoir view --id N"),
+    "history": "reservoir view 20",
+    "status": "reservoir stats, or reservoir doctor",
+    "get": "reservoir config get KEY",
+    "set": "reservoir config set KEY=VALUE",
+    "import": "reservoir ingest FILE",
+    "add": 'echo "…" | reservoir ingest',
+    **dict.fromkeys(("ask", "query"), 'reservoir context "…"'),
+    **dict.fromkeys(("delete", "remove", "rm"), "reservoir forget --id N"),
+    "find": "reservoir search TERM",
+    "grep": "reservoir search --keyword TERM",
+    "setup": "reservoir init",
+}
 MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "tag_and_pin")
 #: The length of the longest name, so that the summaries of all groups are aligned.
 _LONGEST = max(map(len, EXAMPLES))
@@ -143,6 +165,26 @@ class CommandGroup(HelpfulGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = Commands()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words after the program's name; accept ``help`` and ``version`` for options."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, ["--version"] if args[:1] == ["version"] else args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first word names.
+
+        :raises UsageError: the word is another program's for a command, or the name of a partition.
+        """
+        word, *rest = args
+        hint = _NOT_COMMANDS.get(word)
+        if rest and rest[0] in EXAMPLES and not similar_names(word, EXAMPLES):
+            scope = [] if word == "reservoir" else ["-p", word]
+            hint = quote_command([*rest, *scope])
+        if hint and word not in EXAMPLES and not ctx.resilient_parsing:
+            raise UsageError(f"no such command {word!r}", hint=hint)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands with their summaries, by what they are for."""

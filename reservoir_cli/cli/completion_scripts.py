@@ -28,84 +28,6 @@ _HARMLESS = "_ .@:+/-"
 #: The answer to scripts of earlier versions, which evaluate it.
 _OLD_ZSH = "_message 'run reservoir --install-completion again'"
 
-_BASH = r"""
-_reservoir_completion() {
-    local answers word
-    COMPREPLY=()
-    answers=$(_RESERVOIR_COMPLETE=bash command reservoir "${COMP_LINE:0:COMP_POINT}" "$2" \
-        </dev/null 2>/dev/null) || compopt +o default 2>/dev/null
-    while IFS= read -r word; do
-        [[ $word ]] && COMPREPLY+=("$word")
-    done <<<"$answers"
-    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
-}
-
-complete -o default -F _reservoir_completion reservoir
-"""
-_ZSH = r"""
-#compdef reservoir
-
-_reservoir_completion() {
-    local -a answers values shown suffix
-    local answer
-    local -i code
-    answers=("${(@f)$(_RESERVOIR_COMPLETE=zsh command reservoir \
-        "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" </dev/null 2>/dev/null)}")
-    code=$?
-    for answer in $answers; do
-        values+=("${answer%%$'\t'*}")
-        shown+=("${answer/$'\t'/  -- }")
-    done
-    if (( ! $#values )); then
-        (( code )) || _files
-        return
-    fi
-    [[ $PREFIX == --*=* ]] && compset -P '*='
-    [[ $values[1] == *= ]] && suffix=(-S '')
-    [[ $shown[1] == *' -- '* ]] && suffix+=(-l)
-    compadd "${suffix[@]}" -d shown -a values
-}
-
-if [[ $funcstack[1] == _reservoir ]]; then
-    _reservoir_completion "$@"
-else
-    compdef _reservoir_completion reservoir
-fi
-"""
-_FISH = r"""
-function __reservoir_complete
-    set --local words (commandline --current-process --tokenize --cut-at-cursor)
-    set --erase words[1]
-    set --local current (commandline --current-token --cut-at-cursor)
-    set --local answers (env _RESERVOIR_COMPLETE=fish reservoir $words "$current" \
-        </dev/null 2>/dev/null)
-    set --local code $status
-    if set --query answers[1]
-        printf '%s\n' $answers
-    else if test $code -eq 0
-        __fish_complete_path "$current"
-    end
-end
-
-complete --command reservoir --no-files --arguments '(__reservoir_complete)'
-"""
-_POWERSHELL = r"""
-Register-ArgumentCompleter -Native -CommandName reservoir -ScriptBlock {
-    param($word, $tree, $cursor)
-    $Env:_RESERVOIR_COMPLETE = "powershell"
-    $Env:_RESERVOIR_LINE = if ($word) { "$tree" } else { "$tree " }
-    try {
-        reservoir | ForEach-Object {
-            $value, $help = $_ -split "`t", 2
-            if (-not $help) { $help = $value }
-            [System.Management.Automation.CompletionResult]::new(
-                $value, $value, 'ParameterValue', $help)
-        }
-    } finally {
-        Remove-Item Env:_RESERVOIR_COMPLETE, Env:_RESERVOIR_LINE
-    }
-}
-"""
 #: The exit code that lets a script offer no files; PowerShell offers them always.
 _NO_FILES = 1
 #: The metavars of options and arguments that take files.
@@ -117,11 +39,13 @@ _PASTE = (
     "if (!(Test-Path $PROFILE)) { New-Item -Force $PROFILE }; "
     "reservoir --show-completion | Add-Content $PROFILE"
 )
+#: The scripts in ``completions``, which wheels also put where shells look for them.
+_FOLDER = Path(__file__).with_name("completions")
 _SCRIPTS = {
-    "bash": _BASH,
-    "zsh": _ZSH,
-    "fish": _FISH,
-    **dict.fromkeys(_POWERSHELLS, _POWERSHELL),
+    "bash": "reservoir.bash",
+    "zsh": "_reservoir",
+    "fish": "reservoir.fish",
+    **dict.fromkeys(_POWERSHELLS, "reservoir.ps1"),
 }
 
 
@@ -298,7 +222,11 @@ def _argument(ctx: Any) -> Any:
 
 def script() -> str:
     """Return the completion script for the current shell."""
-    return _SCRIPTS[_current_shell()].lstrip()
+    return _read_script(_current_shell())
+
+
+def _read_script(shell: str) -> str:
+    return (_FOLDER / _SCRIPTS[shell]).read_text(encoding="utf-8")
 
 
 def install() -> str:
@@ -315,7 +243,7 @@ def install() -> str:
     path, profile, line = _LOCATIONS[shell]()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_SCRIPTS[shell].lstrip(), encoding="utf-8")
+        path.write_text(_read_script(shell), encoding="utf-8")
         if profile is not None:
             _append_line(profile, line)
     except OSError as error:

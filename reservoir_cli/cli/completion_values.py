@@ -60,11 +60,6 @@ partitions = stored("partition")
 instances = stored("instance")
 
 
-def partition_words(ctx: typer.Context) -> Iterable[str]:
-    """Complete the action of ``reservoir partitions``, then partition names."""
-    return partitions(ctx) if ctx.params.get("words") else ["list", "rename", "merge", "delete"]
-
-
 def _root_option(ctx: typer.Context, name: str) -> Any:
     """Return a global option; during completion the callback that stores them has not run."""
     return ctx.find_root().params.get(name)

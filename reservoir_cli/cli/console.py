@@ -137,6 +137,12 @@ def aside(text: str) -> None:
         _print_line("", text, "dim")
 
 
+def summary(text: str) -> None:
+    """Print a summary to stderr, unless quiet; on a terminal it is wrapped between words."""
+    if not _quiet:
+        legend(text)
+
+
 def trace(text: str) -> None:
     """Print a line of a traceback to stderr."""
     _print_line("", text, "dim")
@@ -238,7 +244,10 @@ def message_line(message: StoredMessage, timestamps: bool, oneline: bool) -> str
 
 
 def texts(lines: "Iterable[Text]") -> None:
-    """Print styled lines to stdout, a terminal."""
+    """Print styled lines; in a pipe without their style."""
+    if not sys.stdout.isatty():
+        write("".join(f"{line.plain}\n" for line in lines))
+        return
     console = _console(sys.stdout)
     for line in lines:
         console.print(line, soft_wrap=True)

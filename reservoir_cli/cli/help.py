@@ -6,12 +6,16 @@ Terminals get colour. The parser's ranges are left out; help texts mention those
 import inspect
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from reservoir_cli.cli import console
+from reservoir_cli.cli.mistyped_commands import refuse_dashes, replace_words
 from reservoir_cli.cli.short_options import split_short_options
+from reservoir_cli.errors import UsageError
+from reservoir_cli.util.unicode_text import similar_names
 
 if TYPE_CHECKING:
     _Base = TyperCommand
@@ -30,6 +34,8 @@ class _Helpful(_Base):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words after the command's name."""
         parameters = self.get_params(ctx)
+        if not ctx.resilient_parsing:
+            refuse_dashes(args, parameters)
         if any(parameter.name == "explain_all" for parameter in parameters):
             args = _join_explain_all(args)
         split = split_short_options(parameters, args, interspersed=ctx.allow_interspersed_args)
@@ -98,18 +104,21 @@ def _be_quiet(ctx: Any, option: object, wanted: bool) -> None:
         console.be_quiet(wanted)
 
 
+def _quiet_option() -> TyperOption:
+    return TyperOption(
+        param_decls=["-q", "--quiet"],
+        is_flag=True,
+        expose_value=False,
+        callback=_be_quiet,
+        help="Print no notes or summaries.",
+    )
+
+
 class HelpfulCommand(_Helpful, TyperCommand):
     """A command; it accepts ``--quiet``, as the program does before the command."""
 
     def __init__(self, *names: Any, params: list[Any] | None = None, **attributes: Any) -> None:
-        quiet = TyperOption(
-            param_decls=["-q", "--quiet"],
-            is_flag=True,
-            expose_value=False,
-            callback=_be_quiet,
-            help="Print no notes or summaries.",
-        )
-        super().__init__(*names, params=[*(params or ()), quiet], **attributes)
+        super().__init__(*names, params=[*(params or ()), _quiet_option()], **attributes)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of arguments and of options."""
@@ -145,3 +154,37 @@ class HelpfulGroup(_Helpful, TyperGroup):
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             _show_help(ctx, None, True)
         return super().parse_args(ctx, args)
+
+
+class ActionGroup(HelpfulGroup):
+    """A command with actions, which does something without one, too."""
+
+    #: Words of other programs, each with the action that is meant.
+    other_words: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, *names: Any, params: list[Any] | None = None, **attributes: Any) -> None:
+        super().__init__(*names, params=[*(params or ()), _quiet_option()], **attributes)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the action that the first word names.
+
+        :raises UsageError: there is no such action; the hint is the command that may be meant.
+        """
+        word = args[0]
+        if word not in self.commands and not ctx.resilient_parsing:
+            near = self.other_words.get(word) or next(iter(similar_names(word, self.commands)), "")
+            hint = replace_words({word: near}) if near else self.usage(ctx)
+            raise UsageError(f"no such command '{self.name} {word}'", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def usage(self, ctx: Any) -> str:
+        """Return all actions and what they take."""
+        actions = (
+            " ".join([name, *(parameter.make_metavar(ctx) for parameter in _arguments(command))])
+            for name, command in self.commands.items()
+        )
+        return f"{ctx.command_path} [{' | '.join(actions)}]"
+
+
+def _arguments(command: Any) -> Iterable[Any]:
+    return (param for param in command.params if param.param_type_name == "argument")

@@ -1,38 +1,18 @@
-"""Recognise mistyped commands and options, and suggest the exact command in the hint."""
+"""Recognise mistyped options and arguments, and suggest the exact command in the hint."""
 
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reservoir_cli.cli.command_list import EXAMPLES
 from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.util.unicode_text import plain_digits, similar_names
 
 #: Global options, each with the placeholder of its value.
-BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
-#: Words that are not commands, each with the commands that may be meant.
-_NOT_COMMANDS = {
-    "list": "reservoir view lists messages, reservoir conversations lists conversations",
-    "ls": "reservoir view lists messages, reservoir conversations lists conversations",
-    "show": "reservoir view --id N",
-    "cat": "reservoir view --id N",
-    "history": "reservoir view 20",
-    "status": "reservoir stats, or reservoir doctor",
-    "get": "reservoir config get KEY",
-    "set": "reservoir config set KEY=VALUE",
-    "import": "reservoir ingest FILE",
-    "add": 'echo "…" | reservoir ingest',
-    "ask": 'reservoir context "…"',
-    "query": 'reservoir context "…"',
-    "delete": "reservoir forget --id N",
-    "remove": "reservoir forget --id N",
-    "rm": "reservoir forget --id N",
-    "find": "reservoir search TERM",
-    "grep": "reservoir search --keyword TERM",
-    "setup": "reservoir init",
-}
+BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH"} | dict.fromkeys(
+    ("--offline", "--no-plugins", "--no-color"), ""
+)
 #: The options meant by an extra argument: by a number, and by any other word.
 _EXTRA_ARGUMENT_OPTIONS = {
     "forget": ("--id", "--match"),
@@ -68,75 +48,25 @@ _DASHED = re.compile(rf"(?=-?[{_DASHES}])[-{_DASHES}]+([A-Za-z][\w-]*)(=.*)?", r
 _LONGEST = 200
 
 
-def command_line(words: list[str], group: Callable[[], Any]) -> list[str]:
-    """Return the command line to run; accept ``help`` and ``version``, as other programs do.
-
-    :param group: returns the program's top-level command.
-    :raises UsageError: there is no such command, or an option has another dash than a hyphen; the
-        hint is the command that was probably meant.
-    """
-    _refuse_dashes(words, group)
-    if words[:1] == ["help"]:
-        return [*words[1:2], "--help"]
-    if words[:1] == ["version"]:
-        return ["--version"]
-    if words and (hint := _NOT_COMMANDS.get(words[0])):
-        raise UsageError(f"no such command {words[0]!r}", hint=hint)
-    before = _scope_before(words)
-    if before and len(words) > before and words[before] in EXAMPLES:
-        reordered = _quote([*words[before:], *words[:before]])
-        raise UsageError(f"{words[0]} goes after the command", hint=reordered)
-    if _begins_with_partition(words):
-        scope = [] if words[0] == "reservoir" else ["-p", words[0]]
-        reordered = _quote([*words[1:], *scope])
-        raise UsageError(f"no such command {words[0]!r}", hint=reordered)
-    return words
-
-
-def _refuse_dashes(words: list[str], group: Callable[[], Any]) -> None:
+def refuse_dashes(words: Sequence[str], parameters: Iterable[Any]) -> None:
     """Refuse options with other dashes than hyphens, as text copied from a web page may have.
 
     Other words with such dashes are left alone, since a question may contain them.
+
+    :param words: the words after the command's name.
+    :raises UsageError: the hint is the command with hyphens.
     """
     words = words[: words.index("--") if "--" in words else None]
-    dashed = {word: match for word in words if (match := _DASHED.fullmatch(word))}
-    if not dashed:
-        return
-    known = _option_names(group(), words)
+    dashed = [match for word in words if (match := _DASHED.fullmatch(word))]
+    known = {name for parameter in parameters for name in parameter.opts} if dashed else ()
     meant = {
-        word: f"{option}{match[2] or ''}"
-        for word, match in dashed.items()
+        match[0]: f"{option}{match[2] or ''}"
+        for match in dashed
         if (option := f"{'-' if len(match[1]) == 1 else '--'}{match[1]}") in known
     }
     if meant:
         first = next(iter(meant))
         raise UsageError(f"{first!r} begins with a dash that is not a hyphen", replace_words(meant))
-
-
-def _option_names(group: Any, words: Sequence[str]) -> set[str]:
-    """Return the options of the program and of the commands that are named."""
-    commands = [group]
-    for word in words:
-        if word in getattr(commands[-1], "commands", ()):
-            commands.append(commands[-1].commands[word])
-    return {name for command in commands for param in command.params for name in param.opts}
-
-
-def _scope_before(words: list[str]) -> int:
-    """Return how many words before the command name a partition or an instance."""
-    count = 0
-    while words[count : count + 1] and re.match("-[pi]|--(partition|instance)", words[count]):
-        count += 1 if re.match("-[pi].|--[a-z]+=", words[count]) else 2
-    return count
-
-
-def _begins_with_partition(words: list[str]) -> bool:
-    """Return whether a name that is not a mistyped command precedes a command."""
-    if len(words) < 2 or words[0] in EXAMPLES or words[0][:1] == "-" or words[1] not in EXAMPLES:
-        return False
-    from difflib import get_close_matches
-
-    return not get_close_matches(words[0], EXAMPLES)
 
 
 def as_usage_error(failure: Any, group: Any) -> UsageError:
@@ -152,6 +82,8 @@ def as_usage_error(failure: Any, group: Any) -> UsageError:
             f"{option} goes before the command",
             hint=name.replace(" ", f" {option}{BEFORE_COMMAND[option]} ", 1),
         )
+    if option and context and not context.parent and (command := _move_after(option, group)):
+        return UsageError(f"{option} goes after the command", hint=command)
     message = _message(failure, context)
     hint = _suggest(failure, message, context) if context else _option_usage(option, group)
     for pattern, replacement in _REWORDINGS:
@@ -170,16 +102,34 @@ def _message(failure: Any, context: Any) -> str:
     return f"{failure.message}. Did you mean {suggestions}?" if near else str(failure.message)
 
 
+def _named_command(group: Any) -> tuple[Any, list[str]]:
+    """Return the innermost command that is named on the command line, and its names."""
+    command, names = group, []
+    for word in sys.argv[1:]:
+        if word in getattr(command, "commands", ()):
+            command = command.commands[word]
+            names.append(word)
+    return command, names
+
+
+def _move_after(option: str, group: Any) -> str | None:
+    """Return the command line with a command's option, and what follows it, after the name."""
+    command, names = _named_command(group)
+    if not names or not any(option in parameter.opts for parameter in command.params):
+        return None
+    words = sys.argv[1:]
+    start = next(index for index, word in enumerate(words) if word.startswith(option))
+    end = words.index(names[0])
+    return quote_command([*words[:start], *words[end:], *words[start:end]])
+
+
 def _option_usage(option: str | None, group: Any) -> str | None:
     """Return how an option is written with its values, such as ``reservoir view --since T``."""
-    name = next((word for word in sys.argv[1:] if word in EXAMPLES), None)
-    if name is None:
-        return None
-    command = group.commands[name]
-    with command.make_context(name, [], resilient_parsing=True) as context:
+    command, names = _named_command(group)
+    with command.make_context(" ".join(names), [], resilient_parsing=True) as context:
         for parameter in command.params:
             if option in parameter.opts:
-                return f"reservoir {name} {option} {parameter.make_metavar(context)}"
+                return " ".join(["reservoir", *names, str(option), parameter.make_metavar(context)])
     return None
 
 
@@ -207,23 +157,30 @@ def _replace_option(typed: str, command: Any) -> str | None:
         return None
     if (typed, command.name) == ("--json", "context"):  # it prints JSON in several formats
         index = words.index(typed)
-        return _quote([*words[:index], "--format", "json", *words[index + 1 :]])
+        return quote_command([*words[:index], "--format", "json", *words[index + 1 :]])
+    if typed.removeprefix("--") in getattr(command, "commands", ()):
+        return replace_words({typed: typed.removeprefix("--")})
     known = {name for parameter in command.params for name in (*parameter.opts, parameter.metavar)}
     for option in _SIMILAR_OPTIONS.get("-n" if number else typed, ()):
         if option in known:
             replacement = [*([] if option == _COUNT else [option]), *([number] if number else [])]
             index = words.index(typed)
-            return _quote([*words[:index], *replacement, *words[index + 1 :]])
+            return quote_command([*words[:index], *replacement, *words[index + 1 :]])
     return None
 
 
 def _add_missing(parameter: Any, context: Any) -> str | None:
     """Return the command line with a missing option, or all missing arguments, appended."""
     if parameter.param_type_name != "argument":
-        return _quote([*sys.argv[1:], parameter.opts[0], parameter.make_metavar(context)])
+        return quote_command([*sys.argv[1:], parameter.opts[0], parameter.make_metavar(context)])
     rest = context.command.params[context.command.params.index(parameter) :]
     missing = [p for p in rest if p.param_type_name == "argument" and p.required]
-    return _quote([*sys.argv[1:], *(p.make_metavar(context) for p in missing)])
+    words = sys.argv[1:]
+    pair = next((word for word in words if "=" in word and word[:1] != "-"), None)
+    if pair and len(missing) == 1:  # rename A=B
+        index = words.index(pair)
+        return quote_command([*words[:index], *pair.split("=", 1), *words[index + 1 :]])
+    return quote_command([*words, *(p.make_metavar(context) for p in missing)])
 
 
 def _place_extra(extra: str, context: Any) -> str | None:
@@ -237,10 +194,10 @@ def _place_extra(extra: str, context: Any) -> str | None:
     before, after = words[: position[0]], words[position[1] :]
     flags = [param for param in context.command.params if getattr(param, "is_flag", False)]
     if any(f"--{extra}" in flag.opts for flag in flags):
-        return _quote([*before, f"--{extra}", *after])
+        return quote_command([*before, f"--{extra}", *after])
     is_time = len(before) > 1 and before[-2] in _TIMES
     if is_time or name == "edit":  # several words without quotes
-        return _quote([*before[:-1], f"{before[-1]} {extra}", *after])
+        return quote_command([*before[:-1], f"{before[-1]} {extra}", *after])
     if name not in _EXTRA_ARGUMENT_OPTIONS:
         return None
     number = plain_digits(extra).removeprefix("#")
@@ -248,7 +205,7 @@ def _place_extra(extra: str, context: Any) -> str | None:
     option = _EXTRA_ARGUMENT_OPTIONS[name][0 if is_number else 1]
     if option == "-p" and {"-p", "--partition"} & set(words):
         return None
-    return _quote([*before, option, number if is_number else extra, *after])
+    return quote_command([*before, option, number if is_number else extra, *after])
 
 
 def _find_words(text: str, words: Sequence[str]) -> tuple[int, int] | None:
@@ -262,10 +219,10 @@ def _find_words(text: str, words: Sequence[str]) -> tuple[int, int] | None:
 
 def replace_words(replacements: Mapping[str, str]) -> str | None:
     """Return the command line with words replaced."""
-    return _quote([replacements.get(word, word) for word in sys.argv[1:]])
+    return quote_command([replacements.get(word, word) for word in sys.argv[1:]])
 
 
-def _quote(words: Sequence[str]) -> str | None:
+def quote_command(words: Sequence[str]) -> str | None:
     """Return a command quoted for the shell, unless it is too long for a hint."""
     line = shlex.join(["reservoir", *map(mask_passwords, words)])
     return line if len(line) <= _LONGEST else None

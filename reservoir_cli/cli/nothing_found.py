@@ -14,6 +14,8 @@ from reservoir_cli.util.unicode_text import similar_names
 
 #: The partition, instance and number of messages of several places.
 _Places = Sequence[tuple[str, str, int]]
+#: The same; ``None`` if other partitions are not read for a note.
+_Known = _Places | None
 #: The note for an empty store.
 NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"
 #: How many other places a note names.
@@ -30,7 +32,7 @@ _NAMED_FIELDS: dict[str, NamedField] = {
 
 def tell(
     scope: Scope,
-    places: _Places,
+    places: _Known,
     in_partition: str | None = "",
     beyond: str = "",
     *,
@@ -49,7 +51,7 @@ def place(scope: Scope) -> str:
 
 
 def describe_elsewhere(
-    scope: Scope, places: _Places, in_partition: str | None = "", beyond: str = ""
+    scope: Scope, places: _Known, in_partition: str | None = "", beyond: str = ""
 ) -> str:
     """Return a note on where messages are, if a scope has none; empty if it has some.
 
@@ -57,6 +59,8 @@ def describe_elsewhere(
         ``-i``, and ``None`` if the note should not say how.
     :param beyond: the option for all partitions, if the command takes one instance.
     """
+    if places is None:
+        return f"nothing in {place(scope)}; reservoir partitions lists all"
     if not places:
         return NOTHING_STORED
     if any(_contains(scope, entry) for entry in places):
@@ -66,13 +70,13 @@ def describe_elsewhere(
 
 
 def describe_others(
-    scope: Scope, places: _Places, in_partition: str | None = "", beyond: str = ""
+    scope: Scope, places: _Known, in_partition: str | None = "", beyond: str = ""
 ) -> str:
     """Return where messages outside of a scope are; empty if there are none.
 
     The parameters are those of :func:`describe_elsewhere`.
     """
-    others = [entry for entry in places if not _contains(scope, entry)]
+    others = [entry for entry in places or () if not _contains(scope, entry)]
     if not others:
         return ""
     named = _name_places(scope, others, in_partition, beyond)
@@ -178,7 +182,7 @@ def _contains(scope: Scope, place: tuple[str, str, int]) -> bool:
 def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
     """Explain an empty read: name the filters that no message matches, or where messages are."""
     if not reservoir.view(scope, 1):
-        return describe_elsewhere(scope, reservoir.lookup.places())
+        return describe_elsewhere(scope, reservoir.lookup.elsewhere(scope))
     defaults = asdict(type(where)())
     filters = [
         f"--{OPTION_NAMES.get(name, name)}"
@@ -231,7 +235,7 @@ def say_elsewhere(
     """Explain why a context has no stored message: name its filters, or where messages are."""
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        places = reservoir.lookup.places()
+        places = reservoir.lookup.elsewhere(scope)
         tell(scope, places, in_partition="--recall-scope partition")
     elif where != Filter() and not reservoir.view(scope, 1, where):
         console.note(why_nothing(reservoir, scope, where))

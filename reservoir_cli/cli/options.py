@@ -195,6 +195,11 @@ def load_config(ctx: typer.Context) -> Config:
     return known
 
 
+def wants_json(ctx: typer.Context, as_json: bool) -> bool:
+    """Return whether ``--json`` was given after an action, or before it."""
+    return as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
+
+
 def warn_of_unknown_variables() -> None:
     """Print warnings about misspelt variables, for a command that reads no settings."""
     for warning in unknown_variables():

@@ -24,6 +24,8 @@ from reservoir_cli.util.progress import counted
 #: By how many tokens a message counted alone may exceed what it adds to a text, apart from lines
 #: that are not needed: line breaks and words at its ends merge, a gap before the next one closes.
 _SEAMS = 6
+#: A day, as long as any.
+_DAY = "2026-01-01"
 
 
 def build_costs(
@@ -46,7 +48,7 @@ def build_costs(
     @cache
     def framing_tokens(role: Role, digits: int, excerpt: bool, title: str | None) -> int:
         number = int("8" * digits)
-        label = quote_recalled.label(role, number, excerpt, numbered=request.recall_only)
+        label = quote_recalled.label(role, number, excerpt, _DAY if request.recall_only else "")
         return count(f"\n{label}: \n") + optional_tokens(title)
 
     @cache
@@ -84,7 +86,7 @@ def build_costs(
     return Costs(
         recalled=_cache_cost(recalled_tokens),
         history=_cache_cost(history_tokens),
-        day=meter.count("2026-01-01\n"),
+        day=0 if request.recall_only else meter.count(f"{_DAY}\n"),
         recalled_title=meter.count(
             f"{quote_recalled.introduction(request.recall_note, compact=request.compact)}\n---\n",
             messages=1,

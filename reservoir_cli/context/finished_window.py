@@ -75,9 +75,21 @@ class FinishedWindow:
 
         A window that exceeds its budget counts as one more.
         """
-        dropped = sum(drop.for_room for drop in self.selection.dropped)
+        return self._count_cuts() + sum(drop.for_room for drop in self.selection.dropped)
+
+    @property
+    def shortages(self) -> int:
+        """How many recent, similar or pinned messages were left out for lack of room, or cut.
+
+        Pieces and a window that exceeds its budget count as in :attr:`truncations`.
+        """
+        return self._count_cuts() + sum(
+            drop.for_room and _is_missed(drop.candidate) for drop in self.selection.dropped
+        )
+
+    def _count_cuts(self) -> int:
         cut = sum(candidate.cut for candidate in self.kept)
-        return dropped + self.pieces_left_out + cut + (self.overflow > 0)
+        return self.pieces_left_out + cut + (self.overflow > 0)
 
     @property
     def lacks_room(self) -> bool:
@@ -127,6 +139,11 @@ class FinishedWindow:
             *([self.request.model] if self.request.model else []),
         ]
         return " · ".join(parts)
+
+
+def _is_missed(candidate: Candidate) -> bool:
+    """Return whether a message is recent, similar or pinned."""
+    return candidate.tier in (Tier.RECENT, Tier.SIMILAR) or candidate.pinned
 
 
 def fixed_turns(request: ContextRequest) -> list[Turn]:

@@ -22,6 +22,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Role, clean_text
 from reservoir_cli.redaction import Redactor
+from reservoir_cli.settings import recall_switch
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.search.candidates import Said
 from reservoir_cli.storage.store import Store
@@ -39,6 +40,7 @@ class Reason(StrEnum):
     """The reason why nothing is recalled."""
 
     NO_QUESTION = "no question"
+    SWITCHED_OFF = "switched off"
     EMPTY = "no messages"
     NOTHING_FOUND = "nothing found"
     NO_ROOM = "no room"
@@ -47,6 +49,7 @@ class Reason(StrEnum):
 
 _EXPLANATIONS = {
     Reason.NO_QUESTION: "there is no question to search for",
+    Reason.SWITCHED_OFF: f"the prompt begins with {recall_switch.WORD}",
     Reason.EMPTY: "there are no messages to search",
     Reason.NOTHING_FOUND: "nothing about this was found",
     Reason.NO_ROOM: "nothing that was found fits the budget",
@@ -168,6 +171,8 @@ def recall(
     """
     question, meter = prepared.request.query, storing_meter(prepared.settings)
     in_session = prepared.request.prompt.in_session
+    if recall_switch.begins_with_word(question):
+        return Skipped(question, Reason.SWITCHED_OFF), None
     if asks_nothing(question) or (in_session and is_about_the_work(question)):
         return Skipped(question, Reason.NO_QUESTION), None
     from reservoir_cli.context.builder import build_context  # loads numpy

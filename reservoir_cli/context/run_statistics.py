@@ -145,7 +145,7 @@ def _window_record(window: ContextWindow) -> dict[str, Any]:
         "sections": json.dumps({key.value: value for key, value in budget.sections.items()}),
         "kept": len(window.kept),
         "dropped": len(window.selection.dropped),
-        "truncations": window.truncations,
+        "truncations": window.shortages,
         "utilisation": window.used / budget.available,
         "ms": sum(window.timings_ms.values()),
     }

@@ -212,13 +212,28 @@ def require_resources(error: Exception) -> None:
 
     :raises ModelUnavailableError: memory or file handles ran out; the files may be intact.
     """
-    code = error.errno if isinstance(error, OSError) else None
-    scarce = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    if isinstance(error, MemoryError) or code in scarce or re.search(_SCARCE, str(error)):
+    if any(map(_is_scarcity, _causes(error))):
         raise ModelUnavailableError(
             "the embedding model cannot be opened: memory or file handles ran out",
             hint="close other programs, or raise the limits of ulimit -v and ulimit -n",
         ) from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what led to it: libraries replace a lack of memory by an ImportError."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_scarcity(error: BaseException) -> bool:
+    code = error.errno if isinstance(error, OSError) else None
+    scarce = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+    return (
+        isinstance(error, MemoryError)
+        or code in scarce
+        or re.search(_SCARCE, str(error)) is not None
+    )
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -10,12 +10,14 @@ from reservoir_cli.embedding.embedder import Embedder, Engine
 from reservoir_cli.embedding.find_model import ModelSource, check_weights, is_default, locate
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
+from reservoir_cli.embedding.plugin_embedder import open_plugin
 from reservoir_cli.embedding.prompts import prompts_of
 from reservoir_cli.embedding.reject_unsafe_models import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
 from reservoir_cli.util.installation import FULL, install_command
+from reservoir_cli.util.plugins import find_scheme
 from reservoir_cli.util.progress import Progress, no_progress
 from reservoir_cli.util.read_files import read_bounded
 
@@ -59,8 +61,8 @@ def load_embedder(
 
 
 def _find_and_load(name: str, *, offline: bool, progress: Progress, ready_only: bool) -> Embedder:
-    if packaged := open_package(name):
-        return packaged
+    if ready := open_package(name) or open_plugin(name):
+        return ready
     source = _locate(name, offline=offline or ready_only, progress=progress)
     if ready_only:
         return _open_ready(name, source)
@@ -102,7 +104,7 @@ def compiled_is_damaged(name: str, *, remove: bool) -> bool:
     :param remove: delete a damaged form, so that the next use compiles the model again.
     :raises ModelUnavailableError: the model is not on this machine.
     """
-    if verify_package(name):
+    if verify_package(name) or find_scheme("embedders", name)[0]:
         return False
     source = _locate(name, offline=True, progress=no_progress)
     try:

@@ -38,6 +38,7 @@ from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Repaired, Store
+from reservoir_cli.util import plugins
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress, counted
 
@@ -81,6 +82,7 @@ def examine(
     :param tools: the tools whose histories a source may name.
     :param repair: first rebuild derived data, and fix file permissions.
     """
+    yield from _plugin_checks()
     config = yield from _try_open("settings", lambda: load(config_file))
     if config is not None:
         yield from _settings_checks(config, tools)
@@ -320,11 +322,18 @@ def _embedder(
     engine = embedder.engine
     size = f"{embedder.dimensions} dimensions"
     yield Check("model", Status.OK, f"{embedder.name}, {size}, {engine.origin}")
-    if engine.kind == "compiled":
+    if engine.kind in ("compiled", "plugin"):
         yield Check("engine", Status.OK, engine.reason)  # it begins with that word
     else:
         yield Check("engine", Status.NOTE, f"{engine.kind}: {engine.reason}")
     return embedder
+
+
+def _plugin_checks() -> Iterator[Check]:
+    """List the plugins of other packages, and report those that cannot be loaded."""
+    for plugin, error in plugins.check_all():
+        detail = f"{plugin.kind}: {plugin.name} of {plugin.package}"
+        yield _fault("plugin", error) if error else Check("plugin", Status.OK, detail)
 
 
 def _settings_checks(config: Config, tools: Sequence[str]) -> Iterator[Check]:

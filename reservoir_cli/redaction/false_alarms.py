@@ -29,6 +29,7 @@ _DATE = r"\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4}"
 _MEASURE = (
     r"\d+(?:\.\d+)?-?(?:bits?|bytes?|[kmg]i?b|ms|secs?|seconds?|mins?|minutes?|hours?|days?|weeks?|months?|years?|chars?|characters?|digits?"
     r"|letters?|x|th|nd|rd|st|tokens?|words?|symbols?|times?)\b|v?\d+\.\d+\.\d+|\d+/\d+\w*"
+    r"|\d+\s?(?:文字|桁|位|个字符|字符|자)\S*"
 )
 _LONGEST_NAME = 200
 #: Nearly every name in the place of a secret contains one of these words.
@@ -66,10 +67,12 @@ _ODD_SIGN = re.compile(r"[A-Za-z0-9][!#$^~][A-Za-z0-9]|[A-Za-z][!@#%&][A-Z]")
 class Proof(IntEnum):
     """How surely the surroundings say that a value is a secret."""
 
-    WEAK = 0
-    SURE = 1
+    #: Any word may follow: only what looks like a password counts.
+    HINT = 0
+    WEAK = 1
+    SURE = 2
     #: The place of a password, where no other value can stand.
-    CERTAIN = 2
+    CERTAIN = 3
 
 
 def is_real_token(token: str) -> bool:
@@ -107,11 +110,22 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
         return pin and 4 <= len(value) <= 12 and not re.match(r"(?:19|20)\d\d$", value)
     if not any(map(str.isalpha, value)) or not value.strip("=-_.*#~"):
         return False
+    if proof is Proof.HINT and not _is_mixed(value):
+        return False
     if any(map(str.isdigit, value)):
         if len(value) > _LONGEST_NAME:
             return True
         return not (in_code and (re.match(_PATH, value) or _is_name(value)))
     return proof > Proof.WEAK and _is_odd(value, certain=proof is Proof.CERTAIN)
+
+
+def _is_mixed(value: str) -> bool:
+    """Return whether a value mixes letters and digits as passwords do, and names do not."""
+    kinds = (r"[a-z]", r"[A-Z]", r"\d", r"[^\w\s:/]")
+    bare = value.rstrip(".,:;!?")
+    if not bare.isascii() or re.search(r"^v?\d+[.\d]*$|^[a-z]+\d{0,3}$|://|::|\w\(", bare):
+        return False
+    return sum(bool(re.search(kind, bare)) for kind in kinds) >= 3 or is_random(bare)
 
 
 def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:

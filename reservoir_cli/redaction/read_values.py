@@ -7,7 +7,9 @@ from typing import NamedTuple
 _UNQUOTED = re.compile(r"[^\s\"'`\\,;<>(){}\[\]|，。；、！？）】」』”]+")
 #: What may stand between the sign after the name and the value: blanks, the type of a string.
 _BEFORE = re.compile(
-    r"[ \t]{0,40}(?:\((?=\s?[\"']))?(?:!!str[ \t]{1,3}|[bfrub@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?",
+    r"[ \t]{0,40}(?:\{\s{0,20}[\"']value[\"']\s?:\s?)?"
+    r"(?:(?:Some|String::from|SecretStr(?:ing)?|Secret)?\((?=\s?[\"']))?"
+    r"(?:!!str[ \t]{1,3}|[bfrub@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?",
     re.I,
 )
 _QUOTE = re.compile(r"\"\"\"|'''|\\{1,8}[\"'`]|&quot;|%22|%27|[\"'`“„«‘「『]")
@@ -16,6 +18,8 @@ _CLOSING = {"“": "”", "„": "“", "«": "»", "‘": "’", "「": "」", 
 _BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\n(?=([ \t]+)\S)")
 #: Between two parts of one value: a sign that joins texts, or the end of a line.
 _JOINT = re.compile(r"[ \t]{0,9}(?:(?:\+|\.{1,2}|&|\\)[ \t]{0,9}\n?|\n)[ \t]{0,40}(?=[\"'`])")
+#: Before the value that is used if the first one, a variable, is not set.
+_DEFAULT = re.compile(r"[ \t]?(?:\|\||\?\?|or)[ \t]?([\"'`])")
 _CONTINUED = re.compile(r"\\\n[ \t]{0,9}")
 #: A further line of a long value in base64.
 _WRAPPED = re.compile(r"\r?\n[ \t]{0,40}([A-Za-z0-9+/]{16,}={0,2})(?=\s|$)")
@@ -88,6 +92,10 @@ def _read_unquoted(text: str, start: int) -> Value | None:
     match = _UNQUOTED.match(text, start)
     if not match:
         return None
+    if (default := _DEFAULT.match(text, match.end())) and (
+        value := _read_quoted(text, default.end(), default[1])
+    ):
+        return value
     spans = [(start, _rest_of_setting(text, start, match.end()))]
     end = spans[0][1]
     joint = _CONTINUED.match(text, end)

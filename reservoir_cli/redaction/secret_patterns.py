@@ -49,8 +49,8 @@ BLOCKS = (
 _KEYS = (
     "api app access auth service account db database priv private client secret encryption master"
     " root admin signing storage shared preshared subscription deploy license consumer webhook host"
-    " account ssh hmac crypt cipher unseal recovery project server rest sdk integration function"
-    " functions sas write personal user".split()
+    " account ssh hmac crypt cipher unseal recovery certificate project server rest sdk integration"
+    " function functions sas write personal user".split()
 )
 _TOKENS = (
     "api access auth refresh bearer session bot id csrf xsrf personal user admin root secret deploy"
@@ -65,24 +65,49 @@ def _last_word_pattern(words: list[str], last: str) -> str:
     return f"{last}(?:{'|'.join(before)})"
 
 
-#: Words for a password in other languages.
-_FOREIGN = (
-    "contrase(?:ñ|n)a|mdp(?![a-z])|senha|wachtwoord|kennwort|lösenord|hasło|пароль|şifre|clave(?![a-z])"
-    "|密码|密碼|口令|密钥|密鑰|令牌|パスワード|비밀번호|암호"
-)
-_FOREIGN_WORDS = (
-    *("contrase", "mdp", "senha", "wachtwoord", "kennwort", "clave", "lösenord", "hasło", "пароль"),
-    *("şifre", "密码", "密碼", "口令", "密钥", "密鑰", "令牌", "パスワード", "비밀번호", "암호"),
-)
+#: Words for a password or key in other languages: what is looked for, and a pattern from there on.
+_FOREIGN_NAMES = {
+    "contrase": "contrase(?:ñ|n)y?a",
+    "mdp": "mdp(?![a-z])",
+    "senha": "senha",
+    "clave": "clave(?![a-z])(?: de api| api| secreta)?",
+    "clé": "clé (?:api|d.api|secrète|privée)",
+    "parola": "parola(?: d.ordine)?",
+    "wachtwoord": "wachtwoord",
+    "kennwort": "kennwort",
+    "zugangs": "zugangs(?:code|kennung|schlüssel)",
+    "api": "api[ -](?:schlüssel|nyckel|sleutel|nøgle|klucz|klíč|ключ|anahtarı)",
+    "lösenord": "lösenord(?:et)?",
+    "adgangskode": "adgangskoden?",
+    "salasana": "salasana",
+    "hasło": "hasło",
+    "heslo": "heslo",
+    "jelszó": "jelszó",
+    "şifre": "şifre(?:si|n|niz)?",
+    "kata sandi": "kata sandi(?:nya)?",
+    "mật khẩu": "mật khẩu",
+    "парол": "парол(?:ь|я|ем)",
+    "ключ api": "ключ api",
+    "κωδικ": "κωδικός(?: πρόσβασης)?",
+    **{
+        word: word
+        for word in (
+            *("密码", "密碼", "口令", "密钥", "密鑰", "令牌", "パスワード", "비밀번호", "암호"),
+            *("كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "รหัสผ่าน", "पासवर्ड", "पासकोड"),
+        )
+    },
+}
+_FOREIGN, _FOREIGN_WORDS = "|".join(_FOREIGN_NAMES.values()), tuple(_FOREIGN_NAMES)
 #: Names of passwords, which leave no doubt, from the significant word on.
 _PASSWORDS = (
     f"pass(?:word|wort|wd|phrase|code)|passe(?![a-z])|pwd|{_last_word_pattern(['db', 'database', 'key'], 'pass')}"  # noqa: E501
-    f"|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)(?<![a-z0-9]pass)|psk(?![a-z])|{_FOREIGN}"
+    f"|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)(?<![a-z0-9]pass)"
+    f"|{_last_word_pattern(['root', 'bind', 'user', 'admin'], 'pw')}|psk(?![a-z])|{_FOREIGN}"
 )
 #: Names of variables that hold secrets, from the significant word on.
 _NAMES = (
     f"{_last_word_pattern(_KEYS, 'key')}|{_last_word_pattern(_TOKENS, 'token')}"
-    f"|key-data(?<=client-key-data)|secret(?<!existingsecret)(?<!existing_secret)|{_PASSWORDS}"
+    f"|key-data(?<=client-key-data)|secret(?<!existingsecret)(?<!existing_secret)(?<!\\d:secret)|{_PASSWORDS}"
 )
 #: Endings of names that hold something about a secret, not the secret itself.
 _ABOUT = "".join(
@@ -98,7 +123,7 @@ _ABOUT = "".join(
         *("strength", "score", "status", "attempts", "age", "lifetime", "rounds", "cost", "index"),
     )
 )
-_SUFFIX = rf"[a-z0-9_]{{0,40}}+{_ABOUT}"
+_SUFFIX = rf"[a-z0-9_]{{0,40}}+(?:-base)?{_ABOUT}"
 _NAME_WORDS = ("key", "pass", "pw", "secret", "token", "psk")
 #: The end of a name in bold type: ``**Password:** value``.
 _BOLD = r"\*{0,2}"
@@ -106,7 +131,10 @@ _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
 #: The ends of a table's cell in Markdown, possibly in bold type or as code.
 _CELL_START, _CELL_END = r"[ \t]{0,40}[*`]{0,3}", r"[*`]{0,3}[ \t]{0,40}"
 #: The type of a variable between its name and its value.
-_TYPED = r"(?:\?|!)?\s?:\s?[a-z][\w.<>\[\]| ]{0,30}?\s=(?!=)"
+_TYPED = (
+    r"(?:(?:\?|!)?\s?:\s?(?:&(?:'static )?)?[a-z][\w.<>\[\]| ]{0,30}?\s=(?!=)"
+    r"|\s(?:string|\[\]byte)\s=)"
+)
 _SIGN = rf"(?:{_TYPED}|:=|=>|={{1,3}}|:|：|＝|->|→){_BOLD}"
 _ENCODED_SIGN = r"(?:%22|%27){0,1}(?:%3a|%3d)(?:%20|\+)?"
 #: name = value, "name": "value", name => value, <add key="name" value="value">, and a pair of lines
@@ -114,20 +142,28 @@ _ENCODED_SIGN = r"(?:%22|%27){0,1}(?:%3a|%3d)(?:%20|\+)?"
 _ASSIGNS = (
     rf"(?:[\]\"'`\\*)]{{0,4}}(?:\s{{0,3}}|[ \t]{{4,30}}){_SIGN}|{_ENCODED_SIGN}"
     rf"|[\"'\\,]{{0,4}}\s{{1,40}}[\"'\\]{{0,2}}value[\"'\\]{{0,2}}\s{{0,3}}[:=]\s{{0,3}}"
-    rf"|[\"'`]\s{{0,3}},\s{{0,3}}(?=[\"'`]))"
+    rf"|[\"'`]\s{{0,3}},\s{{0,3}}(?=[\"'`])"
+    # X || "value", os.getenv("X") or "value", variable "X" { default = "value" }
+    rf"|[\"'\])]{{0,3}}\s{{0,2}}(?:\|\||\?\?|\sor)\s{{0,2}}(?=[\"'`])"
+    rf"|\"\s\{{[^{{}}]{{0,200}}?\sdefault\s{{0,9}}=\s{{0,3}}(?=\"))"
 )
 #: Words between a name and its value in a sentence.
 _FOR = (
     r"(?:\s?[(（][^()（）\n]{1,30}[)）]"
-    r"|\s(?:for|of|on|at|für|von|zum|zur|pour|de|du|des|del|la|para|van|voor|per)"
-    r"(?:\s[\w.@'’/-]{1,30}){1,3}?)?"
+    r"|\s(?:for|of|on|at|für|von|vom|zum|zur|pour|de|du|des|del|do|da|della|dello|la|para|van|voor|per"
+    r"|til|för|pro|od|od|для|от|к|на|untuk|cho)"
+    r"(?:\s[\w.@'’/-]{1,30}){1,4}?"
+    r"|\s(?:is|was|has been) (?:generated|created|set)(?: for [\w.@-]{1,40})?(?=:)"
+    r"|\s(?:nova|nueva|neu|nuova|nouveau|temporal|temporaire|temporär)(?=\s?[:：]))?"
 )
 _IS = (
-    r"(?:\s{1,3}(?:(?:is|was|will be|should be|has been|gets?)(?: (?:now|set|changed|reset|updated) ?(?:to)?)?"  # noqa: E501
-    r"|set to|changed to|reset to|to|becomes|reads"
-    r"|ist|war|lautet|lautete|heißt|auf|est|était|es|era|será|é|è|jest|är|to jest|to)(?:\s{1,3}now"
-    r"|\s{1,3}still|\s{1,3}jetzt|\s{1,3}immer noch|\s{1,3}ahora|\s{1,3}maintenant)?\s{0,3}[:：]?"
-    r"(?=[\s\"'`“„«])|\s?(?:是|为|為|设为|改为|改成|就是|は|は、|를|는|은)\s?[:：]?|\s{0,2}[:：]|\s{1,3}[-–—]\s)"
+    r"(?:(?:['’]s|\s{1,3}(?:(?:is|was|will be|should be|has been|gets?)"
+    r"(?: (?:now|set|changed|reset|updated) ?(?:to)?)?|set to|(?:changed|reset) (?:to|from)"
+    r"|to|becomes|reads|ist|war|lautet|lautete|heißt|auf|est|était|es|este|esta|era|será|é|è|jest"
+    r"|to jest|är|er|je|on|là|adalah|είναι|है|คือ))"
+    r"(?:\s{1,3}(?:now|still|currently|jetzt|immer noch|leider|aktuell|ahora|maintenant))?"
+    r"\s{0,3}[:：]?(?=[\s\"'`“„«])"
+    r"|\s?(?:是|为|為|设为|改为|改成|就是|は|は、|를|는|은)\s?[:：]?|\s{0,2}[:：]|\s{1,3}[-–—]\s)"
 )
 
 #: Secrets recognised by what surrounds them; the value may be a placeholder or a name. The patterns
@@ -138,17 +174,27 @@ GUESSES = (
         ("://",),
         # A password may contain an @: it ends at the last one before the host. It is no port.
         r"://[^\s:/?#@\"'`<>\\]{0,200}:(?!\d{1,5}(?:[/?#]|$))"
-        r"([^\s@\"'`<>\\]{1,400}(?:@[^\s/?#@\"'`<>\\]{0,200}){0,9})@[^\s/@]",
+        r"(@?[^\s@\"'`<>\\]{1,400}(?:@[^\s/?#@\"'`<>\\]{0,200}){0,9})@[^\s/@]",
         in_code=False,
         proof=Proof.CERTAIN,
     ),
+    # name/VALUE@//host, thin:name/VALUE@host, name:VALUE@tcp(host)
+    Rule(
+        "password-in-url",
+        ("@//", "oracle:thin:", "sqlplus ", "@tcp(", "@unix("),
+        r"(?:(?<![\w/])\w{1,30}/([^\s/@\"']{4,80})@//|(?:oracle:thin:|sqlplus\s(?:-\w\s)?)\w{1,30}/"
+        r"([^\s/@\"']{4,80})@|(?<![\w/:])[\w.-]{1,40}:([^\s@\"'`]{4,200})@(?:tcp|unix)\()",
+        in_code=False,
+        proof=Proof.SURE,
+        needs=("@",),
+    ),
     Rule(
         "url-parameter",
-        ("=",),
+        ("?", "&"),
         r"[?&](?:sig|signature|x-amz-signature|x-amz-security-token|appid|(?:api_?)?key|auth"
         r"|subscription-key|code)=([\w%+/.~-]{20,}+)",
         in_code=False,
-        needs=("?", "&"),
+        needs=("=",),
     ),
     Rule(
         "authorization",
@@ -197,7 +243,7 @@ GUESSES = (
     Rule(
         "secret-value",
         _NAME_WORDS,
-        rf"(?:{_NAMES}){_SUFFIX}(?:>([^\s<]{{6,}}+)</"
+        rf"(?:{_NAMES}){_SUFFIX}(?:>([^\s<]{{6,}}+)</|:?</t[dh]>\s{{0,9}}<td[^>]{{0,40}}>([^\s<]{{6,}}+)<"
         rf"|{_CELL_END}\|{_CELL_START}([^\s|`*\"'\\,;<>(){{}}\[\]]{{6,}}+){_CELL_END}\|)",
         from_word=True,
         proof=Proof.SURE,
@@ -214,10 +260,11 @@ GUESSES = (
     # ENV NAME value, setenv NAME value, --name value
     Rule(
         "secret-value",
-        ("--", "env "),
-        rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?|env (?=[a-z])[a-z0-9_]{{0,40}}?)"
+        ("--", "env ", "setx "),
+        rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?|(?:env|setx) (?=[a-z])[a-z0-9_]{{0,40}}?)"
         rf"(?:(?:{_NAMES}){_SUFFIX}|token|auth|pat|secret)(?![\w-])[ \t]{{1,3}}(?![-$])",
         from_word=True,
+        needs=(*_NAME_WORDS, *_FOREIGN_WORDS, "auth"),
         reads=True,
     ),
     # "token" alone more often means a token of a text than one of a service.
@@ -232,24 +279,72 @@ GUESSES = (
     # curl -u name:password, smbclient -U name%password, sshpass -p password
     Rule(
         "password-option",
-        (" -u", "--user", "--proxy-user", "sshpass", "-pass", "htpasswd", "/user:", "echo "),
+        (" -u", "--user", "--proxy-user", "sshpass", "-pass", "htpasswd", "/user:"),
         r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =])[\"']?[^\s:/\"'%]{1,80}(?::([^\s/\"']{4,}+)"
         r"|%([^\s\"']{4,}+))"
         rf"|sshpass\s{{1,3}}-p\s{{0,3}}[\"']?({_VALUE}{{4,}}+)"
         r"|-pass(?:in|out)?\s{1,3}pass:([^\s\"']{4,}+)"
-        r"|echo\s{1,3}(?:-n\s)?[\"']?[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|\s?(?:sudo )?chpasswd"
         r"|htpasswd\s{1,3}-\w{0,6}b\w{0,6}\s{1,3}\S{1,80}\s{1,3}\S{1,80}\s{1,3}[\"']?"
         r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+))",
         in_code=False,
         from_word=True,
-        needs=(" -u", "--", "pass", "/user:"),
+    ),
+    # echo VALUE | sudo -S, echo name:VALUE | chpasswd
+    Rule(
+        "password-option",
+        ("echo ",),
+        r"echo\s{1,3}(?:-n\s)?[\"']?(?:[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|\s?(?:sudo )?chpasswd"
+        r"|([^\s\"':]{6,80})[\"']?\s?\|\s?(?:sudo -s|[^\n|]{1,80}(?:-stdin|--with-token)))",
+        in_code=False,
+        from_word=True,
+        needs=("|",),
+    ),
+    # rdesktop /p:VALUE, keytool -storepass VALUE, ConvertTo-SecureString "VALUE"
+    Rule(
+        "password-option",
+        (" /p:", "-storepass", "-keypass"),
+        r"(?: /p:[\"']?([^\s\"']{4,}+)|-(?:store|key)pass\s{1,3}[\"']?([^\s\"']{4,}+))",
+        in_code=False,
+        from_word=True,
+        proof=Proof.SURE,
+    ),
+    Rule(
+        "password-option",
+        ("securestring",),
+        r"securestring\s{1,3}(?:-string\s)?[\"']([^\"'\n]{4,200})[\"']",
+        from_word=True,
+        proof=Proof.SURE,
+        needs=(" -asplain",),
+    ),
+    # connection.login("name", "VALUE"), user.setPassword("VALUE")
+    Rule(
+        "password-in-call",
+        (".login(", "networkcredential(", "basicauth(", "basiccredential(", "setpassword("),
+        r"(?:(?:\.login|networkcredential|basicauth|basiccredential)\(\s{0,9}[\"'][^\"'\n]{1,80}[\"']\s{0,3},"
+        r"\s{0,9}[\"']([^\"'\n]{4,200})[\"']|setpassword\(\s{0,3}[\"']([^\"'\n]{4,200})[\"']\s{0,3}\))",
+        from_word=True,
+        proof=Proof.SURE,
     ),
     # mysql -ppassword, redis-cli -a password
     Rule(
         "password-option",
-        ("mysql", "mariadb", "7z", "redis-cli", "ldap", "mosquitto_", "mongo", "zip ", " login"),
+        (
+            *(
+                "mysql",
+                "mariadb",
+                "7z",
+                "redis-cli",
+                "ldap",
+                "mosquitto_",
+                "mongo",
+                "zip ",
+                " login",
+            ),
+            *("sqlcmd", "ipmitool", "snmp"),
+        ),
         rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,}}+)"
         r"|(?:redis-cli(?=\s)[^\n]{0,200}? -a|ldap\w{1,10}(?=\s)[^\n]{0,200}? -w"
+        r"|snmp\w{1,10}(?=\s)[^\n]{0,200}? -[ax]|(?:sqlcmd|ipmitool)(?=\s)[^\n]{0,200}? -p"
         r"|(?:mosquitto_|mongo)\w{1,10}(?=\s)[^\n]{0,200}? -p|zip(?=\s)[^\n]{0,60}? -p"
         rf"| login(?=\s)[^\n]{{0,200}}? -p)\s{{1,3}}[\"']?({_VALUE}{{6,}}+))",
         in_code=False,
@@ -259,22 +354,30 @@ GUESSES = (
     # .netrc, .pgpass, redis.conf
     Rule(
         "password-in-file",
-        ("login", ":5432:", "requirepass", "masterauth", "auth-pass"),
+        ("login", ":543", ":*:", "requirepass", "masterauth", "auth-pass", "bindpw", "wpa-psk"),
         r"\blogin[ \t]{1,9}\S{1,80}[\s/,]{1,40}password:?\s{1,9}[\"']?([^\s\"']{5,}+)"
-        r"|:5432:[^\s:]{1,80}:[^\s:]{1,80}:([^\s\"']{6,}+)"
-        r"|(?:requirepass|masterauth|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",  # noqa: E501
-        needs=("pass", "masterauth", ":5432:"),
+        r"|:(?:543\d|\*):[^\s:]{1,80}:[^\s:]{1,80}:([^\s\"']{6,}+)"
+        r"|(?:requirepass|masterauth|bindpw|wpa-psk|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",  # noqa: E501
+        needs=("pass", "masterauth", ":543", ":*:", "bindpw", "wpa-psk"),
         in_code=False,
+        from_word=True,
         proof=Proof.SURE,
     ),
     Rule(
         "password-in-words",
-        ("pass", "pw", "key", "token", "secret", "pin", *_FOREIGN_WORDS),
-        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|key(?<=(?:api|ret|ess|ate)[ -]key)|token|secret"  # noqa: E501
-        rf"|(?<![a-z])pin(?:[ -]?code)?|{_FOREIGN})(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",  # noqa: E501
+        ("pass", "pw", "key", "token", "secret", *_FOREIGN_WORDS),
+        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|key(?:(?<=(?:api|ret|ess|ate)[ -]key)|(?<=my key))|token|secret(?<!\d:secret)"  # noqa: E501
+        rf"|{_FOREIGN})(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",
         from_word=True,
         proof=Proof.SURE,
         reads=True,
+    ),
+    Rule(
+        "password-in-words",
+        ("pin",),
+        rf"(?<![a-z])pin(?:[ -]?code)?(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}"
+        r"\s{0,3}[*`\"']{0,3}(\d{4,12})(?!\w)",
+        from_word=True,
     ),
     # use VALUE as the password
     Rule(
@@ -284,12 +387,21 @@ GUESSES = (
         r"(?:as|als|comme|como)\s(?:the |your |my |das |la |le |mot de )?(?:\w{1,20} )?"
         r"(?:passe|password|passwort|passphrase|passcode)\b",
         from_word=True,
-        needs=("pass",),
+        needs=("passe", "password", "passwort", "passphrase", "passcode"),
     ),
     # credentials: name / VALUE
     Rule(
         "password-in-words",
-        ("cred", "login", " in with ", "username", "zugangsdaten", "identifiants", "账号密码"),
+        (
+            "cred",
+            "login",
+            " in with ",
+            "username/pass",
+            "username and pass",
+            "zugangsdaten",
+            "identifiants",
+            "账号密码",
+        ),
         r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugangsdaten|identifiants|credenciales|账号密码)"  # noqa: E501
         r"(?:\sfor\s[\w.-]{1,30})?\s{0,2}(?:are|is|:|=|sind|：)?\s{0,3}[\"'`]?[\w.@+-]{2,60}[\"'`]?"
         r"\s{0,3}[:/,|]\s{0,3}[\"'`]?([^\s\"'`,]{6,}+)",
@@ -303,5 +415,15 @@ GUESSES = (
         from_word=True,
         needs=(" '", ' "'),
         proof=Proof.SURE,
+    ),
+    # with password VALUE, and a value on a line of its own
+    Rule(
+        "password-in-words",
+        ("pass", "pw", "key", "token", *_FOREIGN_WORDS),
+        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)|pw|token(?:(?<=this token)"
+        rf"|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))|{_FOREIGN})(?![a-z_-])"
+        r"(?::?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,80})",
+        from_word=True,
+        proof=Proof.HINT,
     ),
 )

@@ -13,6 +13,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.holdings import NamedField
+from reservoir_cli.storage.tables.list_threads import ThreadList
 
 _EVERYTHING, _ALL = Scope(None), Filter()
 
@@ -93,6 +94,15 @@ class Lookup:
         """Return the ids of messages by their conversation, in order of time."""
         return self._store.threads(scope, where)
 
+    def newest_threads(
+        self, scope: Scope, where: Filter = _ALL, count: int = 50, start: int = 0
+    ) -> ThreadList:
+        """Return a page of threads, those with the newest messages first, not redacted.
+
+        :param start: how many threads to leave out, from the newest on.
+        """
+        return self._store.newest_threads(scope, where, count, start)
+
     def places(self, where: Filter = _ALL) -> list[tuple[str, str, int]]:
         """Return (partition, instance, number of messages) for messages that match a filter."""
         if where == _ALL:
@@ -101,3 +111,11 @@ class Lookup:
         for (partition, instance, _), ids in self.threads(_EVERYTHING, where).items():
             counts[partition, instance] += len(ids)
         return [(*place, count) for place, count in counts.items()]
+
+    def elsewhere(self, scope: Scope, where: Filter = _ALL) -> list[tuple[str, str, int]] | None:
+        """Return :meth:`places`; ``None`` if the scope must not be left for a note."""
+        return None if self.keeps_to(scope) else self.places(where)
+
+    def keeps_to(self, scope: Scope) -> bool:
+        """Return whether work in a partition must not read others, which are on other machines."""
+        return scope.partition is not None and not self._store.lists_places

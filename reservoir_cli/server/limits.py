@@ -81,5 +81,5 @@ MAX_SNIPPET, MAX_RENDERED, MAX_CODE = 280, 20_000, 10_000
 RENDER_TIME = 2.0
 #: The most messages in the window's view that could only have filled the budget.
 MAX_FILLERS = 50
-#: Days in the chart of use.
-DAYS = 60
+#: Days and weeks in the charts of usage, and the tools that have a part of their own.
+DAYS, WEEKS, TOOLS = 60, 26, 5

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -23,8 +24,10 @@ class McpEndpoint:
     def __init__(self, state: ServerState) -> None:
         self._worker = Worker(Answers(state.open_reservoir))
 
-        async def scope_of(_context: ServerRequestContext[Any, Any]) -> str:
-            return str(state.config.lookup("partition")[0])
+        async def scope_of(
+            _context: ServerRequestContext[Any, Any],
+        ) -> tuple[str, tuple[Path, ...]]:
+            return str(state.config.lookup("partition")[0]), ()
 
         server = build_server(offered_tools(state.config.mcp_partitions), self._worker, scope_of)
         self._manager = StreamableHTTPSessionManager(

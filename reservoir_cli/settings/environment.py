@@ -11,7 +11,7 @@ from reservoir_cli.settings.setting import Value
 from reservoir_cli.settings.setting_keys import similar_settings
 
 #: Names after ``RESERVOIR_`` that are not settings.
-_OTHERS = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
+_OTHERS = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|PLUGINS|TEST_.*")
 
 
 def read_environment(file: Path | None) -> tuple[dict[str, Value], tuple[str, ...]]:

@@ -10,14 +10,14 @@ from reservoir_cli.util.private_files import make_private_dir, restrict_permissi
 _MAX_SIZE = 1_000_000
 
 
-def append(now: datetime, text: str) -> None:
-    """Append a warning to the log.
+def append(now: datetime, text: str, *, level: str = "WARNING") -> None:
+    """Append a line to the log.
 
     :param text: one line, without any text of a question or a message.
     :raises OSError: the log cannot be written.
     """
     files = paths.log_files()
-    line = f"{now.isoformat(timespec='seconds')} WARNING {text}\n"
+    line = f"{now.isoformat(timespec='seconds')} {level} {text}\n"
     make_private_dir(files[0].parent)
     # The same files as logging.handlers.RotatingFileHandler, which takes 15 ms to import.
     if files[0].exists() and files[0].stat().st_size + len(line) > _MAX_SIZE:

@@ -126,6 +126,7 @@ class Settings:
         low=0,
         high=2,
     )
+    recall: bool = _setting(True, "agents and the proxy recall messages")
     follow: bool = _setting(True, "let a question follow up on the last turns of a running session")
     standing_instructions: bool = _setting(
         True, "recall your standing instructions sooner: always ..., I prefer ..."

@@ -18,6 +18,8 @@ _TAG = re.compile(
     r"recommended_plugins|task-notification|teammate-message|agent-message|"
     r"cross-session-message)\b[^<>]*>"
 )
+#: Several words in quotation marks, with those inside escaped.
+_QUOTED = re.compile(r'"((?=[^"]*\s)(?:[^"\\]|\\.)+)"', re.S)
 #: The tags around words that were pasted into Claude Code.
 _PASTE = re.compile(r'\n?</?pasted_content id="[^"<>\n]{1,100}">\n?')
 
@@ -30,6 +32,12 @@ def plain(text: str) -> str:
 def unwrap_pastes(text: str) -> str:
     """Return a text without the tags around words that were pasted into Claude Code."""
     return _PASTE.sub("\n", text).strip() if "<pasted_content id=" in text else text
+
+
+def unquote(prompt: str) -> str:
+    """Return a prompt without the quotation marks that ``opencode run`` puts around its words."""
+    match = _QUOTED.fullmatch(prompt.strip())
+    return match[1].replace('\\"', '"') if match else prompt
 
 
 def _outside_blocks(text: str) -> Iterator[str]:
@@ -63,6 +71,7 @@ def parts_of(message: Message | StoredMessage) -> list[str]:
     Programs split a reply into messages differently, so only its parts can be compared.
     """
     role, text = str(message.role), normalize("NFC", plain(message.content))
+    text = unquote(text) if role == "user" else text
     paragraphs = text.split("\n\n") if role == "assistant" else [text]
     lines = [" ".join(paragraph.split()) for paragraph in paragraphs]
     texts = [[role, line, message.tool_call_id] for line in lines if line or role == "tool"]

@@ -5,7 +5,7 @@ the words.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from reservoir_cli.errors import StoreCorruptError
@@ -81,6 +81,14 @@ class Connection(Protocol):
         :param columns: their names, separated by commas.
         :param ignore: skip rows whose key already exists.
         """
+
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context in which statements without results are sent in one round trip."""
+
+    def delete(
+        self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
+    ) -> None:
+        """Delete the rows of a partition that meet a condition."""
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
         """Return the condition that a column has one of these values."""

@@ -45,11 +45,13 @@ def put(connection: Connection, key: str, value: str) -> None:
 
 
 def put_first(connection: Connection, key: str, value: str) -> None:
-    """Set the value of a key unless it has one; the first of two writers wins."""
-    connection.execute(
-        "INSERT INTO properties (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
-        [key, value],
-    )
+    """Set the value of a key unless it has one; the first of two writers wins.
+
+    Without ON CONFLICT, for which a cluster locks the whole table; the second writer fails with a
+    conflict, and its transaction runs again.
+    """
+    if get(connection, key) is None:
+        connection.insert("properties", "key, value", [(key, value)])
 
 
 def drop(connection: Connection, *keys: str) -> None:

@@ -6,7 +6,7 @@ so that a message is safe before it is embedded.
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -24,6 +24,7 @@ from reservoir_cli.storage.tables import (
     delete,
     find_by_filter,
     holdings,
+    list_threads,
     move_partition,
     proxy_ledger,
     reads,
@@ -128,10 +129,12 @@ class Writes(Embeddings):
 
         place = str(scope.partition), str(scope.instance)
         prepared = prepare(self._connection, scope, messages, counter, now, ids, pair=pair)
-        self._insert_messages(prepared.rows)
         new = [stored for stored in prepared.added if stored]
-        self._index(place, new)
-        writes.add_waiting(self._connection, place[0], [message.id for message in new])
+        waiting = writes.read_waiting_tables(self._connection)
+        with self._connection.together():
+            self._insert_messages(prepared.rows)
+            self._index(place, new)
+            writes.add_waiting(self._connection, waiting, place[0], [row.id for row in new])
         return [
             tag_and_pin_rows.add(self._connection, stored, message)
             for stored, message in zip(prepared.added, messages, strict=True)
@@ -176,7 +179,7 @@ class Writes(Embeddings):
 
         self._run_write(write)
         progress("rewriting the store", 0, 0)
-        return self._purge()
+        return self._purge(by_partition(keys))
 
     def require_removable_tombstones(self) -> None:
         """Check that this user may remove tombstones.
@@ -219,7 +222,7 @@ class Writes(Embeddings):
             self._seal()
 
         self._run_write(write)
-        return self._purge()
+        return self._purge([key.partition])
 
     def _replace_text(self, message: StoredMessage, edited: StoredMessage, moment: int) -> None:
         """Give a message the text of one edited at a moment, inside a write transaction."""
@@ -246,8 +249,11 @@ class Writes(Embeddings):
         """Remove messages of a partition and instance from the indexes."""
 
     @abstractmethod
-    def _purge(self) -> bool:
-        """Remove every word of deleted messages from the store's files; return whether it did."""
+    def _purge(self, partitions: Iterable[str] = ()) -> bool:
+        """Remove every word of deleted messages from the store's files; return whether it did.
+
+        :param partitions: those of the messages.
+        """
 
     @abstractmethod
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
@@ -289,7 +295,7 @@ class Writes(Embeddings):
 
         self._run_write(write)
         if merged:
-            self._purge()  # if a reader prevents it, a later command does it
+            self._purge(by_partition(keys))  # if a reader prevents it, a later command does it
         return moved, merged
 
     def _move_chosen(
@@ -362,6 +368,9 @@ class Writes(Embeddings):
 
 class Store(Writes):
     """A store of messages. All methods raise ``StoreError`` when the database fails."""
+
+    #: Whether a list of all places is read from one machine, and so at little cost.
+    lists_places = True
 
     @abstractmethod
     def files(self) -> list[Path]:
@@ -459,6 +468,7 @@ class Store(Writes):
     with_partners = reads_with(reads.with_partners)
     find = reads_with(find_by_filter.find)
     threads = reads_with(find_by_filter.threads)
+    newest_threads = reads_with(list_threads.newest_threads)
     ids = reads_with(reads.all_ids)
     starting_with = reads_with(reads.starting_with)
     edited = reads_with(reads.find_edited)
@@ -468,6 +478,7 @@ class Store(Writes):
     runs = reads_with(context_runs.read)
     places = reads_with(holdings.places)
     place_summaries = reads_with(holdings.place_summaries)
+    stored_by_week = reads_with(holdings.stored_by_week)
     newest_instance = reads_with(holdings.newest_instance)
     names = reads_with(holdings.names)
     known_conversations = reads_with(conversations.read_known)

@@ -6,13 +6,14 @@ from reservoir_cli.tokens.counter import TokenCounter
 from reservoir_cli.tokens.estimates import ApproximateCounter, RatioCounter
 from reservoir_cli.tokens.huggingface import HuggingFaceCounter
 from reservoir_cli.tokens.tiktoken import TiktokenCounter
+from reservoir_cli.util import plugins
 
 
 def load_counter(name: str, *, offline: bool = False) -> TokenCounter:
     """Load the counter that the setting ``token_counter`` names.
 
     :param name: ``approximate``, ``ratio``, ``tiktoken:ENCODING``, ``huggingface:PATH`` or
-        ``anthropic:MODEL``.
+        ``anthropic:MODEL``, or ``SCHEME:ARGUMENT`` of a plugin.
     :param offline: refuse counters that need the network.
     :raises UsageError: the counter is unknown.
     :raises ModelUnavailableError: the counter is not available on this machine.
@@ -29,11 +30,19 @@ def load_counter(name: str, *, offline: bool = False) -> TokenCounter:
         case ("anthropic", ":", model) if model:
             return AnthropicCounter(model, offline=offline)
         case _:
-            raise UsageError(
-                f"unknown token counter: {name!r}",
-                hint="one of approximate, ratio, tiktoken:ENCODING, huggingface:PATH, "
-                "anthropic:MODEL",
-            )
+            return _load_of_plugin(name)
+
+
+def _load_of_plugin(name: str) -> TokenCounter:
+    counter: TokenCounter | None = plugins.make("counters", name)
+    if counter is None:
+        others = "".join(f", {scheme}:ARGUMENT" for scheme in plugins.find_plugins("counters"))
+        raise UsageError(
+            f"unknown token counter: {name!r}",
+            hint="one of approximate, ratio, tiktoken:ENCODING, huggingface:PATH, "
+            f"anthropic:MODEL{others}",
+        )
+    return counter
 
 
 def storing_counter(name: str) -> TokenCounter:

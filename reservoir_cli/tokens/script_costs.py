@@ -9,8 +9,19 @@ cost are joined; some are higher, so that random letters of a block are not esti
 
 # ruff: noqa: RUF001 -- the letters of many scripts
 
-#: Letters of scripts whose words are merged, and the cost of each in a text.
+#: Letters of scripts whose words are merged, and the cost of each in a text. Letters of Latin words
+#: cost this beside what ``word_costs.txt`` says.
 COMMON = {
+    "ÂßçćđğıłńőœřśŞşšţūůűŹźżžơưȘșțậỉÁÖåéöąęŐťȚợ": 20,  # Latin
+    "ÄÇäčİấểốờủừÃÜáíóăĐạ": 40,  # Latin
+    "ÀÉàüầếãèêøúĪōŔŕệỈ": 60,  # Latin
+    "ÚôõþāěīļŮẠẩÅâæëîýĺŃŒŸŽịớ": 80,  # Latin
+    "òĎŠŤảẤổụựÍÑÓìðñùûēĚŋŻƒƠǘẬềỆỊọỏỒỗộứửữ": 100,  # Latin
+    "ïČďģŢƤǝỷÎÒØĞĦĨľņňũųẪắồỚởỲ": 120,  # Latin
+    "ĈħŇŊŘƥƯẦỢÈÙĩŁẖỘÊËĀĂĵĹŭƗḃẶ": 150,  # Latin
+    "ÏÛċĝġįỀỦỮÞĄĉŝẢặỜÕėĘĠķŜƁƙṋỂỨỰ": 180,  # Latin
+    "ÌÔÝƭẾỤĆṅẳẻỐỞỪỳƊẽỌỖỡŚṭẫẹỠ": 220,  # Latin
+    "ÆƴằễỹḼṱḯṣẸḏḵḽḓṯẵ": 330,  # Latin
     "‘’“”–—…•·°«»×→": 72,
     "、。，！？：；「」『』（）《》": 105,
     "Ӏӏ": 480,

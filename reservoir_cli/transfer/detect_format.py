@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
 
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.errors import PluginError, ReservoirError
 from reservoir_cli.transfer.formats.registry import (
     LISTS,
     TEXTS,
     importer_named,
     importers,
     likely_importers,
+    plugin_importers,
 )
 from reservoir_cli.transfer.reading import watched_files
 from reservoir_cli.transfer.reading.head import Head
@@ -292,6 +293,17 @@ def _recognise(file: File, text: str) -> Importer | None:
     after a long prompt, and those of a more specific format after those of lists of messages.
     """
     head = Head(text)
+    found = _recognise_ours(file, head)
+    return found if found and found.name not in LISTS else _recognise_plugin(head) or found
+
+
+def _recognise_plugin(head: Head) -> Importer | None:
+    """Return the first importer of a plugin that recognises a file that is not one of ours."""
+    plugins = plugin_importers().values()
+    return next((importer for importer in plugins if importer.detect(head)), None)
+
+
+def _recognise_ours(file: File, head: Head) -> Importer | None:
     found = _recognise_text(head)
     if not head.is_json or head.objects or (found and found.name not in LISTS):
         return found
@@ -337,7 +349,7 @@ def is_of_tool(path: Path, tool: str) -> bool:
             problem = f"cannot read {path} as a history of {tool}: it is not text"
             raise NotTextError(problem, hint=error.hint) from None
         importer = None
-    except LockedError:
+    except (LockedError, PluginError):
         raise
     except (ReservoirError, Unreadable):
         if path.name.endswith(COMPRESSED):
@@ -401,7 +413,7 @@ def _detect(
             database = _database_importer(file)
             return DetectedFile(file, database) if database else None
         found = choose(file)
-    except LockedError:
+    except (LockedError, PluginError):
         raise
     except (ReservoirError, Unreadable):
         pass
@@ -420,10 +432,15 @@ def _detect(
 def _database_importer(file: File) -> Importer | None:
     """Return the importer of a database by its tables and columns."""
     tables = _tables_of(file.path) if file.path else frozenset()
-    for importer in likely_importers(tables):
+    for importer in _importers_of_databases(tables):
         if any(required <= tables for required in importer.tables):
             return importer
     return None
+
+
+def _importers_of_databases(tables: frozenset[str]) -> Iterator[Importer]:
+    yield from likely_importers(tables)
+    yield from plugin_importers().values()
 
 
 def _require_database_format(file: File) -> Importer:

@@ -25,9 +25,11 @@ def set_value(text: str, path: Path, value: Any) -> str:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
             raise ValueError(f"a table is expected at {name}")
+    is_new_table = isinstance(value, dict) and path[-1] not in table
+    first = _append_table if is_new_table else _replace_entry  # these leave all other lines alone
     table[path[-1]] = value
     text = text if not text or text.endswith("\n") else f"{text}\n"
-    return _first_equal(wanted, (_set_in_place, _append_table), text, path, value)
+    return _first_equal(wanted, (first, _set_in_place, _append_table), text, path, value)
 
 
 def remove(text: str, path: Path) -> str | None:
@@ -103,18 +105,39 @@ def _first_equal(wanted: Any, ways: Sequence[Callable[..., str]], *arguments: An
     for way in ways:
         try:
             after = way(*arguments)
-            if _without_empty(tomllib.loads(after)) == _without_empty(wanted):
+            if without_empty_tables(tomllib.loads(after)) == without_empty_tables(wanted):
                 return after
         except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError):
             continue
-    raise ValueError("the text cannot be changed in place")
+    raise ValueError("its layout allows no change in place; edit the file by hand")
 
 
-def _without_empty(data: Any) -> Any:
+def without_empty_tables(data: Any) -> Any:
+    """Return parsed data without its empty tables, to compare equivalent texts."""
     if not isinstance(data, dict):
         return data
-    rest = {key: _without_empty(value) for key, value in data.items()}
+    rest = {key: without_empty_tables(value) for key, value in data.items()}
     return {key: value for key, value in rest.items() if value != {}}
+
+
+def _replace_entry(text: str, path: Path, value: Any) -> str:
+    """Replace the value of an entry with lines of its own."""
+    import tomlkit
+
+    header: tuple[str, ...] = ()
+    statements = []
+    for statement, names in _statements(text):
+        if statement.lstrip().startswith("["):
+            header = names
+        elif names and (*header, *names) == tuple(path):
+            entry: Any = tomlkit.parse(statement)
+            table = entry
+            for name in names[:-1]:
+                table = table[name]
+            table[names[-1]] = value
+            statement = tomlkit.dumps(entry)
+        statements.append(statement)
+    return "".join(statements)
 
 
 def _set_in_place(text: str, path: Path, value: Any) -> str:
@@ -133,14 +156,15 @@ def _set_in_place(text: str, path: Path, value: Any) -> str:
 
 
 def _append_table(text: str, path: Path, value: Any) -> str:
-    """Append the value as a new table, for texts that use dotted keys."""
-    import tomli_w
+    """Append the value as a new table, or as an entry of one for texts that use dotted keys."""
+    import tomlkit
 
-    if len(path) < 2:
+    if len(path) < 2 and not isinstance(value, dict):
         raise ValueError("an entry of the top level cannot be appended")
     for name in reversed(path):
         value = {name: value}
-    return f"{text.rstrip()}\n\n{tomli_w.dumps(value)}"
+    gap = "\n" if text.strip() else ""
+    return f"{text}{gap}{tomlkit.dumps(value)}"
 
 
 def _remove_lines(text: str, path: Path) -> str:
@@ -162,7 +186,10 @@ def _remove_lines(text: str, path: Path) -> str:
         after_entry = []
         if is_header:
             in_removed = is_removed
-    return "".join([*kept, *_without_own_comments(after_entry, kept)])
+    rest = _without_own_comments(after_entry, kept)
+    if in_removed and not rest and "".join(kept).strip() and not kept[-1].strip():
+        kept.pop()  # the blank line before a table at the end
+    return "".join([*kept, *rest])
 
 
 def _remove_inline(text: str, path: Path) -> str:

@@ -15,8 +15,9 @@ import pytest
 from filling import room
 from trials import PATIENCE, Home, Result
 
+from reservoir_cli.agents.answer_prompt import MAX_OUTPUT
 from reservoir_cli.agents.hook_time_limit import LIMIT
-from reservoir_cli.agents.hooks import MAX_EVENT, MAX_OUTPUT
+from reservoir_cli.agents.hooks import MAX_EVENT
 from reservoir_cli.context.recall import BY_WORDS
 from reservoir_cli.context.render.frame import unwrap
 
@@ -486,3 +487,52 @@ def test_a_hook_ends_on_sigterm(person: Home) -> None:
     with person.start("hook", "user-prompt") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
+
+
+def test_what_was_injected_is_listed_by_client_with_the_texts_of_the_store(person: Home) -> None:
+    person.must("config", "--set", "partition=work")
+    asked = {"session_id": "s7", "transcript_path": "/x/.codex/sessions/rollout-1.jsonl"}
+    answered(person, stdin=event(**asked))
+    answered(person, stdin=event(hook_event_name="BeforeAgent"))
+    (line, _) = [line for line in log(person).splitlines() if " INFO recalled " in line]
+    assert "Redis" not in log(person)
+    assert '"session": "s7"' in line
+    listed = person.must("recall", "--last", "--json")
+    codex, gemini = json.loads(listed.out)["injections"]
+    assert (codex["client"], codex["door"], codex["session"], codex["ids"]) == (
+        *("codex", "hook", "s7"),
+        [1],
+    )
+    assert codex["messages"][0]["content"] == ANSWER
+    assert codex["tokens"] > 10
+    assert gemini["client"] == "gemini"
+    printed = person.must("recall", "--last", "--client", "COD").out
+    assert printed.count("codex · hook · session s7 · partition work") == 1
+    assert f"user: {ANSWER}" in printed
+    assert "gemini" not in printed
+    person.must("forget", "--id", "1", "-p", "work", "--yes")
+    assert "#1 is no longer stored" in person.must("recall", "--last").out
+    assert "Redis" not in person.must("recall", "--last", "--json").out
+    other = person.must("--db", str(person.folder / "other.db"), "recall", "--last")
+    assert (other.out, "no agent was given messages yet" in other.err) == ("", True)
+
+
+def test_each_switch_keeps_a_prompt_without_recalled_text(person: Home, tmp_path: Path) -> None:
+    person.must("config", "--set", "partition=work")
+    folder = tmp_path / "app"
+    (folder / "deep").mkdir(parents=True)
+    assert context(answered(person, stdin=event(cwd=str(folder))))
+    assert context(answered(person, stdin=event(prompt="--no-recall why Redis?"))) == ""
+    (folder / ".reservoir-off").touch()
+    assert context(answered(person, stdin=event(cwd=str(folder / "deep")))) == ""
+    assert context(answered(person, stdin=event(cwd=str(tmp_path))))
+    person.must("config", "--set", "recall=off")
+    assert context(answered(person, stdin=event())) == ""
+    note = "note: recall is switched off here by the setting recall"
+    assert note in person("recall", "--last").err
+    assert ANSWER in person("recall", "why did we drop Redis?").out  # asked by the user
+
+
+def test_the_list_of_injections_takes_no_question(person: Home) -> None:
+    wrong = [["--last", "why?"], ["--last", "--budget", "9"], ["--client", "claude", "why?"]]
+    assert [person("recall", *arguments).code for arguments in wrong] == [2, 2, 2]

@@ -39,7 +39,7 @@ def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_fragment_holds_the_recalled_messages(store, capsys, monkeypatch) -> None:
     monkeypatch.setenv("RESERVOIR_PARTITION", "work")
     text = llm_answers.recall("why did we drop Redis?")
-    assert f"[#1] user: {ANSWER}" in text
+    assert f"[#1] quoted 2026-02-13, user: {ANSWER}" in text
     assert unwrap(f"{text}\n\nIs it so?").text == "Is it so?"  # when llm's log is imported
     assert llm_answers.recall("what is the capital of Mongolia?") == ""
     assert capsys.readouterr() == ("", "reservoir: nothing about this was found\n")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.agents.mcp.tools import Answers, offered_tools
+from reservoir_cli.agents.injections import last_injections
+from reservoir_cli.agents.mcp.tools import Answers, Caller, offered_tools
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Message, Role, ToolCall
@@ -392,3 +393,36 @@ def test_a_changed_setting_applies_to_the_next_call(store_path: Path, home: Path
     assert key not in answer
     assert "note: the settings stay as they are" in answer
     opened._store.close()  # release() would also collect the garbage of all earlier tests
+
+
+def test_recalls_are_listed_under_the_name_of_the_client(answers, store_path) -> None:
+    ids = say(store_path, "Why did we drop Redis?", "It lost 214 jobs in the failover.")
+    question = TOOLS["recall"].check({"question": "why did we drop Redis for the queue?"})
+    question.pop("partition")
+    for client in ("some-editor", "a secret\nof two lines"):
+        answers.answer("recall", question, "work", Caller(client))
+    first, second = last_injections(str(store_path))
+    assert (first.client, first.door, list(first.messages)) == ("some-editor", "mcp", ids)
+    assert "secret" not in str(second.client)
+    assert last_injections(str(store_path), partition="home") == []
+
+
+@pytest.mark.parametrize("tool", ["recall", "search", "read"])
+def test_a_file_in_the_folder_of_a_client_switches_reading_off(
+    answers, store_path, tmp_path, tool: str
+) -> None:
+    say(store_path, "Why did we drop Redis?", "It lost 214 jobs in the failover.")
+    (tmp_path / ".reservoir-off").touch()
+    arguments = {
+        "recall": {"question": "why did we drop Redis for the queue?"},
+        "search": {"query": "Redis"},
+        "read": {"id": 1},
+    }
+    checked = TOOLS[tool].check(arguments[tool])
+    checked.pop("partition", None)
+    caller = Caller(None, (tmp_path / "deep",))
+    answer = answers.answer(tool, checked, "work", caller)
+    assert answer.startswith("Nothing recalled: recall is switched off by ")
+    assert "Redis" in answers.answer(tool, checked, "work")
+    text = TOOLS["remember"].check({"text": "We use PostgreSQL."})
+    assert "Stored" in answers.answer("remember", text, "work", caller)

@@ -30,7 +30,7 @@ CALLS: list[tuple[str, dict[str, Any], bool, str]] = [
     ("recall", {"quest": "why did we drop Redis?"}, True, "no parameter 'quest'"),
     ("search", {"query": "failover"}, False, "[#1]"),
     ("search", {"query": "failover", "limit": 5_000}, True, "as limit"),
-    ("read", {"id": 1, "around": 0}, False, "[#1] user: "),
+    ("read", {"id": 1, "around": 0}, False, ", user: "),
     ("read", {"id": 99}, True, "no message #99"),
     ("remember", {"text": "We use PostgreSQL now."}, False, "Stored as [#2]."),
     ("remember", {}, True, "needs text"),

@@ -51,7 +51,7 @@ CALLS = [
     ("search", {"query": "failover", "limit": 3}, False, "[#2] 2026-02-13"),
     ("search", {"query": "failover", "since": "soonish"}, True, "is not a time"),
     ("search", {"query": "failover", "mode": "semantic"}, True, "absent-model"),
-    ("read", {"id": 2}, False, "[#1] user: Why did we drop Redis?"),
+    ("read", {"id": 2}, False, "[#1] quoted 2026-02-13, user: Why did we drop Redis?"),
     ("read", {"id": 77}, True, "no message #77 in partition default"),
     ("remember", {"text": "We use PostgreSQL now."}, False, "Stored as [#5]."),
     ("remember", {"content": "We use PostgreSQL now."}, True, "'content'"),

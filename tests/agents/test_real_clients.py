@@ -143,6 +143,25 @@ def test_a_hook_adds_recalled_text_after_the_question(
     assert first.index("Recalled Messages") > 0
 
 
+@pytest.mark.parametrize("name", HOOKED)
+def test_what_a_hook_added_is_listed_and_a_file_in_the_folder_stops_it(
+    person: Callable[[str], Person], provider: FakeProvider, name: str
+) -> None:
+    user = person(name)
+    user.run(RESERVOIR, "config", "--set", "partition=work")
+    connected(user, "--hooks")
+    user.run(name, *ASKING[name], "Why did the queue leave Redis?")
+    listed = user.run(RESERVOIR, "recall", "--last", "--client", name, "--json")
+    (injection,) = json.loads(listed[listed.index("{") :])["injections"]
+    assert (injection["client"], injection["door"], injection["ids"]) == (name, "hook", [1])
+    (user.home / "project" / ".reservoir-off").touch()
+    del provider.bodies[:]
+    user.run(name, *ASKING[name], "What was wrong with Redis and the queue?")
+    sent = json.dumps(provider.bodies, ensure_ascii=False)
+    assert "What was wrong with Redis" in sent
+    assert "lost 214 jobs" not in sent
+
+
 def synced(person: Person) -> int:
     """Sync; return how many messages are new."""
     printed = person.run(RESERVOIR, "sync", "--no-embed", "--json")

@@ -10,7 +10,10 @@ import pytest
 from reservoir_cli.agents.transcript import Transcript, quoted_numbers, read_transcript
 from reservoir_cli.context.render.frame import wrap
 
-RECALLED = wrap("[Recalled Messages]\n2026-02-13\n[#41] user: which port?\n[#42] assistant: 5544")
+RECALLED = wrap(
+    "[Recalled Messages]\n[#41] quoted 2026-02-13, user: which port?\n"
+    "[#42] quoted 2026-02-13, assistant: 5544"
+)
 
 
 def claude(role: str, content: Any, **more: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """``budget``, ``models`` and ``stats`` on the command line."""
 
 import sqlite3
+from datetime import date
 
 import pytest
 from contract import AVAILABLE
@@ -234,6 +235,39 @@ def test_stats_show_a_bar_for_each_model_and_a_sparkline(used):
     (days,) = (value for name, value in shown.items() if "days" in name)
     assert len(days) == 30
     assert days.endswith("█")
+
+
+def test_a_plot_has_a_line_for_each_week_and_fits_80_columns_without_colour(used):
+    used.store(
+        *(
+            {
+                "content": f"from tool {number}",
+                "source": f"tool {number}" + " with a long name" * (number == 5),
+                "created_at": f"2026-01-{number:02}T09:00:00+00:00",
+            }
+            for number in range(1, 15)
+        )
+    )
+    shown = used("stats", "--plot", "--since", "2026-01-01").out
+    assert "\x1b" not in shown
+    heading, *weeks, messages, tokens = shown.splitlines()
+    assert [*heading.split()] == [
+        *("week", "of", "messages", "stored", "tokens", "in", "contexts", "budget", "used")
+    ]
+    assert max(map(len, shown.splitlines())) <= 80
+    dates = [week.split()[0] for week in weeks]
+    assert all(date.fromisoformat(day).weekday() == 0 for day in dates)
+    assert weeks[-1].count("█") > 0
+    assert "11 others" in messages
+    assert "contexts that were asked for" in tokens
+    rows = used("stats", "--plot", "--json").document["by_week"]
+    assert sum(sum(row["stored"].values()) for row in rows) == 44
+    assert sum(row["contexts"] for row in rows) == 3
+
+
+def test_a_plot_of_an_empty_store_is_a_note(cli):
+    result = cli("stats", "--plot")
+    assert (result.out, result.err.count("nothing is stored yet")) == ("", 1)
 
 
 def test_run_records_hold_no_text_of_questions_or_messages(cli):

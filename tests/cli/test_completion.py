@@ -241,9 +241,9 @@ def offered(cli, *words):
 def test_completions_of_each_option(filled_cli):
     assert offered(filled_cli, "") == list(EXAMPLES)
     assert offered(filled_cli, "view", "-p", "") == ["default", "work"]
-    assert offered(filled_cli, "partitions", "--rename", "w") == ["work"]
-    assert offered(filled_cli, "partitions", "--merge", "work", "d") == ["default"]
-    assert offered(filled_cli, "partitions", "--delete", "") == ["default", "work"]
+    assert offered(filled_cli, "partitions", "rename", "w") == ["work"]
+    assert offered(filled_cli, "partitions", "merge", "work", "d") == ["default"]
+    assert offered(filled_cli, "partitions", "delete", "") == ["default", "work"]
     assert offered(filled_cli, "partitions", "") == ["list", "rename", "merge", "delete"]
     assert offered(filled_cli, "partitions", "rename", "") == ["default", "work"]
     assert offered(filled_cli, "view", "-p", "work", "-i", "") == ["backend", "work"]

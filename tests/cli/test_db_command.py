@@ -36,7 +36,7 @@ def test_every_command_works_on_a_server(cli, url, samples_file):
     assert on_server("export", "--all-partitions").out.count("\n") == 4
     assert "2 of 2" not in on_server("conversations").out
     assert len(on_server("partitions", "--json").document["partitions"]) == 1
-    on_server("partitions", "--rename", "default", "other", "--yes")
+    on_server("partitions", "rename", "default", "other", "--yes")
     on_server("forget", "--id", str(number), "-p", "other", "--yes")
     assert on_server("view", "--id", str(number), "-p", "other", code=1).out == ""
     checks = on_server("doctor", "--repair", "--json").document["checks"]

@@ -117,7 +117,7 @@ HINTS = [
     (["trim", "nosuch", "--iteration", "1"], 1, "cannot read nosuch", "has no file of that name"),
     (["trim", ".", "--iteration", "1"], 1, "cannot read .", "name a file in it"),
     (["trim", "--iteration", "0"], 2, "0 is less than 1", "trim --help"),
-    (["partitions", "--rename", "a", "a", "-y"], 2, "the same", "the old and the new name"),
+    (["partitions", "rename", "a", "a", "-y"], 2, "the same", "the old and the new name"),
 ]
 
 

@@ -33,7 +33,7 @@ COMMANDS = {
     "config": ["config"],
     "config get": ["config get partition", "config get recall_floor"],
     "config path": ["config path", "config set partition=work"],
-    "stats": ["stats"],
+    "stats": ["stats --plot"],
     "embed": ["embed"],
     "sync": ["sync codex"],
     "sync --timer": ["sync --timer"],

@@ -22,7 +22,7 @@ def test_a_command_refuses_a_name_with_control_characters(cli, name):
 
 def test_a_partition_is_not_renamed_to_a_name_with_control_characters(cli):
     cli.say("hello")
-    cli("partitions", "--rename", "default", BAD[0], "--yes", code=2)
+    cli("partitions", "rename", "default", BAD[0], "--yes", code=2)
     assert cli.rows()[0]["partition"] == "default"
 
 

@@ -57,7 +57,7 @@ def test_partitions_are_listed_with_what_they_hold(spread):
 
 
 def test_a_renamed_partition_is_found_by_its_new_name(spread):
-    result = spread("partitions", "--rename", "work", "acme", "--yes")
+    result = spread("partitions", "rename", "work", "acme", "--yes")
     assert (result.out, result.err) == ("", "renamed work to acme: 1 message\n")
     assert [row["content"] for row in spread.rows("-p", "acme")] == ["work"]
     assert spread("search", "--keyword", "work", "-p", "acme").out.endswith(" user: work\n")
@@ -69,7 +69,7 @@ def test_the_settings_of_a_renamed_partition_are_renamed_too(spread):
     file.write_text('# mine\n[partitions.default]\nredact = "mask"\nrecent_context_size = 5\n')
     spread("ingest", "--no-embed", stdin="AKIAIOSFODNN7EXAMPLX is the key")
     assert "AKIA" not in spread("view", "1").out
-    result = spread("partitions", "--rename", "default", "home.2", "--yes")
+    result = spread("partitions", "rename", "default", "home.2", "--yes")
     assert "reservoir config set partition=home.2" in result.err
     assert f"[partitions.default] in {file} is now [partitions.home.2]" in result.err
     assert "AKIA" not in spread("view", "1", "-p", "home.2").out
@@ -79,11 +79,11 @@ def test_the_settings_of_a_renamed_partition_are_renamed_too(spread):
     assert file.read_text().startswith("# mine\n")
 
 
-@pytest.mark.parametrize("option", ["--rename", "--merge"])
+@pytest.mark.parametrize("option", ["rename", "merge"])
 def test_settings_that_are_not_renamed_are_named(spread, option):
     spread("config", "--set", "partitions.default.recent_context_size=5")
-    target = "work" if option == "--merge" else "other"
-    if option == "--rename":  # the new name has settings already
+    target = "work" if option == "merge" else "other"
+    if option == "rename":  # the new name has settings already
         spread("config", "--set", "partitions.other.recent_context_size=7")
     before = (spread.home / "reservoir.toml").read_text()
     result = spread("partitions", option, "default", target, "--yes")
@@ -92,9 +92,9 @@ def test_settings_that_are_not_renamed_are_named(spread, option):
     assert (spread.home / "reservoir.toml").read_text() == before
 
 
-@pytest.mark.parametrize("option", ["--rename", "--merge"])
+@pytest.mark.parametrize("option", ["rename", "merge"])
 def test_settings_that_will_be_lost_are_named_before_confirmation(spread, option):
-    new = "work" if option == "--merge" else "other"
+    new = "work" if option == "merge" else "other"
     spread(
         *("config", "--set", "partitions.default.redact=mask"),
         *("--set", "partitions.default.retention_days=30", "--set", "partitions.default.fill=true"),
@@ -110,7 +110,7 @@ def test_settings_that_will_be_lost_are_named_before_confirmation(spread, option
 
 def test_settings_that_move_or_are_equal_are_not_lost(spread):
     spread("config", "--set", "partitions.default.redact=mask", "--set", "redact=mask")
-    for options in (("--rename", "default", "home"), ("--merge", "home", "work")):
+    for options in (("rename", "default", "home"), ("merge", "home", "work")):
         assert "no longer apply" not in spread("partitions", *options, "--yes").err
 
 
@@ -127,7 +127,7 @@ def test_settings_that_move_or_are_equal_are_not_lost(spread):
 def test_settings_are_renamed_in_any_notation(spread, text):
     file = spread.home / "reservoir.toml"
     file.write_text(text)
-    result = spread("partitions", "--rename", "default", "home", "--yes")
+    result = spread("partitions", "rename", "default", "home", "--yes")
     assert "is now [partitions.home]" in result.err
     settings = tomllib.loads(file.read_text())["partitions"]
     assert settings.pop("default", {}) == {}
@@ -147,7 +147,7 @@ def test_messages_move_even_if_the_settings_cannot_be_edited(spread, tmp_path):
         if not shutil.which("setpriv"):
             pytest.skip("root is stopped by no file mode, and setpriv is not here")
         command[:0] = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    words = ("--config", str(file), "partitions", "--rename", "a.b", "home", "--yes")
+    words = ("--config", str(file), "partitions", "rename", "a.b", "home", "--yes")
     result = spread(*words, command=tuple(command))
     folder.chmod(0o700)
     assert "renamed a.b to home: 1 message" in result.err
@@ -157,7 +157,7 @@ def test_messages_move_even_if_the_settings_cannot_be_edited(spread, tmp_path):
 
 
 def test_two_partitions_are_merged(spread):
-    result = spread("partitions", "--merge", "work", "default", "--yes", "--json")
+    result = spread("partitions", "merge", "work", "default", "--yes", "--json")
     assert {row["partition"] for row in result.document["partitions"]} == {"default"}
     assert places(spread) == {("default", "chatgpt"): 2, ("default", "default"): 2}
 
@@ -166,36 +166,32 @@ def test_two_partitions_are_merged(spread):
     ("options", "code", "message"),
     [
         (
-            ["--rename", "work", "default", "--yes"],
+            ["rename", "work", "default", "--yes"],
             1,
             "hint: reservoir partitions merge work default",
         ),
         (
-            ["--merge", "work", "nowhere", "--yes"],
+            ["merge", "work", "nowhere", "--yes"],
             1,
             "hint: reservoir partitions rename work nowhere",
         ),
-        (["--rename", "nowhere", "x", "--yes"], 1, "hint: partitions are default, work"),
-        (["--delete", "nowhere", "--yes"], 1, "hint: partitions are default, work"),
-        (["--rename", "work", "work", "--yes"], 2, "the two names are the same"),
-        (["--rename", "work", " ", "--yes"], 2, "a name cannot be empty"),
+        (["rename", "nowhere", "x", "--yes"], 1, "hint: partitions are default, work"),
+        (["delete", "nowhere", "--yes"], 1, "hint: partitions are default, work"),
+        (["rename", "work", "work", "--yes"], 2, "the two names are the same"),
+        (["rename", "work", " ", "--yes"], 2, "a name cannot be empty"),
+        (["rename", "work"], 2, "missing argument B\nhint: reservoir partitions rename work B\n"),
+        (["delete"], 2, "missing argument P\nhint: reservoir partitions delete P\n"),
+        (["--rename", "work", "x"], 2, "hint: reservoir partitions rename work x\n"),
+        (["delete", "work"], 2, "a terminal: forget all of work, 1 message, for good?"),
         (
-            ["--rename", "work"],
-            2,
-            "requires 2 arguments\nhint: reservoir partitions --rename A B\n",
-        ),
-        (["--delete"], 2, "requires an argument\nhint: reservoir partitions --delete P\n"),
-        (["--rename", "work", "x", "--delete", "work"], 2, "choose one of"),
-        (["--delete", "work"], 2, "a terminal: forget all of work, 1 message, for good?"),
-        (
-            ["--rename", "work", "x"],
+            ["rename", "work", "x"],
             2,
             "a terminal: rename work to x, with 1 message in 1 instance?",
         ),
         (["delete", "wrok"], 1, "there is no partition wrok"),
         (["rename", "wrok", "x"], 1, "there is no partition wrok"),
-        (["--merge", "work", "default"], 2, "add --yes"),
-        (["--merge", "work", "default", "--json"], 2, "add --yes"),
+        (["merge", "work", "default"], 2, "add --yes"),
+        (["merge", "work", "default", "--json"], 2, "add --yes"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -205,11 +201,11 @@ def test_a_refused_change_changes_nothing(spread, options, code, message):
 
 
 MOVES = {
-    "rename work to acme, with 1 message in 1 instance?": ["--rename", "work", "acme"],
+    "rename work to acme, with 1 message in 1 instance?": ["rename", "work", "acme"],
     "merge default, 3 messages in 2 instances, into work, 1 message in 1 instance, for good?": [
-        *("--merge", "default", "work")
+        *("merge", "default", "work")
     ],
-    "forget all of default, 3 messages, for good?": ["--delete", "default"],
+    "forget all of default, 3 messages, for good?": ["delete", "default"],
 }
 
 
@@ -217,7 +213,7 @@ MOVES = {
 def test_on_a_terminal_the_effect_is_shown_and_confirmation_asked(spread, question, option):
     refused = spread.talk("partitions", *option, answers=[("[y/N] ", "\n")])
     *notes, asked = refused.out.partition(" [y/N] ")[0].splitlines()
-    assert (asked, len(notes)) == (question, int(option[0] == "--delete"))
+    assert (asked, len(notes)) == (question, int(option[0] == "delete"))
     assert (refused.code, places(spread)) == (1, BEFORE)
     assert spread.talk("partitions", *option, answers=[("[y/N] ", "\x03")]).code == 130
     assert places(spread) == BEFORE
@@ -247,7 +243,7 @@ def test_the_way_to_move_messages_is_named_before_a_partition_is_deleted(spread)
 
 
 def test_a_deleted_partition_is_forgotten(spread):
-    result = spread("partitions", "--delete", "default", "--yes")
+    result = spread("partitions", "delete", "default", "--yes")
     assert result.err.startswith("forgot 3 messages\n")
     assert places(spread) == {("work", "work"): 1}
     (spread.home / "rows.jsonl").rename(spread.home / "kept")
@@ -262,9 +258,12 @@ def test_a_partition_whose_name_begins_with_a_hyphen_can_be_moved_and_deleted(cl
     refused = cli("partitions", "merge", "--yes", "--", "-p", "q", code=1).err
     assert "hint: reservoir partitions rename -- -p q\n" in refused
     refused = cli("partitions", "rename", "--", "-p", "--yes", code=2).err
-    assert "the new name --yes begins with a hyphen\nhint: reservoir partitions [" in refused
+    assert (
+        "the new name --yes begins with a hyphen\nhint: reservoir partitions rename -- -p B\n"
+        in refused
+    )
     cli("partitions", "rename", "--yes", "--", "-p", "q")
-    cli("partitions", "--yes", "--", "delete", "--x")
+    cli("partitions", "delete", "--yes", "--", "--x")
     assert set(places(cli)) == {("q", "default")}
 
 
@@ -343,7 +342,7 @@ def test_an_empty_store_says_so(cli):
         )
 
 
-@pytest.mark.parametrize("option", [["--rename", "work", "x"], ["--delete", "work"]])
+@pytest.mark.parametrize("option", [["rename", "work", "x"], ["delete", "work"]])
 def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, option):
     spread.db.chmod(0o400)
     as_reader = {"command": (*as_owner, "reservoir")}

@@ -1,5 +1,7 @@
 """``reservoir recall`` on the command line."""
 
+import re
+
 import pytest
 
 from reservoir_cli.context.recall import BY_WORDS
@@ -17,7 +19,9 @@ def test_it_prints_only_the_frame(filled_cli):
     result = filled_cli("recall", "why", "did", "we", "drop", "Redis?", "-p", "work")
     first, *_, last = result.out.splitlines()
     assert (first, last[:11]) == ("[Reservoir context]", "[/Reservoir")
-    assert f"[#1] user: {ANSWER}" in result.out.splitlines()
+    assert re.search(
+        rf"^\[#1\] quoted \d{{4}}-\d\d-\d\d, user: {re.escape(ANSWER)}$", result.out, re.M
+    )
     assert BY_WORDS in result.out
     assert "\x1b" not in result.out
 

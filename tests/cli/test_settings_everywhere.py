@@ -163,7 +163,7 @@ BY_MEANING = {
 }
 
 #: Tried in test_links.py and test_summarize.py, which create links and summaries.
-ELSEWHERE = {"link_cosine", "episodes"}
+ELSEWHERE = {"link_cosine", "episodes", "recall"}
 
 
 def test_every_setting_is_tried() -> None:

@@ -345,7 +345,7 @@ def test_a_timer_that_may_use_another_store_is_warned_about(machine):
 
 def test_sources_in_the_settings_follow_a_renamed_partition(machine):
     machine("init", "--yes", "--no-embed", "-p", "work")
-    result = machine("partitions", "--rename", "work", "job", "--yes")
+    result = machine("partitions", "rename", "work", "job", "--yes")
     assert "reservoir sync imports claude-code, codex into job from now on" in result.err
     turn(machine, 1)
     machine("sync", "--no-embed")

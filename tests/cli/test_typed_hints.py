@@ -38,7 +38,7 @@ def test_a_missing_message_is_found_by_the_option_of_the_hint(cli):
 
 def test_the_note_after_a_merge_sets_the_default_partition(cli):
     cli.say("hello")
-    notes = cli("partitions", "--rename", "default", "my notes", "--yes").err
+    notes = cli("partitions", "rename", "default", "my notes", "--yes").err
     command = shlex.split(notes.rpartition("partition: reservoir ")[2].splitlines()[0])
     assert cli(*command).code == 0
     assert cli("view").out == "user: hello\n"

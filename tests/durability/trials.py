@@ -108,6 +108,7 @@ class Home:
             "LANG": "C.UTF-8",
             "TZ": "UTC",
             "HF_HUB_OFFLINE": "1",
+            "RESERVOIR_PLUGINS": "off",
             **{key: os.environ[key] for key in ("PYTHONPATH", "SYSTEMROOT") if key in os.environ},
             **env,
         }

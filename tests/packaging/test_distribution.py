@@ -77,8 +77,15 @@ def described(name: str) -> set[str]:
     return {f"{name}-{reservoir_cli.__version__}.dist-info/{file}" for file in files}
 
 
-def page(name: str) -> str:
-    return f"{name}-{reservoir_cli.__version__}.data/data/share/man/man1/reservoir.1"
+def shared(name: str) -> set[str]:
+    """Return the files of a wheel for man, bash, zsh and fish, where these look for them."""
+    files = {
+        "man/man1/reservoir.1",
+        "bash-completion/completions/reservoir",
+        "zsh/site-functions/_reservoir",
+        "fish/vendor_completions.d/reservoir.fish",
+    }
+    return {f"{name}-{reservoir_cli.__version__}.data/data/share/{file}" for file in files}
 
 
 def commands(wheel: Path) -> list[str]:
@@ -98,11 +105,23 @@ def required(wheel: Path, extra: str = "") -> dict[str, Requirement]:
 
 def test_the_slim_wheel_holds_the_package_and_the_command(slim: Path) -> None:
     name = "reservoir_cli_slim"
-    assert set(contents(slim)) == {*package(), page(name), *described(name)}
+    assert set(contents(slim)) == {*package(), *shared(name), *described(name)}
     assert "reservoir_cli/py.typed" in package()
     assert "reservoir_cli/server/web/templates/base.html" in package()
     assert "reservoir_cli/server/web/static/page.css" in package()
     assert commands(slim) == ["[console_scripts]", "reservoir", "=", *main(), *plugin()]
+
+
+def test_shells_find_the_completion_that_the_program_installs(slim: Path) -> None:
+    by_end = {name.partition(".data/data/")[2]: data for name, data in contents(slim).items()}
+    scripts = PACKAGE / "cli" / "completions"
+    for installed, own in (
+        ("share/bash-completion/completions/reservoir", "reservoir.bash"),
+        ("share/zsh/site-functions/_reservoir", "_reservoir"),
+        ("share/fish/vendor_completions.d/reservoir.fish", "reservoir.fish"),
+    ):
+        assert by_end[installed] == (scripts / own).read_bytes()
+    assert by_end["share/zsh/site-functions/_reservoir"].startswith(b"#compdef reservoir\n")
 
 
 def test_the_full_wheel_requires_the_slim_one_and_shares_no_file_with_it(
@@ -145,7 +164,7 @@ def test_the_slim_wheel_has_the_extras_that_errors_name(slim: Path, extra: str) 
 def test_an_installation_from_a_checkout_holds_the_package(folder: Path) -> None:
     wheel = build(ROOT, folder / "checkout", "wheel")
     name = "reservoir_cli"
-    assert set(contents(wheel)) == {*package(), page(name), *described(name)}
+    assert set(contents(wheel)) == {*package(), *shared(name), *described(name)}
     assert commands(wheel) == ["[console_scripts]", "reservoir", "=", *main(), *plugin()]
     assert "reservoir-cli-slim" not in required(wheel)
 

@@ -56,6 +56,7 @@ class Cli:
             "TZ": "UTC",
             "TERM": "xterm-256color",
             "HF_HUB_OFFLINE": "1",
+            "RESERVOIR_PLUGINS": "off",
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # of another working tree
         }
         if not model:

@@ -18,8 +18,8 @@ VIEWS = (
     "/ui/conversation?p=work&i=chat&c=queue",
     "/ui/message?p=work&id=1",
     "/ui/delete?p=work&id=1",
-    "/ui/window?q=redis&p=work",
-    "/ui/use",
+    "/ui/context?q=redis&p=work",
+    "/ui/usage",
 )
 
 
@@ -43,9 +43,9 @@ def test_no_view_is_shown_without_a_session(server: PageServer) -> None:
 
 
 def test_keys_are_named_only_where_they_do_something(server: PageServer, client) -> None:
-    for address in ("/ui/", "/ui/conversation?p=work&i=chat&c=queue", "/ui/window"):
+    for address in ("/ui/", "/ui/conversation?p=work&i=chat&c=queue", "/ui/context"):
         assert 'aria-label="Keys"' in client.get(address).text
-    for address in ("/ui/delete?p=work&id=3", "/ui/use", "/ui/?since=x"):
+    for address in ("/ui/delete?p=work&id=3", "/ui/usage", "/ui/?since=x"):
         assert 'aria-label="Keys"' not in client.get(address).text
     for path in ("/ui/", "/ui/enter?code=x"):
         assert 'aria-label="Keys"' not in plain_http.get(server.origin + path).text
@@ -203,11 +203,11 @@ MISSING = ("/ui/nope", "/ui/nope/more", "/ui//", "/ui/static/nope.css", "/ui/sta
 def test_an_address_that_the_page_does_not_have_is_answered_like_its_views(
     server: PageServer, client
 ) -> None:
-    for method, address in (*(("GET", path) for path in MISSING), ("DELETE", "/ui/use")):
+    for method, address in (*(("GET", path) for path in MISSING), ("DELETE", "/ui/usage")):
         answer = client.request(method, address)
         assert answer.status_code == 404, address
         assert "There is no such page." in answer.text
-        assert 'href="/ui/window"' in answer.text
+        assert 'href="/ui/context"' in answer.text
         assert answer.headers["Content-Security-Policy"]
         with plain_http.client() as stranger:
             locked = stranger.request(method, server.origin + address)
@@ -228,7 +228,7 @@ def test_a_wrong_time_keeps_the_form_with_what_was_typed(client) -> None:
     assert "That did not work: &#39;2026-13-45&#39; is not a time" in answer.text
     for kept in ('value="redis"', 'value="2026-13-45"', 'value="x&#34;y"', "<option selected>work"):
         assert kept in answer.text, kept
-    assert 'href="/ui/window"' in answer.text
+    assert 'href="/ui/context"' in answer.text
 
 
 def test_two_servers_do_not_share_sessions(server: PageServer, client, tmp_path) -> None:

@@ -20,8 +20,8 @@ VIEWS = (
     "/ui/",
     "/ui/?q=redis",
     "/ui/conversation?p=work&i=chat&c=queue&page=1",
-    "/ui/window?q=why+did+we+drop+redis&p=work&budget=300",
-    "/ui/use",
+    "/ui/context?q=why+did+we+drop+redis&p=work&budget=300",
+    "/ui/usage",
 )
 
 
@@ -36,7 +36,7 @@ def test_hostile_messages_run_no_script_and_the_policy_stops_an_injected_one(
     )
     memory.ingest([message("user", probes[0], 300, probes[1])], partition="work", instance="chat")
     evil = "/ui/conversation?p=work&i=chat&c=evil&page=1"
-    for address in (*VIEWS, evil, "/ui/window?q=%3Cscript%3Ewindow.ran=1%3C/script%3E&p=work"):
+    for address in (*VIEWS, evil, "/ui/context?q=%3Cscript%3Ewindow.ran=1%3C/script%3E&p=work"):
         page.get(server.origin + address)
         until(page, lambda: page.execute_script("return document.readyState") == "complete")
         assert page.execute_script("return window.ran") is None
@@ -131,7 +131,7 @@ def test_the_text_of_a_message_is_copied_as_it_is_stored(
 
 
 def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServer) -> None:
-    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     before = text(page, ".legend")
     page.execute_script("document.querySelector('[name=recency_weight]').focus()")
     press(page, Keys.END)
@@ -145,7 +145,7 @@ def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServ
 
 def test_the_arrow_keys_move_the_slider_of_the_budget(page: WebDriver, server: PageServer) -> None:
     slider = "document.querySelector('[data-budget]')"
-    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     before = page.execute_script(f"{slider}.focus(); return Number({slider}.value)")
     page.execute_script("document.querySelector('.count').textContent = 'old'")
     press(page, Keys.ARROW_RIGHT)
@@ -158,9 +158,9 @@ def test_a_reset_resets_the_budget_which_an_empty_field_names(
 ) -> None:
     placeholder = "return document.querySelector('[name=budget]').placeholder"
     slider = "return document.querySelector('[data-budget]').value"
-    page.get(f"{server.origin}/ui/window?q=redis&p=work")
+    page.get(f"{server.origin}/ui/context?q=redis&p=work")
     usual = page.execute_script(slider)
-    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     assert page.execute_script(slider) != usual
     page.execute_script("document.querySelector('[data-reset]').click()")
     until(page, lambda: text(page, ".line span") == "budget 4,000")
@@ -179,7 +179,7 @@ def test_the_question_and_recalled_messages_differ_in_the_bar(
 ) -> None:
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
-    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     recalled, question = page.execute_script(
         """
         return [".key.recalled", ".key.current"].map((key) => getComputedStyle(
@@ -193,7 +193,7 @@ def test_a_floor_of_0_can_be_set_and_an_unmoved_slider_uses_the_default(
     page: WebDriver, server: PageServer, memory
 ) -> None:
     floor = "return document.querySelector('[name=recall_floor]').value"
-    page.get(f"{server.origin}/ui/window?p=work")
+    page.get(f"{server.origin}/ui/context?p=work")
     assert page.execute_script(floor) == "0"
     memory.store.set_property(floor_property(FakeEmbedder().model_id), "0.36")
     page.execute_script("document.querySelector('[name=q]').focus()")
@@ -231,7 +231,7 @@ def test_a_deletion_begins_at_the_safe_choice(
 def test_a_typed_question_stays_when_the_session_has_ended(
     page: WebDriver, server: PageServer
 ) -> None:
-    page.get(server.origin + "/ui/window?q=redis&p=work")
+    page.get(server.origin + "/ui/context?q=redis&p=work")
     server.app.state.page.sessions._sessions.clear()
     press(page, "/", Keys.END, " and jobs")
     until(page, lambda: "This page is locked" in page.page_source)
@@ -242,7 +242,7 @@ def test_a_typed_question_stays_when_the_session_has_ended(
 def test_earlier_results_are_marked_while_the_server_does_not_answer(
     page: Chrome, server: PageServer
 ) -> None:
-    page.get(server.origin + "/ui/window?q=redis&p=work")
+    page.get(server.origin + "/ui/context?q=redis&p=work")
     page.execute_cdp_cmd("Network.enable", {})
     page.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*"]})
     press(page, "/", Keys.END, " and jobs")
@@ -258,8 +258,8 @@ def test_earlier_results_are_marked_while_the_server_does_not_answer(
     ("address", "field", "typed", "problem", "row"),
     [
         ("/ui/?q=redis", "since", "2026-0", "'2026-0' is not a time", ".row"),
-        ("/ui/window?q=redis&p=work", "model", "gp", "unknown model 'gp'", ".weigh"),
-        ("/ui/window?q=redis&p=work", "budget", "1.", "budget is not", ".weigh"),
+        ("/ui/context?q=redis&p=work", "model", "gp", "unknown model 'gp'", ".weigh"),
+        ("/ui/context?q=redis&p=work", "budget", "1.", "budget is not", ".weigh"),
     ],
 )
 def test_a_half_typed_field_is_not_asked_and_a_wrong_one_keeps_the_results(
@@ -306,7 +306,7 @@ def test_the_actions_of_a_message_are_evenly_spaced(
 
 
 def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None:
-    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     press(page, "j", Keys.ENTER)
     opened = "return document.querySelectorAll('.weigh details[open]').length"
     until(page, lambda: page.execute_script(opened) == 1)
@@ -337,14 +337,14 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
 @pytest.mark.parametrize("width", [320, 390, 1440])
 def test_the_reason_of_a_row_is_never_cut(page: Chrome, server: PageServer, width: int) -> None:
     resize(page, width)
-    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=60")
+    page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=60")
     assert set(cut_pixels(page, ".why")) == {0}
 
 
 def test_the_tables_of_use_fit_a_phone(page: Chrome, server: PageServer, memory) -> None:
     memory.runs.record(memory.context("redis?", partition="work", budget=300))
     resize(page, 390)
-    page.get(f"{server.origin}/ui/use")
+    page.get(f"{server.origin}/ui/usage")
     assert cut_pixels(page, ".scroll") == [0, 0]
 
 

@@ -59,7 +59,7 @@ def test_a_list_loads_more_after_a_search(page: WebDriver, server: PageServer, m
 
 @pytest.mark.parametrize(
     ("address", "said"),
-    [("/ui/", "The best "), ("/ui/window?p=work", " of 4,000 tokens")],
+    [("/ui/", "The best "), ("/ui/context?p=work", " of 4,000 tokens")],
 )
 def test_results_and_problems_are_announced(
     page: Chrome, server: PageServer, address: str, said: str
@@ -84,7 +84,7 @@ def test_the_focus_stays_in_results_that_a_link_replaces(
     page: WebDriver, server: PageServer
 ) -> None:
     focused = "return document.activeElement.textContent"
-    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     press(page, "j", Keys.ENTER)
     page.execute_script("document.querySelector('.weigh [data-without]').focus()")
     press(page, Keys.ENTER)
@@ -99,7 +99,7 @@ def test_controls_and_messages_have_names(page: Chrome, server: PageServer) -> N
         nodes = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
         return [one["name"]["value"] for one in nodes if one["role"]["value"] == role]
 
-    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     assert "budget in tokens" in named("textbox")
     shown = "return document.querySelector('[data-budget]').getAttribute('aria-valuetext')"
     assert page.execute_script(shown) == "300 tokens"

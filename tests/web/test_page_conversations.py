@@ -2,12 +2,13 @@
 
 import html
 import re
+from html import unescape as html_of
 
 import pytest
 from page_server import HOSTILE, csrf_of, message
 from sqlite_steps import steps
 
-from reservoir_cli.messages import Message
+from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server import limits
 from reservoir_cli.server.limits import CONVERSATIONS, MAX_RENDERED, MESSAGES
@@ -43,6 +44,56 @@ def test_the_list_has_every_conversation_newest_first(client, memory) -> None:
     assert "1 conversation, the newest first" in client.get("/ui/?p=work").text
     assert html.index("Single messages of cli") < html.index("Where jobs should live")
     assert "work/chat · chatgpt · 5 messages" in html
+
+
+def test_rows_have_a_snippet_and_a_month_and_name_the_source_once(client, memory) -> None:
+    html = client.get("/ui/?p=work").text
+    assert '<li class="month" data-month="January 2026"><h2>January 2026</h2></li>' in html
+    assert 'class="snippet" dir="auto">why did we drop **Redis** for the queue?<' in html
+    for tool in ("codex", "chat"):
+        conversations = [Conversation(f"from-{tool}", "Bread", "codex")]
+        memory.store.add_conversations(Scope("bread", tool), conversations)
+        memory.ingest(
+            [
+                message("user", "Bread", 9, f"from-{tool}"),
+                message("assistant", "Flour.", 50_000, f"from-{tool}"),
+            ],
+            partition="bread",
+            instance=tool,
+        )
+    html = client.get("/ui/?p=bread").text
+    assert "bread/codex · 2 messages" in html
+    assert "bread/chat · codex · 2 messages" in html
+    assert html.count('class="month"') == 1
+    assert html.count(">Flour.<") == 2  # not the question, which the title repeats
+
+
+def test_documents_stand_under_their_titles(client, memory) -> None:
+    texts = ("# Rye\n\nflour & water", "---\ntitle: <b>Spelt</b>\n---\nmalt")
+    documents = [
+        Message("user", text, source="markdown", source_id=str(number))
+        for number, text in enumerate(texts)
+    ]
+    memory.ingest([*documents, message("user", "a single note", 1)], partition="bread")
+    html = client.get("/ui/?p=bread").text
+    assert "2 documents and single messages, the newest first" in html
+    assert "1 message " in html
+    for title, snippet in (("Rye", "flour &amp; water"), ("&lt;b&gt;Spelt&lt;/b&gt;", "malt")):
+        assert f">{title}</span>" in html
+        assert f">{snippet}</span>" in html
+    [first, _] = re.findall(r'href="(/ui/document[^"]*)"', html)
+    document = client.get(html_of(first))
+    assert "Spelt" in document.text
+    assert "a single note" not in document.text
+    number = re.findall(r"id=(\d+)", first)[0]
+    assert client.get(f"/ui/message?p=bread&id={number}").url.path == "/ui/document"
+    assert "Spelt" not in client.get("/ui/conversation?p=bread&i=bread").text
+    assert "Spelt" in client.get("/ui/?p=bread&q=malt").text
+    assert client.get("/ui/document?p=work&id=1").status_code == 404
+    confirmation = client.get(f"/ui/delete?p=bread&id={number}").text
+    data = {"csrf": csrf_of(confirmation)}
+    assert client.post(f"/ui/delete?p=bread&id={number}", data=data).url.path == "/ui/"
+    assert "Spelt" not in client.get("/ui/?p=bread").text
 
 
 def test_the_text_of_a_message_is_as_it_is_stored(client, memory) -> None:
@@ -177,7 +228,7 @@ def test_secrets_are_masked(memory, monkeypatch, request, mode) -> None:
     client = request.getfixturevalue("client")  # the server reads the settings when it starts
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     [stored] = memory.ingest([Message("user", f"the key is {key}")], partition="home", embed=False)
-    pages = ("/ui/?q=key", "/ui/conversation?p=home&i=home", "/ui/window?q=key&p=home")
+    pages = ("/ui/?q=key", "/ui/conversation?p=home&i=home", "/ui/context?q=key&p=home")
     for address in (*pages, f"/ui/message?p=home&id={stored.id}&text=1"):
         html = client.get(address).text
         assert "the key is" in html.replace("<mark>", "").replace("</mark>", "")

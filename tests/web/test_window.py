@@ -138,13 +138,13 @@ def test_a_question_is_embedded_once(monkeypatch, store_path) -> None:
 
 
 def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
-    html = client.get("/ui/window", params={"q": QUESTION, "p": "work", "budget": "300"}).text
+    html = client.get("/ui/context", params={"q": QUESTION, "p": "work", "budget": "300"}).text
     assert "budget 300" in html
     assert html.count('class="weigh in"') >= 2
     assert "[Reservoir context]" in html
     for form in ("markdown", "json", "openai", "azure", "ollama", "anthropic"):
         query = {"q": QUESTION, "p": "work", "budget": "300", "format": form, "part": "1"}
-        part = client.get("/ui/window", params=query).text
+        part = client.get("/ui/context", params=query).text
         assert f"Printed as {form}" in part
         assert "<html" not in part
         printed = unescape(re.findall(r'<pre id="printed"[^>]*>(.*?)</pre>', part, re.DOTALL)[0])
@@ -154,7 +154,7 @@ def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
 def test_an_opened_row_explains_its_priority_in_few_elements(client, memory) -> None:
     """A row with an element for each figure takes browsers longer to show."""
     query = {"q": QUESTION, "p": "work", "budget": "300", "part": "1"}
-    html = client.get("/ui/window", params=query).text
+    html = client.get("/ui/context", params=query).text
     shown = choose(memory, build_question(), memory.location)
     best = shown.kept[0]
     document = memory.context(QUESTION, partition="work", budget=300).to("json")
@@ -170,9 +170,9 @@ def test_an_opened_row_explains_its_priority_in_few_elements(client, memory) -> 
 
 def test_the_view_reports_messages_that_are_not_embedded(client, memory) -> None:
     query = {"q": QUESTION, "p": "work"}
-    assert "not embedded yet" not in client.get("/ui/window", params=query).text
+    assert "not embedded yet" not in client.get("/ui/context", params=query).text
     memory.ingest([message("user", "later", 100)], partition="work", embed=False)
-    assert "1 message is not embedded yet" in client.get("/ui/window", params=query).text
+    assert "1 message is not embedded yet" in client.get("/ui/context", params=query).text
 
 
 def test_unmoved_sliders_set_nothing() -> None:
@@ -192,16 +192,16 @@ def floor_slider(html: str) -> tuple[str, str]:
 
 
 def test_the_slider_of_the_floor_shows_the_effective_floor(client, memory) -> None:
-    assert floor_slider(client.get("/ui/window?p=work").text) == ("0", "0")
+    assert floor_slider(client.get("/ui/context?p=work").text) == ("0", "0")
     memory.store.set_property(floor_property(FakeEmbedder().model_id), "0.36")
     for query in ({}, {"p": "work"}, {"p": "work", "q": QUESTION}, {"p": "work", "q": ""}):
-        assert floor_slider(client.get("/ui/window", params=query).text) == ("0.36", "0.36")
+        assert floor_slider(client.get("/ui/context", params=query).text) == ("0.36", "0.36")
     moved = {"p": "work", "q": QUESTION, "recall_floor": "0"}
     for query in (moved, {**moved, "was-recall_floor": "0.36"}):
-        html = client.get("/ui/window", params=query).text
+        html = client.get("/ui/context", params=query).text
         assert floor_slider(html) == ("0", "0.36")
         assert "--floor 0.0" in html
-    part = client.get("/ui/window", params={"p": "work", "q": QUESTION, "part": "1"}).text
+    part = client.get("/ui/context", params={"p": "work", "q": QUESTION, "part": "1"}).text
     assert '<data hidden data-usual="recall_floor" value="0.36">' in part
 
 
@@ -217,47 +217,67 @@ def test_invalid_numbers_are_reported(client) -> None:
         "excerpts=maybe",
         "without=x",
     ):
-        answer = client.get(f"/ui/window?q=x&p=work&{query}")
+        answer = client.get(f"/ui/context?q=x&p=work&{query}")
         assert answer.status_code == 400, query
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("budget=1.5&model=gpt-4", ['value="1.5"', 'value="gpt-4"']),
+        ("budget=900&model=nob%22ody", ['value="900"', 'value="nob&#34;ody"']),
+        ("format=xml&budget=900", ['value="900"']),
+        ("recency_weight=2&similarity_weight=0.5", ['step="0.01" value="0.5"']),
+    ],
+)
+def test_a_bad_value_keeps_the_form_with_what_was_typed(client, query: str, kept) -> None:
+    answer = client.get(f"/ui/context?q=why+redis&p=work&{query}")
+    assert answer.status_code == 400
+    assert '<p class="notice" role="alert">That did not work: ' in answer.text
+    for text in ('value="why redis"', "<option selected>work", *kept):
+        assert text in answer.text, text
+    part = client.get(f"/ui/context?q=why+redis&p=work&part=1&{query}")
+    assert part.status_code == 400
+    assert 'class="card narrow" role="alert"' in part.text
 
 
 def test_a_budget_must_be_a_whole_number(client) -> None:
     for budget in ("1.5", "0", "many", "9" * 40):
-        html = client.get(f"/ui/window?q=x&p=work&budget={budget}").text
+        html = client.get(f"/ui/context?q=x&p=work&budget={budget}").text
         assert "budget is not a whole number from 1 to " in html
 
 
 def test_the_field_of_the_budget_shows_the_one_that_applies_when_it_is_empty(client) -> None:
     def placeholder(query: str) -> str:
-        html = client.get(f"/ui/window?p=work{query}").text
+        html = client.get(f"/ui/context?p=work{query}").text
         return re.findall(r'name="budget" [^>]*placeholder="([^"]*)"', html)[0]
 
     assert placeholder("") == placeholder("&q=redis") == "4,000"
-    html = client.get("/ui/window?p=work&q=redis&model=gpt-4").text
+    html = client.get("/ui/context?p=work&q=redis&model=gpt-4").text
     [available] = re.findall(r"<span>budget ([\d,]+)</span>", html)
     assert placeholder("&q=redis&model=gpt-4") == available != "4,000"
 
 
 def test_the_view_works_with_an_empty_store(client) -> None:
-    assert client.get("/ui/window?q=x&p=nowhere").status_code == 200
-    assert client.get("/ui/window?q=&p=work").status_code == 200
+    assert client.get("/ui/context?q=x&p=nowhere").status_code == 200
+    assert client.get("/ui/context?q=&p=work").status_code == 200
 
 
 def test_a_partition_without_messages_stays_selected(client) -> None:
-    for address in ("/ui/window?q=redis&p=nowhere", "/ui/?p=nowhere"):
+    for address in ("/ui/context?q=redis&p=nowhere", "/ui/?p=nowhere"):
         assert "<option selected>nowhere</option>" in client.get(address).text
 
 
 def test_a_command_that_cannot_leave_out_a_message_says_so(client) -> None:
     query = {"q": QUESTION, "p": "work", "budget": "300"}
-    assert "has no option" not in client.get("/ui/window", params=query).text
-    html = client.get("/ui/window", params={**query, "without": "1"}).text
+    assert "has no option" not in client.get("/ui/context", params=query).text
+    html = client.get("/ui/context", params={**query, "without": "1"}).text
     assert "This command does not leave out #1: it has no option for that." in html
 
 
 def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client) -> None:
-    pattern = r'href="(/ui/window[^"]*)">{}'
-    html = client.get("/ui/window?q=&p=work&budget=300").text
+    pattern = r'href="(/ui/context[^"]*)">{}'
+    html = client.get("/ui/context?q=&p=work&budget=300").text
     exclude = re.findall(pattern.format("what would come in without it"), html)[0]
     without = client.get(unescape(exclude)).text
     assert "Without #" in without

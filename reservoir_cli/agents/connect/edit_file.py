@@ -21,6 +21,7 @@ from typing import Any
 from reservoir_cli.agents.connect import jsonc, toml
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
+from reservoir_cli.util.edit_toml import without_empty_tables
 from reservoir_cli.util.private_files import (
     make_private_dir,
     missing_folders,
@@ -330,7 +331,7 @@ def _refusing(path: Path, verb: str) -> Iterator[None]:
 
 def _is_equal(data: Any, other: Any) -> bool:
     """Return whether two settings are equal, ignoring empty TOML tables, which need no header."""
-    return bool(data == other or toml.comparable(data) == toml.comparable(other))
+    return bool(without_empty_tables(data) == without_empty_tables(other))
 
 
 def lookup(value: Any, path: jsonc.Path) -> Any:

@@ -5,7 +5,7 @@ The worker closes the store when no call came for a while.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -34,12 +34,12 @@ from reservoir_cli import __version__
 from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.agents.mcp import stdio
 from reservoir_cli.agents.mcp.reserve_pipes import Wire
-from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, Answers, Tool
+from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, UNKNOWN, Answers, Caller, Tool
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.util.time_limits import CLIENT_FOLDERS, LAST_CALL
 
-#: Returns the partition of a call, given its request.
-ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[str]]
+#: Returns the partition of a call and the folders that its client works in, given its request.
+ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[tuple[str, tuple[Path, ...]]]]
 #: Seconds without a call after which the store is closed and the model unloaded.
 IDLE = 300.0
 
@@ -52,14 +52,16 @@ class Worker:
         self._pool = ThreadPoolExecutor(1, "answers")
         self._timer: asyncio.TimerHandle | None = None
 
-    async def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
+    async def answer(
+        self, tool: str, arguments: Mapping[str, Any], partition: str, caller: Caller = UNKNOWN
+    ) -> str:
         """Return a tool's answer; a call that is cancelled before its turn never starts."""
         if self._timer:
             self._timer.cancel()
         loop = asyncio.get_running_loop()
         try:
             return await asyncio.wrap_future(
-                self._pool.submit(self._answers.answer, tool, arguments, partition)
+                self._pool.submit(self._answers.answer, tool, arguments, partition, caller)
             )
         finally:
             self._timer = loop.call_later(self._idle, self._release)
@@ -76,7 +78,8 @@ class Worker:
 def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -> Server:
     """Return a server that offers tools.
 
-    :param scope_of: returns the partition of a call that does not name one.
+    :param scope_of: returns the partition of a call that does not name one, and the folders of its
+        client.
     """
     _silence_libraries()
     tool_list = ListToolsResult(tools=[describe(tool) for tool in tools.values()])
@@ -94,8 +97,10 @@ def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -
             raise MCPError(INVALID_PARAMS, f"unknown tool; there are {', '.join(tools)}")
         try:
             arguments = tool.check(params.arguments or {})
-            partition = arguments.pop("partition", None) or await scope_of(context)
-            return _result(await worker.answer(tool.name, arguments, partition))
+            usual, folders = await scope_of(context)
+            partition = arguments.pop("partition", None) or usual
+            caller = Caller(_client_name(context), folders)
+            return _result(await worker.answer(tool.name, arguments, partition, caller))
         except ReservoirError as error:
             return _failure(error)
         except Exception as error:  # its text might quote a message
@@ -108,6 +113,11 @@ def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+def _client_name(context: ServerRequestContext[Any, Any]) -> str | None:
+    params = context.session.client_params
+    return params.client_info.name if params else None
 
 
 def _silence_libraries() -> None:
@@ -152,23 +162,25 @@ def run(
         precedence over ``partition``. ``None`` to ignore the client's folders.
     """
     worker = Worker(Answers(open_reservoir))
-    known: str | None = None
+    known: tuple[str, tuple[Path, ...]] | None = None
 
-    async def scope_of(context: ServerRequestContext[Any, Any]) -> str:
+    async def scope_of(context: ServerRequestContext[Any, Any]) -> tuple[str, tuple[Path, ...]]:
         """Determine the partition from the folders that the client works in, once."""
         nonlocal known
         if known is None:
-            named = map(partition_of, await _folders(context)) if partition_of else ()
-            known = next(filter(None, named), partition)
+            # Without projects, a client is not asked for its folders.
+            folders = await _folders(context) if partition_of else tuple(_current_folder())
+            named = map(partition_of, folders) if partition_of else ()
+            known = next(filter(None, named), partition), folders
         return known
 
     asyncio.run(stdio.serve(build_server(tools, worker, scope_of), wire))
     worker.close()
 
 
-async def _folders(context: ServerRequestContext[Any, Any]) -> list[Path]:
+async def _folders(context: ServerRequestContext[Any, Any]) -> tuple[Path, ...]:
     """Return the folders a client works in: its roots, and the folder that it started us in."""
-    session, folders = context.session, [Path.cwd()]
+    session, folders = context.session, tuple(_current_folder())
     capabilities = session.client_capabilities
     if not session.can_send_request or capabilities is None or capabilities.roots is None:
         return folders
@@ -178,4 +190,9 @@ async def _folders(context: ServerRequestContext[Any, Any]) -> list[Path]:
         return folders
     urls = [urlsplit(str(root.uri)) for root in listed.roots]
     roots = [url2pathname(unquote(url.path)) for url in urls if url.scheme == "file"]
-    return [*map(Path, roots), *folders]
+    return (*map(Path, roots), *folders)
+
+
+def _current_folder() -> Iterator[Path]:
+    with suppress(OSError):  # it was deleted
+        yield Path.cwd()

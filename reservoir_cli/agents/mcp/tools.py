@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from reservoir_cli.agents import injections
 from reservoir_cli.agents.kept_store import KeptStore, Opener
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.cut_tool_results import cut_tool_result
@@ -22,6 +24,7 @@ from reservoir_cli.messages import Message, Scope, StoredMessage, clean_text, cu
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
+from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util.clock import local_day
@@ -228,8 +231,23 @@ def offered_tools(partitions: Sequence[str] = (), *, read_only: bool = False) ->
     return {tool.name: tool for tool in offered if not (read_only and tool.writes)}
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The agent that calls a tool.
+
+    :param client: the name of its program, if known.
+    :param folders: the folders that it works in.
+    """
+
+    client: str | None = None
+    folders: tuple[Path, ...] = ()
+
+
+UNKNOWN = Caller()
 #: Source and instance of messages that agents store.
 SOURCE = "mcp"
+#: Tools that read messages.
+_READING = (_RECALL.name, _SEARCH.name, _READ.name)
 #: The tag of messages that an agent found to be no longer true.
 OUTDATED = "outdated"
 #: Characters of a search hit's snippet.
@@ -244,6 +262,7 @@ class Answers:
         self._store = KeptStore(self._open_store)
         self._settings: LiveConfig | None = None
         self._notes: list[str] = []
+        self._recalled: Recall | None = None
         #: Closes the store, and frees the memory of its model.
         self.release = self._store.release
         self._answers: Mapping[str, Callable[..., str]] = {
@@ -254,7 +273,13 @@ class Answers:
             "forget": self._forget,
         }
 
-    def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
+    def answer(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        partition: str,
+        caller: Caller = UNKNOWN,
+    ) -> str:
         """Return a tool's answer.
 
         :param arguments: as returned by :meth:`Tool.check`.
@@ -264,11 +289,22 @@ class Answers:
             self._notes.clear()
             reservoir = self._store.open(create=tool == "remember")
             self._apply_settings(reservoir)
+            if tool in _READING and (
+                switch := find_switch(reservoir.config, partition, *caller.folders)
+            ):
+                return f"Nothing recalled: recall is switched off by {switch}."
             text: str = self._answers[tool](reservoir, partition, **arguments)
+            self._record(reservoir, partition, caller)
         except StoreError:
             self.release()  # the next call reconnects
             raise
         return "\n".join([text, *(f"note: {note}" for note in self._notes)])
+
+    def _record(self, reservoir: Reservoir, partition: str, caller: Caller) -> None:
+        """Write to the log what was recalled for an answer."""
+        recall, self._recalled = self._recalled, None
+        if recall:
+            injections.record(reservoir, recall, "mcp", caller.client, partition)
 
     def _open_store(self, create: bool) -> Reservoir:
         reservoir = self._open_reservoir(create=create, notify=self._notes.append)
@@ -302,6 +338,7 @@ class Answers:
             until=_parse_time(until),
         )
         if isinstance(outcome, Recall):
+            self._recalled = outcome
             self._notes[:] = outcome.notes  # those of the store are not needed beside the text
             return outcome.text.rstrip("\n")
         self._notes.extend(outcome.notes)
@@ -433,13 +470,8 @@ def _truncate(meter: Meter, message: StoredMessage, max_tokens: int) -> str:
 
 
 def _quote_rows(rows: Sequence[StoredMessage]) -> str:
-    """Quote messages in order, grouped by day."""
-    lines, day = [], ""
-    for row in rows:
-        if local_day(row.created_at) != day:
-            lines.append(day := local_day(row.created_at))
-        lines.append(quote_line(row, numbered=True))
-    return _frame(lines)
+    """Quote messages in order, each with its number and day."""
+    return _frame([quote_line(row, numbered=True) for row in rows])
 
 
 def _frame(lines: Sequence[str]) -> str:

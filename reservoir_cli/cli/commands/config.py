@@ -1,13 +1,15 @@
 """``reservoir config``: read and change settings."""
 
 import shlex
+from functools import partial
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config as settings
 from reservoir_cli.settings import paths
@@ -15,7 +17,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.settings.setting import Setting, Value
 
-_USAGE = "reservoir config [get KEY | set KEY=VALUE… | unset KEY… | list | path]"
+_KEY = "A setting; partitions.P.KEY and models.M.KEY apply to one partition or model."
 
 
 def _keys(ctx: typer.Context) -> list[str]:
@@ -28,27 +30,49 @@ def _assignments(ctx: typer.Context) -> list[str]:
     return [f"{key}=" for key in _keys(ctx)]
 
 
-def _words(ctx: typer.Context) -> list[str]:
-    """Complete the action, then the names of settings."""
-    words = ctx.params.get("words")
-    verb = words[0] if words else ""
-    if verb in ("list", "path"):
-        return []
-    if verb:
-        return _assignments(ctx) if verb == "set" else _keys(ctx)
-    return [*_TAKES, *_keys(ctx)]
+class _Config(ActionGroup):
+    """The actions; a key alone means ``get``."""
+
+    other_words: ClassVar = {  # users may edit the file that ``path`` prints
+        **dict.fromkeys(("edit", "open", "file"), "path"),
+        **dict.fromkeys(("remove", "delete", "rm", "reset"), "unset"),
+        **dict.fromkeys(("show", "ls"), "list"),
+        "add": "set",
+    }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the action that the first word names; ``get`` for a key alone.
+
+        :raises UsageError: there is no such action; the hint is the command that may be meant.
+        """
+        key, *rest = args
+        if key not in self.commands and key not in self.other_words:
+            values = [word for word in rest if not word.startswith("-")]
+            if len(values) > 1:
+                raise UsageError(f"no such command 'config {key}'", hint=self.usage(ctx))
+            if values or "=" in key:
+                _refuse("a change needs the word set", "=".join([key, *values]))
+            args = ["get", *args]
+        return super().resolve_command(ctx, args)
 
 
-def config(
+config = typer.Typer(
+    cls=_Config,
+    rich_markup_mode=None,
+    add_completion=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    help="""Show or change settings.
+
+    Without an action it lists every setting with its value and origin; KEY alone means get KEY.
+    """,
+)
+action = partial(config.command, cls=HelpfulCommand)
+
+
+@config.callback()
+def run_option(
     ctx: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[get KEY | set KEY=VALUE... | unset KEY... | list | path]",
-            help="What to do (default: list). KEY alone means get KEY.",
-            autocompletion=_words,
-        ),
-    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,105 +82,99 @@ def config(
             autocompletion=_assignments,
         ),
     ] = None,
-    get: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The same as get.", autocompletion=_keys)
+    key: Annotated[
+        str | None,
+        typer.Option("--get", metavar="KEY", help="The same as get.", autocompletion=_keys),
     ] = None,
-    unset: Annotated[
+    removed: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="The same as unset; repeatable.", autocompletion=_keys),
+        typer.Option(
+            "--unset", metavar="KEY", help="The same as unset; repeatable.", autocompletion=_keys
+        ),
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="The same as list.")] = False,
-    path: Annotated[bool, typer.Option("--path", help="The same as path.")] = False,
+    show_path: Annotated[bool, typer.Option("--path", help="The same as path.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show or change settings.
-
-    Without arguments it lists every setting with its value and origin. `set` changes several
-    settings together or not at all, `unset` restores the default, and `path` prints the path of
-    the settings file.
-    """
-    options.check_one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
-    if words:
-        if changes or unset or show or path or get is not None:
-            raise UsageError("choose one action", hint=_USAGE)
-        changes, unset, get, path = _parse_words(words)
-    typed = globals_of(ctx).config
-    if changes or unset:
-        from reservoir_cli.cli import change_settings  # imports the store's modules
-
-        edits = change_settings.parse_edits(changes or [], unset or [])
-        file = _settings_file(typed)
-        change_settings.change(ctx, file, edits)
-        if as_json:
-            console.document({"path": str(file)})
-        return
-    if path:
-        options.warn_of_unknown_variables()
-        file = _settings_file(typed)
-        _print_value(str(file), {"path": str(file)}, as_json)
-        return
-    known = options.load_config(ctx)
-    if get is not None:
-        value, origin = settings.effective_value(known, get)
-        text = _format(get, value)
-        _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
+    """Run the action that an option names."""
+    is_change = bool(changes or removed)
+    options.check_one_form(get=key is not None, list=show, path=show_path, set=is_change)
+    if ctx.invoked_subcommand:
+        if is_change or show or show_path or key is not None:
+            raise UsageError("choose one action", hint="reservoir config --help")
+    elif is_change:
+        _change(ctx, changes or [], removed or [], as_json)
+    elif show_path:
+        path(ctx, as_json)
+    elif key is not None:
+        get(ctx, key, as_json)
     else:
-        _print_list(known, as_json)
+        list_(ctx, as_json)
 
 
-def _parse_words(words: list[str]) -> tuple[list[str], list[str], str | None, bool]:
-    """Parse the arguments: changes, keys to unset, the key to get, and whether to print the path.
-
-    :raises UsageError: they are malformed; the hint is the exact command.
-    """
-    verb, *rest = words
-    if verb == "set" and rest:
-        if len(rest) == 2 and not any("=" in word for word in rest):
-            _refuse("set takes KEY=VALUE", f"set {rest[0]}={rest[1]}")
-        return rest, [], None, False
-    if verb == "unset" and rest:
-        return [], rest, None, False
-    if verb == "get" and len(rest) == 1:
-        return [], [], rest[0], False
-    if verb in ("list", "path") and not rest:
-        return [], [], None, verb == "path"
-    if verb in _TAKES:
-        raise UsageError(f"{verb} takes {_TAKES[verb]}", hint=_USAGE)
-    if verb in _OTHER_VERBS or len(rest) > 1:
-        raise UsageError(f"no such command 'config {verb}'", hint=_equivalent(verb, rest))
-    if "=" in verb and not rest:
-        _refuse("a change needs the word set", f"set {verb}")
-    if len(rest) == 1:
-        _refuse("a change needs the word set", f"set {verb}={rest[0]}")
-    return [], [], verb, False
+@action(epilog="Example: reservoir config get recent_context_size")
+def get(
+    ctx: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="KEY", help=_KEY, autocompletion=_keys)],
+    as_json: options.Json = False,
+) -> None:
+    """Print the value of a setting."""
+    value, origin = settings.effective_value(options.load_config(ctx), key)
+    fields = {"key": key, "value": value, "origin": origin}
+    _print_value(_format(key, value), fields, options.wants_json(ctx, as_json))
 
 
-def _equivalent(verb: str, rest: list[str]) -> str:
-    """Return our command for a verb of other programs."""
-    if verb not in _OTHER_VERBS:
-        return _USAGE
-    return shlex.join(["reservoir", "config", _OTHER_VERBS[verb], *rest])
+@action("set", epilog="Example: reservoir config set partition=work recent_context_size=20")
+def set_(
+    ctx: typer.Context,
+    changes: Annotated[
+        list[str],
+        typer.Argument(metavar="KEY=VALUE...", help=_KEY, autocompletion=_assignments),
+    ],
+    as_json: options.Json = False,
+) -> None:
+    """Change settings, together or not at all."""
+    if len(changes) == 2 and not any("=" in word for word in changes):
+        _refuse("set takes KEY=VALUE", "=".join(changes))
+    _change(ctx, changes, [], as_json)
 
 
-#: Verbs of other programs, each with ours; users may edit the file that `path` prints.
-_OTHER_VERBS = {
-    **dict.fromkeys(("edit", "open", "file"), "path"),
-    **dict.fromkeys(("remove", "delete", "rm", "reset"), "unset"),
-    **dict.fromkeys(("show", "ls"), "list"),
-    "add": "set",
-}
-#: The actions, and what each takes.
-_TAKES = {
-    "get": "one KEY",
-    "set": "KEY=VALUE",
-    "unset": "KEY",
-    "list": "nothing more",
-    "path": "nothing more",
-}
+@action(epilog="Example: reservoir config unset recent_context_size")
+def unset(
+    ctx: typer.Context,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help=_KEY, autocompletion=_keys)],
+    as_json: options.Json = False,
+) -> None:
+    """Restore the defaults of settings."""
+    _change(ctx, [], keys, as_json)
 
 
-def _refuse(message: str, command: str) -> NoReturn:
-    raise UsageError(message, hint=f"reservoir config {shlex.join(command.split(' ', 1))}")
+@action("list", epilog="Example: reservoir config list --json")
+def list_(ctx: typer.Context, as_json: options.Json = False) -> None:
+    """List every setting with its value and origin."""
+    _print_list(options.load_config(ctx), options.wants_json(ctx, as_json))
+
+
+@action(epilog='Example: $EDITOR "$(reservoir config path)"')
+def path(ctx: typer.Context, as_json: options.Json = False) -> None:
+    """Print the path of the settings file."""
+    options.warn_of_unknown_variables()
+    file = str(_settings_file(globals_of(ctx).config))
+    _print_value(file, {"path": file}, options.wants_json(ctx, as_json))
+
+
+def _change(ctx: typer.Context, changes: list[str], removed: list[str], as_json: bool) -> None:
+    from reservoir_cli.cli import change_settings  # imports the store's modules
+
+    edits = change_settings.parse_edits(changes, removed)
+    file = _settings_file(globals_of(ctx).config)
+    change_settings.change(ctx, file, edits)
+    if options.wants_json(ctx, as_json):
+        console.document({"path": str(file)})
+
+
+def _refuse(message: str, assignment: str) -> NoReturn:
+    raise UsageError(message, hint=f"reservoir config set {shlex.quote(assignment)}")
 
 
 def _settings_file(typed: Path | None) -> Path:

@@ -346,7 +346,7 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir, *, everyt
         print_explanation(window, everything=everything)
     if request.format in PROVIDERS and not request.model:
         console.note("no model is set: the request has no model key (--model adds it)")
-    console.aside(window.summary())
+    console.summary(window.summary())
 
 
 def _note_dropped_pins(window: ContextWindow) -> None:

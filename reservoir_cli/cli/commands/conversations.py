@@ -98,7 +98,7 @@ def _newest(
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, filtered: bool) -> None:
     if not reservoir.view(scope, 1):
-        nothing_found.tell(scope, reservoir.lookup.places())
+        nothing_found.tell(scope, reservoir.lookup.elsewhere(scope))
     elif filtered:
         values = {"match": where.text, "project": where.project, "since": where.since}
         values["tag"] = where.tag

@@ -118,8 +118,10 @@ def _refuse_empty_scope(reservoir: Reservoir, scope: Scope, out: Path) -> None:
 
     :raises ReservoirError: all messages are outside of the scope.
     """
-    places = reservoir.lookup.places()
-    if places and not reservoir.view(scope, 1):
+    if reservoir.view(scope, 1):
+        return
+    places = reservoir.lookup.elsewhere(scope)
+    if places is None or places:
         state = "left unchanged" if out.exists() else "not written"
         elsewhere = nothing_found.describe_elsewhere(scope, places)
         raise ReservoirError(f"nothing to export: {out} is {state}", hint=elsewhere)

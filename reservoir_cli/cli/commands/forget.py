@@ -184,10 +184,13 @@ class _Choice:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
         return where
 
-    def places(self, reservoir: Reservoir) -> list[tuple[str, str, int]]:
-        """Return (partition, instance, number of messages) for matching messages anywhere."""
+    def places(self, reservoir: Reservoir, scope: Scope) -> list[tuple[str, str, int]] | None:
+        """Return (partition, instance, number of messages) for matching messages anywhere.
+
+        ``None``: see :meth:`~reservoir_cli.retrieval.lookup.Lookup.elsewhere`.
+        """
         if not self.expired:
-            return reservoir.lookup.places(self.where())
+            return reservoir.lookup.elsewhere(scope, self.where())
         keys = reservoir.lookup.expired(reservoir.config, Scope(None)) or ()
         rows = [
             row
@@ -222,8 +225,8 @@ def _explain_nothing(
     if found is None:
         console.note("messages never expire: the setting retention_days is unset")
         return False
-    places = reservoir.lookup.places()
-    others = choice.places(reservoir)
+    places = reservoir.lookup.elsewhere(scope)
+    others = choice.places(reservoir, scope)
     # The user probably meant another scope: warn even with --quiet.
     if places and (missing := nothing_found.describe_missing_partition(scope, places)):
         console.warn(missing)
@@ -233,7 +236,7 @@ def _explain_nothing(
         nothing_found.tell(scope, others, *choice.wider(), say=console.warn)
     else:
         nothing = f"nothing to forget in {nothing_found.place(scope)}"
-        console.note(nothing if places else nothing_found.NOTHING_STORED)
+        console.note(nothing_found.NOTHING_STORED if places == [] else nothing)
         if choice.conversation is not None and reservoir.view(scope, 1):
             words = ["reservoir", "conversations", "--match", choice.conversation]
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
@@ -245,7 +248,7 @@ def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
     """Say where other messages match that are outside of the scope, and so stay."""
     if choice.match is None and choice.before is None:
         return
-    places = reservoir.lookup.places(choice.where())
+    places = reservoir.lookup.elsewhere(scope, choice.where())
     if others := nothing_found.describe_others(scope, places, *choice.wider()):
         console.note(f"matching and not forgotten: {others}")
 

@@ -160,7 +160,10 @@ def _check_options(
 
 def _is_new(reservoir: Reservoir, partition: str) -> bool:
     """Return whether a partition is empty, while others are not."""
-    return not reservoir.view(Scope(partition), 1) and bool(reservoir.view(Scope(None), 1))
+    scope = Scope(partition)
+    if reservoir.view(scope, 1):
+        return False
+    return reservoir.lookup.keeps_to(scope) or bool(reservoir.view(Scope(None), 1))
 
 
 def _check_exist(sources: list[str]) -> None:

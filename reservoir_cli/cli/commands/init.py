@@ -472,7 +472,7 @@ def _suggest_question(
         if ask and console.ask("Run it?", usual=True):
             window = reservoir.context(question, partition=home, budget=_SHORT)
             console.window_text(str(window.to("text")))
-            console.aside(window.summary())
+            console.summary(window.summary())
             reservoir.runs.record(window)
     return command
 

@@ -142,7 +142,7 @@ def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> bool:
     """Say that nothing matches, or where; return whether it does anywhere."""
-    others = reservoir.lookup.places(where)
+    others = reservoir.lookup.elsewhere(scope, where)
     if others:
         nothing_found.tell(scope, others, "", "--all-partitions", say=console.warn)
     else:

@@ -1,13 +1,14 @@
 """``reservoir partitions``: list, rename, merge and delete partitions."""
 
 import shlex
-from collections.abc import Sequence
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from reservoir_cli.cli import completion_values, console, nothing_found, open_store, options
 from reservoir_cli.cli.commands import forget
+from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import Reservoir
@@ -16,81 +17,93 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.projects import TABLE
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.settings.setting_keys import dotted_key
-from reservoir_cli.util.unicode_text import similar_names
-
-#: The actions, with the number of names that each takes.
-_VERBS = {"list": 0, "rename": 2, "merge": 2, "delete": 1}
-#: Verbs of other programs, each with ours.
-_OTHER_VERBS = {"remove": "delete", "rm": "delete", "move": "rename", "mv": "rename", "ls": "list"}
-_USAGE = "reservoir partitions [list | rename A B | merge A B | delete P]"
 
 
-def partitions(
+class _Partitions(ActionGroup):
+    other_words: ClassVar = {
+        **dict.fromkeys(("remove", "rm"), "delete"),
+        **dict.fromkeys(("move", "mv"), "rename"),
+        "ls": "list",
+    }
+
+
+partitions = typer.Typer(
+    cls=_Partitions,
+    rich_markup_mode=None,
+    add_completion=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    help="""List partitions and their instances; rename, merge or delete a partition.
+
+    Instances keep their names, except the one named after the partition.
+    """,
+)
+action = partial(partitions.command, cls=HelpfulCommand)
+
+
+def _name(metavar: str, about: str = "A partition.") -> Any:
+    complete = completion_values.partitions
+    return typer.Argument(metavar=metavar, help=about, autocompletion=complete)
+
+
+@partitions.callback()
+def list_without_action(ctx: typer.Context, as_json: options.Json = False) -> None:
+    """List partitions unless an action is named."""
+    if not ctx.invoked_subcommand:
+        list_(ctx, as_json)
+
+
+@action("list", epilog="Example: reservoir partitions list --json")
+def list_(ctx: typer.Context, as_json: options.Json = False) -> None:
+    """List partitions and their instances."""
+    with open_store.open_reservoir(ctx) as reservoir:
+        _list(reservoir, options.wants_json(ctx, as_json))
+
+
+@action(epilog="Example: reservoir partitions rename work acme")
+def rename(
     ctx: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[list | rename A B | merge A B | delete P]",
-            help="What to do (default: list).",
-            autocompletion=completion_values.partition_words,
-        ),
-    ] = None,
-    rename: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="A B", hidden=True, autocompletion=completion_values.partitions),
-    ] = None,
-    merge: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="A B", hidden=True, autocompletion=completion_values.partitions),
-    ] = None,
-    delete: Annotated[
-        str | None,
-        typer.Option(metavar="P", hidden=True, autocompletion=completion_values.partitions),
-    ] = None,
+    old: Annotated[str, _name("A")],
+    new: Annotated[str, _name("B", "Its new name.")],
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """List partitions and their instances; rename, merge or delete a partition.
-
-    `merge` moves everything from A to B; `delete` forgets everything in P. Instances keep their
-    names, except the one named after the partition.
-    """
-    flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
-    typed = [(flag, *names) for flag, names in flags.items() if names is not None]
-    verb, *names = _parse_action(typed, tuple(words or ()))
+    """Rename a partition from A to B."""
     with open_store.open_reservoir(ctx) as reservoir:
-        if verb == "rename":
-            _rename(reservoir, names[0], names[1], yes)
-        elif verb == "merge":
-            _merge(reservoir, names[0], names[1], yes)
-        elif verb == "delete":
-            _delete(reservoir, names[0], yes)
-        if as_json or verb == "list":
-            _list(reservoir, as_json)
+        _rename(reservoir, old, new, yes)
+        _list_as_json(ctx, reservoir, as_json)
 
 
-def _parse_action(by_options: Sequence[tuple[str, ...]], words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the requested action: a verb and its names.
+@action(epilog="Example: reservoir partitions merge old acme")
+def merge(
+    ctx: typer.Context,
+    old: Annotated[str, _name("A")],
+    new: Annotated[str, _name("B")],
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+) -> None:
+    """Move everything from A to B."""
+    with open_store.open_reservoir(ctx) as reservoir:
+        _merge(reservoir, old, new, yes)
+        _list_as_json(ctx, reservoir, as_json)
 
-    :param by_options: actions given by options, whose values may be other options by mistake.
-    :raises UsageError: there are several, or it is malformed; the hint is the exact command.
-    """
-    actions = [*by_options, *([words] if words else [])]
-    if len(actions) > 1:
-        raise UsageError("choose one of rename, merge and delete", hint="do one after the other")
-    verb, *names = actions[0] if actions else ("list",)
-    if verb not in _VERBS:
-        known = _OTHER_VERBS.get(verb) or next(iter(similar_names(verb, list(_VERBS))), None)
-        hint = _command(known, *names) if known else _USAGE
-        raise UsageError(f"no such command 'partitions {verb}'", hint=hint)
-    plain = names if words else [name for name in names if not name.startswith("-")]
-    if len(plain) == len(names) == _VERBS[verb]:
-        return (verb, *names)
-    parts = [part for name in plain for part in name.split("=")]
-    fits = len(parts) == _VERBS[verb] != len(plain)
-    hint = _command(verb, *parts) if fits else _USAGE
-    takes = options.counted(_VERBS[verb], "name") if _VERBS[verb] else "no name"
-    raise UsageError(f"{verb} takes {takes}", hint=hint)
+
+@action(epilog="Example: reservoir partitions delete scratch")
+def delete(
+    ctx: typer.Context,
+    name: Annotated[str, _name("P")],
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+) -> None:
+    """Forget everything in P."""
+    with open_store.open_reservoir(ctx) as reservoir:
+        _delete(reservoir, name, yes)
+        _list_as_json(ctx, reservoir, as_json)
+
+
+def _list_as_json(ctx: typer.Context, reservoir: Reservoir, as_json: bool) -> None:
+    if options.wants_json(ctx, as_json):
+        _list(reservoir, as_json=True)
 
 
 def _command(verb: str, *names: str) -> str:
@@ -100,7 +113,9 @@ def _command(verb: str, *names: str) -> str:
 
 def _rename(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
     if new.startswith("-"):  # probably an option in the wrong place
-        raise UsageError(f"the new name {new} begins with a hyphen", hint=_USAGE)
+        raise UsageError(
+            f"the new name {new} begins with a hyphen", hint=_command("rename", old, "B")
+        )
     known = _describe_partitions(reservoir, old, new)
     if new in known:
         raise ReservoirError(f"there is a partition {new}", hint=_command("merge", old, new))

@@ -7,7 +7,9 @@ import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.filters import complete_session
+from reservoir_cli.cli.show_injections import show_injections
 from reservoir_cli.context.recall import Reason, Recall, Skipped
+from reservoir_cli.errors import UsageError
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util.parse_time_options import parse_time
@@ -33,6 +35,14 @@ def recall(
         str | None,
         typer.Option(metavar="ID", help="Leave out this conversation, such as the current one."),
     ] = None,
+    last: Annotated[
+        bool,
+        typer.Option("--last", help="Print what agents were given last; recall nothing."),
+    ] = False,
+    client: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --last, only what this client was given."),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Print the stored messages that help an agent with a question.
@@ -40,7 +50,17 @@ def recall(
     An agent has its own history, so only recalled messages are printed: quoted, numbered, and with
     secrets masked unless the setting redact is off. Prints nothing if no message is relevant, or if
     the text does not ask anything.
+
+    With --last, print when hooks, the MCP server and the proxy last gave each client messages, and
+    which. The setting recall, the variable RESERVOIR_RECALL=off, a file .reservoir-off in a folder,
+    and --no-recall as the first word of a prompt switch this off.
     """
+    if last:
+        _refuse_with_last(words, budget, since, exclude_conversation)
+        show_injections(ctx, client, partition, as_json=as_json)
+        return
+    if client is not None:
+        raise UsageError("--client needs --last", hint="reservoir recall --last --client NAME")
     question = options.question_of(words, "recall")
     moment = parse_time(since, datetime.now(UTC)) if since is not None else None
     with open_store.open_reservoir(ctx) as reservoir:
@@ -54,6 +74,17 @@ def recall(
         console.document(row)
     elif row["text"]:
         console.window_text(row["text"])
+
+
+def _refuse_with_last(words: list[str] | None, *values: object) -> None:
+    """Refuse what would shape a recall.
+
+    :raises UsageError: there is a question or an option for one.
+    """
+    if words or any(value is not None for value in values):
+        raise UsageError(
+            "--last takes no question", hint="reservoir recall --last [--client NAME] [-p NAME]"
+        )
 
 
 def _print_notes(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None) -> None:

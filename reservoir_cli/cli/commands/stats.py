@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, open_store, options, tables
+from reservoir_cli.cli import console, nothing_found, open_store, options, plots, tables
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.parse_time_options import parse_time
 
@@ -18,26 +18,43 @@ def stats(
     ctx: typer.Context,
     partition: options.OnlyPartition = None,
     since: options.Since = None,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Plot what was stored, and tokens, by week.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show token usage of contexts over time, and what the store holds.
 
-    A context is counted as having left something out if it had no room for a recent, similar or
-    linked message, or had to cut one; older messages do not count. Usage exceeds 100% of the budget
+    A context is counted as short of room if it had no room for a recent, similar or pinned message,
+    or had to cut one; other messages do not count. Usage exceeds 100% of the budget
     if the question and sections alone exceed it. Every message is embedded, waits for
     `reservoir embed`, or has no text.
     """
     moment = parse_time(since, datetime.now(UTC)) if since is not None else None
     with open_store.open_reservoir(ctx) as reservoir:
         summary = reservoir.stats(moment, partition)
+        if plot:
+            summary["by_week"] = reservoir.weekly_stats(moment, partition)
+        scope = Scope(partition)
         if partition and not summary["store"]["messages"]:
-            nothing_found.tell(Scope(partition), reservoir.lookup.places())
+            nothing_found.tell(scope, reservoir.lookup.elsewhere(scope))
     if as_json:
         console.document(summary)
         return
+    if plot and not summary["by_week"]:
+        console.note("nothing is stored yet, and no context was built")
+        return
+    if plot:
+        console.texts(plots.plot_weeks(summary["by_week"], console.columns()))
+        return
+    console.table(("", ""), _rows(summary))
+
+
+def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the names and the texts of all figures."""
     rows = [
         ("contexts built", f"{summary['runs']:,}"),
-        ("contexts that left something out", f"{summary['truncated_runs']:,}"),
+        ("contexts short of room", f"{summary['truncated_runs']:,}"),
         ("messages left out or cut", f"{summary['truncation_events']:,}"),
     ]
     for key, name in (
@@ -72,7 +89,7 @@ def stats(
     ]
     if without := held["messages"] - held["embedded"] - held["pending"]:
         rows.append(("stored without text", f"{without:,}"))
-    console.table(("", ""), rows)
+    return rows
 
 
 def _use_rows(use: Mapping[str, Any]) -> list[tuple[str, str]]:

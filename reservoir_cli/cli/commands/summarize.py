@@ -64,8 +64,8 @@ def summarize(
 
 def _why_nothing(reservoir: Reservoir, scope: Scope) -> str:
     """Return why no conversation of a partition was summarised."""
-    if elsewhere := nothing_found.describe_elsewhere(scope, reservoir.lookup.places()):
-        return elsewhere
+    if not reservoir.view(scope, 1):
+        return nothing_found.describe_elsewhere(scope, reservoir.lookup.elsewhere(scope))
     if not reservoir.conversations(scope):
         return f"no message of {scope.partition} is in a conversation"
     return (

@@ -17,7 +17,8 @@ _LINE = re.compile(
     rf"""
     \n\ {{0,3}}(?:
         (?:\#{{1,6}}\ ?)? [*_`]{{0,3}} (?:
-            (?:\[\#\d+\]\ ?)? (?:user|assistant|system|tool|context|developer)
+            (?:\[\#\d+\]\ ?)? (?:quoted\ [\d-]+,\ ?)?
+            (?:user|assistant|system|tool|context|developer)
                 \ ?(?:\#\d+)?\ ?[*_`]{{0,3}}\ ?:                    # a role
             | \[?\ ?{_TITLES}\ ?\]?[*_`:\#]*\ ?$                    # a title
             | \[\ ?{_SHORT_TITLES}\ ?\]                             # a short one in brackets,

@@ -48,11 +48,12 @@ def recalled_turn(
     """
     if not recalled:
         return []
-    previous, previous_day, quoted = None, None, []
+    previous, previous_day, quoted = None, "", []
     for candidate in recalled:
         day, text = quote(candidate)
-        quoted.append(_heading(candidate, day, previous, previous_day, compact=compact) + text)
-        previous, previous_day = candidate, day
+        shown = "" if numbered else day  # a numbered message names its day itself
+        quoted.append(_heading(candidate, shown, previous, previous_day, compact=compact) + text)
+        previous, previous_day = candidate, shown
     notes = [introduction(note, compact=compact)]
     if explained and any(candidate.spans is not None for candidate in recalled):
         notes.append(excerpt_note(recalled[0].message.partition, numbered=numbered))
@@ -93,7 +94,7 @@ def excerpt_note(partition: str, *, numbered: bool = False) -> str:
 
     :param numbered: whole messages are numbered too.
     """
-    lead = "Read an excerpt whole" if numbered else "Excerpts have a number"
+    lead = "Whole messages of excerpts" if numbered else "Excerpts have a number"
     return f"{lead}: reservoir view -p {shlex.quote(partition)} --id N"
 
 
@@ -116,16 +117,23 @@ def quote_line(
     """Quote a recalled message: its role and its text, indented after the first line.
 
     :param spans: the printed parts of the text; an excerpt shows the number of its message.
-    :param numbered: begin with the number of the message even if it is whole.
+    :param numbered: begin with the number of the message even if it is whole, and with its day.
     """
     text = quote_text(printed_text(message, spans))
-    return f"{label(message.role, message.id, spans is not None, numbered=numbered)}: {text}"
+    day = local_day(message.created_at) if numbered else ""
+    return f"{label(message.role, message.id, spans is not None, day)}: {text}"
 
 
-def label(role: Role, number: int, excerpt: bool, *, numbered: bool) -> str:
-    """Return the role of a recalled message, with its number if it is printed."""
-    if numbered:
-        return f"[#{number}] {role}"
+def label(role: Role, number: int, excerpt: bool, day: str = "") -> str:
+    """Return what stands before a recalled message: its role, and its number if it is printed.
+
+    Some clients hand a recall to the model with the rank of the operator's instructions, so there
+    each message says that it is a quotation.
+
+    :param day: of a numbered message.
+    """
+    if day:
+        return f"[#{number}] quoted {day}, {role}"
     return f"{role} #{number}" if excerpt else str(role)
 
 
@@ -163,13 +171,13 @@ def _heading(
     candidate: Candidate,
     day: str,
     previous: Candidate | None,
-    previous_day: str | None,
+    previous_day: str,
     *,
     compact: bool,
 ) -> str:
     """Return the separator between a recalled message and the one before it.
 
-    :param day: the message's day.
+    :param day: the message's day; empty to leave it out.
     :param previous_day: the previous message's day.
     :param compact: shorten the title.
     """

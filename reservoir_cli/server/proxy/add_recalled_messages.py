@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from reservoir_cli.agents import injections
 from reservoir_cli.agents.transcript import quoted_numbers
-from reservoir_cli.context.recall import Recall, Skipped
+from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
 from reservoir_cli.reservoir import LedgerEntry, Reservoir
@@ -20,6 +21,7 @@ from reservoir_cli.server.proxy.json_spans import insert
 from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.question_identity import Question
 from reservoir_cli.server.state import ServerState
+from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.util import time_limits
 
 T = TypeVar("T")
@@ -53,6 +55,7 @@ class _Turn:
     """
 
     request: ParsedRequest
+    client: str
     partition: str
     masked: bool
     version: int
@@ -100,10 +103,14 @@ class Enricher:
         if self._last_asked:
             self._state.reader.submit_if_idle(self._last_asked)
 
-    async def enrich(self, request: ParsedRequest, partition: str, instance: str) -> Enriched:
+    async def enrich(
+        self, request: ParsedRequest, partition: str, instance: str, client: str
+    ) -> Enriched:
         """Return a request with recalled messages added to its newest question.
 
         This takes at most 0.3 seconds. On any failure less is added.
+
+        :param client: the name of its client.
         """
         deadline = asyncio.get_running_loop().time() + time_limits.RECALL_OF_REQUEST
         self._expire_after_changes()
@@ -140,7 +147,7 @@ class Enricher:
         counted = known if request.continues else entries  # the provider keeps all earlier blocks
         used = sum(entry.tokens for entry in counted.values())
         quoted = quoted_numbers(entry.block for entry in counted.values())
-        turn = _Turn(request, partition, masked, version, deadline, quoted)
+        turn = _Turn(request, client, partition, masked, version, deadline, quoted)
         note = await self._add_newest(turn, entries, used)
         text = insert(request.text, {at: f"\n\n{entry.block}" for at, entry in entries.items()})
         return Enriched(text.encode(), note)
@@ -154,11 +161,12 @@ class Enricher:
         suffix = f"; replayed={replayed}" if replayed else ""
         if newest is None or not newest.newest or newest.at in entries:
             return f"replayed={replayed}" if replayed else "skipped; reason=no question"
-        reason = newest.kept or self._why_full(turn.request, used)
+        reason = newest.kept or self._why_off(turn) or self._why_full(turn.request, used)
         if not reason:
             budget = min(limits.BUDGET, limits.CONVERSATION_BUDGET - used)
             recall = await self._recall(turn, newest, budget)
             if isinstance(recall, Recall):
+                self._ledger_writes.submit_in_pause(partial(_log_injection, turn, recall))
                 entries[newest.at] = self._add_entry(turn, newest, recall)
                 return f"added; tokens={recall.tokens}; messages={len(recall.messages)}{suffix}"
             reason = recall
@@ -254,6 +262,11 @@ class Enricher:
 
         written.add_done_callback(lambda _: loop.call_soon_threadsafe(drop))
 
+    def _why_off(self, turn: _Turn) -> str:
+        """Return that recall is switched off; empty if it is on."""
+        is_off = find_switch(self._state.config, turn.partition, turn.request.folder)
+        return Reason.SWITCHED_OFF.value if is_off else ""
+
     def _why_full(self, request: ParsedRequest, used: int) -> str:
         """Return why nothing more may be added to a conversation; empty if it may."""
         if limits.CONVERSATION_BUDGET - used < limits.MIN_BUDGET:
@@ -273,6 +286,11 @@ class Enricher:
 
     def _is_masked(self, partition: str) -> bool:
         return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value
+
+
+def _log_injection(turn: _Turn, recall: Recall, reservoir: Reservoir) -> None:
+    session = turn.request.conversation
+    injections.record(reservoir, recall, "proxy", turn.client, turn.partition, session)
 
 
 def _talk_before(request: ParsedRequest) -> list[tuple[str, str]]:

@@ -149,18 +149,22 @@ class Proxy:
         if parsed.side:
             return _Outgoing(body, "skipped; reason=side request")
         if parsed.continues and not parsed.named:
-            known = self._histories.find(self._partition(incoming), parsed.continues)
+            known = self._histories.find(self._partition(incoming, parsed), parsed.continues)
             parsed = replace(parsed, conversation=known or parsed.conversation)
-        enriched = await self._enricher.enrich(parsed, *self._scope_of(incoming))
+        client = identify_client.client_of(incoming.headers)
+        enriched = await self._enricher.enrich(parsed, *self._scope_of(incoming, parsed), client)
         return _Outgoing(enriched.body, enriched.note, None if parsed.only_counts else parsed)
 
-    def _scope_of(self, incoming: _Incoming) -> tuple[str, str]:
+    def _scope_of(self, incoming: _Incoming, parsed: ParsedRequest) -> tuple[str, str]:
         """Return the partition and the instance of a request."""
         instance = incoming.target.instance or identify_client.client_of(incoming.headers)
-        return self._partition(incoming), instance
+        return self._partition(incoming, parsed), instance
 
-    def _partition(self, incoming: _Incoming) -> str:
-        return incoming.target.partition or str(self._state.config.lookup("partition")[0])
+    def _partition(self, incoming: _Incoming, parsed: ParsedRequest) -> str:
+        """Return the partition that the path names, else that of the client's folder."""
+        config, named = self._state.config, incoming.target.partition
+        assigned = parsed.folder and not named and config.partition_of(parsed.folder)
+        return named or assigned or str(config.lookup("partition")[0])
 
     def _listener(self, incoming: _Incoming, parsed: ParsedRequest | None) -> Listener | None:
         """Return a listener for the answer; ``None`` if the client wants nothing stored."""
@@ -176,7 +180,8 @@ class Proxy:
             self._histories,
             protocol_at(shape),
             parsed,
-            self._scope_of(incoming),
+            self._scope_of(incoming, parsed),
+            named_scope=incoming.target.partition is not None,
             storing=storing,
         )
 

@@ -1,6 +1,10 @@
-"""Identify the client of a request: it decides where and whether the exchange is stored."""
+"""Identify the client of a request, and the folder that it works in.
 
-from collections.abc import Mapping
+They decide where and whether the exchange is stored.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
 
 from reservoir_cli.settings.config import Config
 
@@ -14,6 +18,18 @@ _AGENTS = {
 }
 #: Headers that only one client sends.
 _OWN_HEADERS = {"x-claude-code-session-id": "claude-code"}
+#: How clients name their working folder in a system prompt, and Codex in its first message. Only
+#: absolute paths of this machine count: looking at another's would send it the user's name.
+_FOLDER = re.compile(
+    r"(?im)^[\W_]*(?:(?:primary|current) )?work(?:ing|space) directory:[ \t]*"
+    r"`?((?:/(?!/)|~/|[A-Z]:[\\/])[^\n`]*)`?[ \t]*$"
+)
+_CODEX_FOLDER = re.compile(
+    r"\s*<environment_context>(?:(?!</environment_context>)[\s\S])*?"
+    r"<cwd>((?:/(?!/)|[A-Za-z]:[\\/])[^<\n]*)</cwd>"
+)
+#: The longest path of a folder, and how much of a system prompt is searched for one.
+_LONGEST, _SEARCHED = 1_000, 200_000
 #: The instance for all other clients.
 OTHER = "proxy"
 
@@ -32,6 +48,17 @@ def client_of(headers: Mapping[str, str]) -> str:
             if agent.startswith(prefix):
                 return client
     return OTHER
+
+
+def folder_of(system: str, first: Iterable[str]) -> str | None:
+    """Return the working folder that a client names, if it does.
+
+    :param system: its system prompt.
+    :param first: the texts of its first messages.
+    """
+    matches = [_FOLDER.search(system[:_SEARCHED]), *map(_CODEX_FOLDER.match, first)]
+    folder = next((match[1].strip() for match in matches if match), "")
+    return folder if 0 < len(folder) <= _LONGEST else None
 
 
 def is_stored(client: str, config: Config) -> bool:

@@ -8,10 +8,12 @@ from typing import Any
 
 from reservoir_cli.messages import Message, clean_name
 from reservoir_cli.server import limits
+from reservoir_cli.server.proxy.identify_client import folder_of
 from reservoir_cli.server.proxy.json_spans import OddJSON, read_document
 from reservoir_cli.server.proxy.provider_histories import named_history, reference_of
 from reservoir_cli.server.proxy.providers import protocol_at
 from reservoir_cli.server.proxy.question_identity import IdentityChain, Question
+from reservoir_cli.server.proxy.request_messages import first_texts, system_prompt
 from reservoir_cli.server.proxy.side_requests import is_side_request
 from reservoir_cli.transfer.reading.foreign_values import obj
 
@@ -38,6 +40,7 @@ class ParsedRequest:
     :param continues: the reference to a history at the provider that the request continues.
     :param window: the context window in tokens, if the request sets it.
     :param only_counts: whether only its tokens are counted.
+    :param folder: the working folder that the client names, if it does.
     """
 
     text: str
@@ -52,6 +55,7 @@ class ParsedRequest:
     continues: str | None = None
     window: int | None = None
     only_counts: bool = False
+    folder: str | None = None
 
 
 def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
@@ -95,6 +99,7 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
         continues,
         protocol.window(values),
         protocol.is_counting(path),
+        folder_of(system_prompt(values), first_texts(values)),
     )
 
 

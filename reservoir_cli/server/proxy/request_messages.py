@@ -1,7 +1,7 @@
 """Read the messages of a request, without the text that clients and the proxy add to them."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -164,3 +164,22 @@ def text_of(content: Any) -> str:
         return content_text(content)
     except ValueError:
         return ""
+
+
+def system_prompt(values: Mapping[str, Any]) -> str:
+    """Return the instructions of a request, given its members."""
+    contents = [values.get("system"), values.get("instructions")]
+    contents += [item.get("content") for item in _first(values) if is_system(item)]
+    return "\n".join(map(text_of, contents))
+
+
+def first_texts(values: Mapping[str, Any]) -> list[str]:
+    """Return each text of a request's first messages, given its members, without instructions."""
+    contents = [item.get("content") for item in _first(values) if isinstance(item, dict)]
+    parts = [content if isinstance(content, list) else [content] for content in contents]
+    return [text_of([part] if isinstance(part, dict) else part) for each in parts for part in each]
+
+
+def _first(values: Mapping[str, Any]) -> list[Any]:
+    lists = (values.get(key) for key in ("messages", "input"))
+    return [item for elements in lists if isinstance(elements, list) for item in elements[:3]]

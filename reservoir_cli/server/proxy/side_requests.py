@@ -66,7 +66,7 @@ def is_side_request(
         return True
     if _TASK.match(newest) or _TITLE.fullmatch(first):
         return True
-    system = _system_prompt(values)[:_SEARCHED]
+    system = request_messages.system_prompt(values)[:_SEARCHED]
     if _asks_for_summary(system[:_INTRODUCTION]):
         return True
     if has_answers and _asks_for_summary(newest[:_SEARCHED]):
@@ -86,13 +86,3 @@ def carries_summary(text: str) -> bool:
     """Return whether a user's message is the summary with which a client goes on."""
     is_long = len(text) >= _SHORTEST_SUMMARY
     return is_long and bool(_CARRIES_SUMMARY.search(text[:_SUMMARY_HEAD]))
-
-
-def _system_prompt(values: Mapping[str, Any]) -> str:
-    contents = [values.get("system"), values.get("instructions")]
-    for key in ("messages", "input"):
-        elements = values.get(key)
-        if isinstance(elements, list):
-            first = elements[:3]
-            contents += [item.get("content") for item in first if request_messages.is_system(item)]
-    return "\n".join(map(request_messages.text_of, contents))

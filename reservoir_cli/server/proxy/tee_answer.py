@@ -28,6 +28,8 @@ class Listener:
     :param queue: stores the exchange.
     :param histories: gets the answer's conversation.
     :param scope: the partition and instance to store it in.
+    :param named_scope: whether the client chose the partition; else the exchange is stored where
+        its conversation is.
     :param storing: whether to store the exchange; otherwise only the counts are recorded.
     """
 
@@ -41,8 +43,9 @@ class Listener:
         scope: tuple[str, str],
         *,
         storing: bool,
+        named_scope: bool = True,
     ) -> None:
-        self._storing = storing
+        self._storing, self._named_scope = storing, named_scope
         self._writer, self._queue, self._histories = writer, queue, histories
         self._protocol = protocol
         self._request, self._scope = request, Scope(*scope)
@@ -115,6 +118,7 @@ class Listener:
             message and replace(message, source_id=self._request.reply_id),
             partial=not self._answer.complete or self._answer.failed,
             named=self._request.named,
+            moves=self._request.named and not self._named_scope,
             is_whole=self._request.continues is None,
             asked_at=self._asked_at,
         )

@@ -16,8 +16,9 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.web import access, read_conversations, usage, window
 from reservoir_cli.server.web import window_form as question_form
-from reservoir_cli.server.web.check_parameters import name_of, number_of
+from reservoir_cli.server.web.check_parameters import name_of, number_of, text_of
 from reservoir_cli.server.web.conversation_filter import ROLES, ConversationFilter
+from reservoir_cli.server.web.document_titles import is_document
 from reservoir_cli.server.web.rendering import link, link_to_message, render
 from reservoir_cli.settings.config import Config
 
@@ -100,9 +101,20 @@ async def message(request: Request) -> Response:
         return render(
             request, "whole_message.html", shown=read_conversations.show(stored, whole=True)
         )
+    if is_document(stored):
+        return RedirectResponse(link("/document", p=stored.partition, id=stored.id), 303)
     place = {"p": stored.partition, "i": stored.instance, "c": stored.conversation_id}
     address = link("/conversation", **place, at=stored.id)
     return RedirectResponse(f"{address}#m{stored.id}", 303)
+
+
+async def document(request: Request) -> Response:
+    """Show a document."""
+    found = await _find_message(request)
+    page = await read(
+        request, lambda store: read_conversations.read_document(store, found.partition, found.id)
+    )
+    return render(request, "conversation.html", page=page, at=None, gone=None)
 
 
 async def _find_message(request: Request) -> StoredMessage:
@@ -142,7 +154,7 @@ async def _delete_message(request: Request) -> Response:
     await write(request, lambda reservoir: reservoir.forget([stored.key]))
     thread = (stored.partition, stored.instance, stored.conversation_id)
     remaining = await read(request, lambda reservoir: read_conversations.ids_of(reservoir, thread))
-    if not remaining:
+    if not remaining or is_document(stored):
         return RedirectResponse(link("/", p=stored.partition, gone=1), 303)
     address = link("/conversation", **dict(zip("pic", thread, strict=True)), gone=1)
     return RedirectResponse(address, 303)
@@ -157,33 +169,43 @@ async def pin(request: Request) -> Response:
 
 
 async def ask(request: Request) -> Response:
-    """Show why each message is or is not in the context window of a question."""
-    query = request.query_params
-    question = question_form.Question.of(query)
+    """Show why each message is or is not in the context of a question."""
+    query, part = request.query_params, "part" in request.query_params
+    question, problem = question_form.read_form(query)
+    if problem and part:
+        raise problem
     state: ServerState = request.app.state.server
     default_store = state.config.store_location()
     places = await read(request, lambda reservoir: reservoir.lookup.places())
     shown = None
-    if question.asked:
-        shown = await read(
-            request, lambda reservoir: window.choose(reservoir, question, default_store)
-        )
+    if question.asked and not problem:
+        try:
+            shown = await read(
+                request, lambda reservoir: window.choose(reservoir, question, default_store)
+            )
+        except UsageError as error:  # an unknown model, or a budget that is too small
+            if part:
+                raise
+            problem = error
     partition = question.partition or default_partition(places, state.config)
+    model = None if problem else question.model
     floor = await read(
-        request, lambda reservoir: window.floor_in_force(reservoir, partition, question.model)
+        request, lambda reservoir: window.floor_in_force(reservoir, partition, model)
     )
-    part = "part" in query and shown is not None
     return render(
         request,
-        "window_result.html" if part else "window.html",
+        "window_result.html" if part and shown else "window.html",
+        status_code=400 if problem else 200,
+        problem=problem,
         question=question,
+        typed={name: text_of(query, name) for name in ("model", "budget")},
         shown=shown,
         sliders=question_form.sliders(
             question.options,
-            shown.usual if shown else state.config.settings(partition, question.model),
+            shown.usual if shown else state.config.settings(partition, model),
             floor,
         ),
-        models=[] if part else [model.name for model in state.config.known_models()],
+        models=[] if part and shown else [model.name for model in state.config.known_models()],
         partitions=names_of_partitions(places, partition),
         formats=FORMATS,
         default_partition=partition,
@@ -207,9 +229,15 @@ def default_partition(places: list[tuple[str, str, int]], config: Config) -> str
     return configured if configured in partitions or not partitions else partitions[0]
 
 
-async def use(request: Request) -> Response:
+async def show_usage(request: Request) -> Response:
     """Show usage over time and the contents of the store."""
     return render(request, "usage.html", use=await read(request, usage.summarize))
+
+
+async def redirect(request: Request) -> Response:
+    """Redirect an address of a view that has another name now."""
+    path = {"/ui/window": "/context", "/ui/use": "/usage"}[request.url.path]
+    return RedirectResponse(link(path, **request.query_params), 301)
 
 
 async def _redirect_to_icon(_request: Request) -> Response:
@@ -224,11 +252,14 @@ def routes() -> Sequence[BaseRoute]:
     return [
         _view("/", index),
         _view("/conversation", conversation),
+        _view("/document", document),
         _view("/message", message),
         _view("/delete", delete, "GET", "POST"),
         _view("/pin", pin, "POST"),
-        _view("/window", ask),
-        _view("/use", use),
+        _view("/context", ask),
+        _view("/usage", show_usage),
+        _view("/window", redirect),
+        _view("/use", redirect),
         _view("/leave", access.leave, "POST"),
         Route("/enter", access.open_to_all(access.enter), methods=["GET", "POST"]),
         Route("/favicon.ico", icon),

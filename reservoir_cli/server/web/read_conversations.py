@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
+from itertools import groupby
 
 from markupsafe import Markup
 
@@ -16,14 +16,17 @@ from reservoir_cli.messages import (
     StoredMessage,
     call_text,
     plain_text,
+    title_of,
 )
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.reservoir import Filter, ListedThread, Reservoir, ThreadList
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.server import limits
 from reservoir_cli.server.web.conversation_filter import ConversationFilter
+from reservoir_cli.server.web.document_titles import document_title, is_document, split_title
 from reservoir_cli.server.web.markdown import to_html, to_plain_html
-from reservoir_cli.server.web.rendering import visible
+from reservoir_cli.server.web.rendering import month, visible
+from reservoir_cli.util.progress import counted
 
 #: Partition, instance and conversation; ``None`` for messages outside of any conversation.
 Thread = tuple[str, str, str | None]
@@ -35,9 +38,13 @@ class MissingError(ReservoirError):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A conversation of the list.
+    """A row of the list: a conversation, a document, or the single messages of an instance.
 
-    :param title: ``None`` for the messages of an instance that are in no conversation.
+    :param conversation: its id; ``None`` for documents and single messages.
+    :param document: the id of the document's message; ``None`` for the others.
+    :param title: ``None`` for the single messages of an instance.
+    :param source: the tool it came from, if its instance has another name.
+    :param snippet: what it begins with, if the title does not say so already, or its last text.
     :param messages: how many of its messages match the filter.
     :param last: the time of the last of them.
     """
@@ -45,8 +52,10 @@ class Item:
     partition: str
     instance: str
     conversation: str | None
+    document: int | None
     title: str | None
     source: str | None
+    snippet: str
     messages: int
     last: datetime
 
@@ -55,15 +64,30 @@ class Item:
 class Listing:
     """A page of the list: conversations, or hits of a search.
 
-    :param total: how many rows all pages have.
-    :param conversations: how many of them are conversations; the others are single messages.
+    :param items: the rows, by the month of their last message.
+    :param total: how many rows all pages have; those that are neither ``conversations`` nor
+        ``documents`` are the single messages of an instance.
     """
 
-    items: Sequence[Item]
+    items: "Sequence[tuple[str, Sequence[Item]]]"
     hits: "Sequence[HitSnippet]"
     total: int
     conversations: int
+    documents: int
     pages: int
+
+    def count(self) -> str:
+        """Return how many rows there are, in words."""
+        singles = self.total - self.conversations - self.documents
+        parts = [
+            *([counted(self.conversations, "conversation")] if self.conversations else []),
+            *([counted(self.documents, "document")] if self.documents else []),
+            *(["single messages"] if singles else []),
+        ]
+        *first, last = parts or ["0 conversations"]
+        text = f"{', '.join(first)} and {last}" if first else last
+        is_sorted = self.conversations or self.documents or not self.total
+        return f"{text}, the newest first" if is_sorted else text.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +116,10 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """A page of a conversation."""
+    """A page of a conversation, or a document.
+
+    :param document: the id of the document's message.
+    """
 
     thread: Thread
     title: str | None
@@ -101,6 +128,7 @@ class ConversationPage:
     total: int
     number: int
     pages: int
+    document: int | None = None
 
 
 def list_or_search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
@@ -112,12 +140,13 @@ def _search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     hits = reservoir.search(
         query.text, limit=limits.HITS, scope=query.scope, where=query.where, passages=True
     )
-    return Listing((), [_hit_snippet(hit) for hit in hits], len(hits), 0, 1)
+    return Listing((), [_hit_snippet(hit) for hit in hits], len(hits), 0, 0, 1)
 
 
 def _hit_snippet(hit: Hit) -> HitSnippet:
     text, words = choose_part(plain_text(hit.message), hit.words, hit.passage, limits.MAX_SNIPPET)
-    return HitSnippet(hit.message, hit.title, list(_split_words(text, words)))
+    title = document_title(hit.message) if is_document(hit.message) else hit.title
+    return HitSnippet(hit.message, title, list(_split_words(text, words)))
 
 
 def _split_words(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[str, bool]]:
@@ -131,31 +160,51 @@ def _split_words(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[
 
 
 def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
-    threads = reservoir.lookup.threads(query.scope, query.where)
-    summaries = {summary.thread: summary for summary in reservoir.conversations(query.scope)}
-    ends = [
-        Key(thread[0], ids[-1])
-        for thread, ids in threads.items()
-        if _masked(reservoir, thread) not in summaries
-    ]
-    last_messages = {message.key: message for message in reservoir.messages(ends)} if ends else {}
-    items = []
-    for stored_thread, ids in threads.items():
-        thread = _masked(reservoir, stored_thread)
-        if summary := summaries.get(thread):
-            conversation, last = summary.conversation, summary.last
-            title, source = conversation.title, conversation.source
-        elif message := last_messages.get(Key(thread[0], ids[-1])):
-            title, source, last = None, message.source, message.created_at
-        else:  # deleted meanwhile
-            continue
-        items.append(Item(*thread, title, source, len(ids), last))
-    items.sort(key=attrgetter("last"), reverse=True)
-    pages = _count_pages(len(items), limits.CONVERSATIONS)
-    start = (min(query.page, pages) - 1) * limits.CONVERSATIONS
-    shown = items[start : start + limits.CONVERSATIONS]
-    conversations = sum(item.conversation is not None for item in items)
-    return Listing(shown, (), len(items), conversations, pages)
+    size = limits.CONVERSATIONS
+
+    def read(page: int) -> ThreadList:
+        return reservoir.lookup.newest_threads(query.scope, query.where, size, (page - 1) * size)
+
+    found = read(query.page)
+    if not found.threads and query.page > 1:  # behind the last page
+        found = read(_count_pages(read(1).total, size))
+    items = [_item(reservoir, thread) for thread in found.threads]
+    by_month = [(name, list(rows)) for name, rows in groupby(items, lambda item: month(item.last))]
+    pages = _count_pages(found.total, size)
+    return Listing(by_month, (), found.total, found.conversations, found.documents, pages)
+
+
+def _item(reservoir: Reservoir, thread: ListedThread) -> Item:
+    """Prepare a row of the list; secrets are redacted before anything is shortened."""
+    redactor, partition = reservoir.redactor, thread.partition
+    question, latest = (redactor.text(partition, text) for text in (thread.question, thread.latest))
+    conversation, source, title = None, None, None
+    if thread.conversation:
+        known = redactor.conversation(partition, thread.conversation)
+        conversation, source = known.id, known.source
+        title = known.title or title_of(question) or known.id
+        snippet = question if known.title and not _repeats(known.title, question) else latest
+    elif thread.document:
+        title, snippet = split_title(latest)
+    else:
+        snippet = latest
+    return Item(
+        partition,
+        thread.instance,
+        conversation,
+        thread.document,
+        title,
+        None if source == thread.instance else source,
+        " ".join(snippet.split()),
+        thread.messages,
+        thread.last,
+    )
+
+
+def _repeats(title: str, text: str) -> bool:
+    """Return whether a title only repeats the beginning of a text."""
+    short, long = (" ".join(words.split()) for words in (title.rstrip("….").rstrip(), text))
+    return long.startswith(short)
 
 
 def _count_pages(count: int, size: int) -> int:
@@ -195,16 +244,30 @@ def read_thread(
     return ConversationPage(thread, title, messages, start + 1, len(ids), page, pages)
 
 
+def read_document(reservoir: Reservoir, partition: str, number: int) -> ConversationPage:
+    """Read a document by the id of its message.
+
+    :raises MissingError: there is no such document.
+    """
+    message = find_message(reservoir, partition, number)
+    if not is_document(message):
+        raise MissingError(f"message {number} in {partition} is not a document")
+    thread = (message.partition, message.instance, None)
+    title = document_title(message)
+    return ConversationPage(thread, title, [show(message)], 1, 1, 1, 1, message.id)
+
+
 def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
     """Return the ids of a conversation's messages in chronological order.
 
-    :param thread: its id may be masked.
+    :param thread: its id may be masked; without one, documents are left out.
     """
     partition, instance, conversation = thread
     scope = Scope(partition, instance)
     if conversation is not None:
         conversation = reservoir.lookup.stored_id("conversation_id", conversation, scope)
-    threads = reservoir.lookup.threads(scope, Filter(conversation_id=conversation))
+    where = Filter(conversation_id=conversation, documents=conversation is not None)
+    threads = reservoir.lookup.threads(scope, where)
     return threads.get((partition, instance, conversation), ())
 
 

@@ -1,6 +1,7 @@
 """Render templates, and format values for them."""
 
 import re
+from calendar import month_abbr, month_name
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,27 @@ def first_words(text: str, length: int = 160) -> str:
     return visible(line if len(line) <= length else f"{cut(line, length - 1)}…")
 
 
+def place(shown: Any) -> str:
+    """Return the partition and instance of a row; one name if they have the same."""
+    partition, instance = shown.partition, shown.instance
+    return partition if partition == instance else f"{partition}/{instance}"
+
+
 def day(moment: datetime) -> str:
     """Format the local date of a time."""
     return f"{to_local(moment):%Y-%m-%d}"
+
+
+def month(moment: datetime) -> str:
+    """Format the local month of a time, such as ``February 2026``."""
+    local = to_local(moment)
+    return f"{month_name[local.month]} {local.year}"
+
+
+def short_day(moment: datetime) -> str:
+    """Format the local day of a time without the year, such as ``9 May``."""
+    local = to_local(moment)
+    return f"{local.day} {month_abbr[local.month]}"
 
 
 def minute(moment: datetime) -> str:
@@ -80,9 +99,11 @@ def _build_environment() -> Environment:
     )
     environment.filters |= {
         "day": day,
+        "short_day": short_day,
         "minute": minute,
         "number": number,
         "percent": percent,
+        "place": place,
         "visible": visible,
         "first_words": first_words,
         "draw": stacked_bar.draw,

@@ -1,10 +1,11 @@
-"""Read the use view: contexts and recalls by day as a chart, and the contents of the store."""
+"""Read the usage view: charts by day and by week, and the contents of the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from reservoir_cli.context.weekly_statistics import largest_tools, last_weeks
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
 from reservoir_cli.server import limits
 from reservoir_cli.server.web.stacked_bar import Part, stack
@@ -30,6 +31,32 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Week:
+    """A bar of a chart by week.
+
+    :param figures: what the bar shows, in words.
+    """
+
+    week: str
+    figures: str
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart by week.
+
+    :param scale: what the full height means.
+    :param legend: the names of the parts, from the ground up, each with its figure.
+    """
+
+    title: str
+    scale: str
+    legend: Sequence[tuple[str, str]]
+    weeks: Sequence[Week]
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """The data of the view.
 
@@ -37,6 +64,7 @@ class Use:
     """
 
     stats: Mapping[str, Any]
+    charts: Sequence[Chart]
     bars: Sequence[Bar]
     busiest: int
     places: Sequence[PlaceSummary]
@@ -48,7 +76,57 @@ def summarize(reservoir: Reservoir) -> Use:
     stats = reservoir.stats()
     drawn = bars(stats["by_day"])
     busiest = max((bar.runs + bar.recalls for bar in drawn), default=0)
-    return Use(stats, drawn, busiest, reservoir.partitions(), reservoir.location)
+    charts = draw_weeks(reservoir.weekly_stats())
+    return Use(stats, charts, drawn, busiest, reservoir.partitions(), reservoir.location)
+
+
+def draw_weeks(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    """Return the charts by week of ``stats --plot``; none without data."""
+    weeks = last_weeks(rows, limits.WEEKS)
+    tools = largest_tools(weeks, limits.TOOLS)
+    charts = []
+    if tools:
+        counts = [_count_tools(week["stored"], tools) for week in weeks]
+        charts.append(
+            _chart("Stored messages", "messages", [name for name, _ in tools], weeks, counts)
+        )
+    if any(week["contexts"] or week["recalls"] for week in weeks):
+        tokens = [(week["context_tokens"], week["recall_tokens"]) for week in weeks]
+        charts.append(_chart("Tokens", "tokens", ["contexts", "recalls"], weeks, tokens))
+        used = [round(100 * (week["utilisation"] or 0.0)) for week in weeks]
+        bars = [
+            Week(week["week"], f"{share}%", stack([("0", share)], max(100, *used), decimals=0))
+            for week, share in zip(weeks, used, strict=True)
+        ]
+        charts.append(Chart("Budget used, median", f"{max(100, *used)}%", (), bars))
+    return charts
+
+
+def _count_tools(stored: Mapping[str, int], tools: Sequence[tuple[str, int]]) -> list[int]:
+    """Return a week's messages of each tool; those of tools without a name count as others."""
+    named = [stored.get(name, 0) for name, _ in tools]
+    return [*named[:-1], sum(stored.values()) - sum(named[:-1])]
+
+
+def _chart(
+    title: str,
+    unit: str,
+    names: Sequence[str],
+    weeks: Sequence[Mapping[str, Any]],
+    values: Sequence[Sequence[int]],
+) -> Chart:
+    most = max(map(sum, values))
+    bars = [
+        Week(
+            week["week"],
+            ", ".join(f"{name} {value:,}" for name, value in zip(names, row, strict=True) if value)
+            or f"no {unit}",
+            stack([(str(part), value) for part, value in enumerate(row)], most, decimals=0),
+        )
+        for week, row in zip(weeks, values, strict=True)
+    ]
+    totals = [f"{sum(column):,}" for column in zip(*values, strict=True)]
+    return Chart(title, f"{most:,} a week", list(zip(names, totals, strict=True)), bars)
 
 
 def bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:

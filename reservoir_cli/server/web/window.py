@@ -1,4 +1,4 @@
-"""Build the window view: every candidate for a question, whether it is in, and why."""
+"""Build the context view: every candidate for a question, whether it is in, and why."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -81,7 +81,7 @@ class WindowView:
         """Return the address of the same window with all messages."""
         question = self.question
         return link(
-            "/window",
+            "/context",
             # An empty question asks, too; without the parameter, the address would ask nothing.
             q=question.text or " ",
             p=question.partition,

@@ -1,7 +1,8 @@
-"""Read the form of the window view, position its sliders, and build the command that prints it."""
+"""Read the form of the context view, position its sliders, and build the command that prints it."""
 
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from reservoir_cli.context.prepare_request import ContextOptions
@@ -58,6 +59,23 @@ class Question:
             _options(query),
             tuple(number for number in [number_of(query, "without")] if number),
         )
+
+
+def read_form(query: Query) -> tuple[Question, UsageError | None]:
+    """Read the form without its invalid fields.
+
+    :returns: the question, and what is wrong with the first invalid field.
+    """
+    try:
+        return Question.of(query), None
+    except UsageError as error:
+        problem = error
+    valid: dict[str, str] = {}
+    for name, value in query.items():
+        with suppress(UsageError):
+            Question.of({**valid, name: value})
+            valid[name] = value
+    return Question.of(valid), problem
 
 
 def _printable(text: str) -> str:

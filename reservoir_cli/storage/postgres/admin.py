@@ -1,5 +1,6 @@
 """Guard rows, and read statistics and sizes, as the owner of a database."""
 
+import os
 from contextlib import suppress
 from typing import Any
 
@@ -9,7 +10,11 @@ from reservoir_cli.storage.postgres import ann_index, schema
 from reservoir_cli.storage.postgres.row_security import guard_statements
 from reservoir_cli.storage.postgres.store import PostgresStore
 from reservoir_cli.storage.postgres.tables import SCHEMA
-from reservoir_cli.storage.postgres.transactions import Transactions
+from reservoir_cli.storage.postgres.transactions import (
+    WAIT_FOR_TABLES,
+    Transactions,
+    wait_for_locks,
+)
 from reservoir_cli.storage.transactions import writing
 
 _TABLES = f"""
@@ -32,7 +37,10 @@ _BY_MACHINE = (
 def guard(store: PostgresStore) -> None:
     """Guard the rows of a store by partition, for users who are members; its owner sees all."""
     store.lift_timeouts()
-    for statement in guard_statements():
+    store._connection.execute(wait_for_locks(WAIT_FOR_TABLES))
+    # Members only read it.
+    properties.put_first(store._connection, properties.FORGOTTEN_KEY, os.urandom(32).hex())
+    for statement in guard_statements(store.server.path, is_cluster=store.server.is_cluster):
         store._connection.execute(statement)
 
 

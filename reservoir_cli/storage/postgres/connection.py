@@ -4,18 +4,22 @@ Only this package loads psycopg, and only for a store at the URL of a server.
 """
 
 import itertools
+import json
 import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage.portable_sql import Condition
+from reservoir_cli.storage.portable_sql import Condition, batches, placeholders
 from reservoir_cli.storage.postgres import locks
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.server_errors import FULL, locked_error, unreachable_error
+from reservoir_cli.storage.postgres.tables import EVERYWHERE, SCHEMA
 from reservoir_cli.storage.schema import TABLES
 
 try:
@@ -38,15 +42,8 @@ _SEND = {
     "i2": "int2send(({})::int2)",
     "f4": "float4send(({})::float4)",
 }
-_ARRAYS = {"text": "text", "integer": "bigint", "real": "float8", "blob": "bytea"}
-#: The types of columns by table, as elements of arrays.
-_TYPES = {
-    table: {name: _ARRAYS[kind.rstrip("?")] for name, kind in described.types().items()}
-    for table, described in TABLES.items()
-}
-_TYPES["messages"]["thread"] = "bigint"
-_TYPES["words"] = {"message_id": "bigint", "part": "int", "start": "int", "stems": "tsvector"}
-
+#: The number of values that one statement can have.
+_MOST_VALUES = 65_535
 #: The OIDs of the types ``real`` and ``real[]``.
 _REAL, _REALS = 700, 1021
 
@@ -109,6 +106,9 @@ class Connection:
 
     :param server: psycopg's connection.
     :param ids: generates the ids of this writer.
+    :param last: the last statement and its values.
+    :param locked: the partitions that the open transaction has locked.
+    :param may_delete: whether the user may delete rows; a member calls a function of the owner.
     """
 
     ordered_join = "JOIN"
@@ -118,13 +118,17 @@ class Connection:
     def __init__(self, server: "psycopg.Connection[Any]", ids: "IdSource") -> None:
         self.server = server
         self.ids = ids
+        self.may_delete = True
+        self.last: tuple[bytes, Any] = (b"", None)
+        self.locked: set[str] = set()
         server.adapters.register_dumper(FloatArray, _FloatArrayDumper)
 
     def execute(
         self, sql: str, values: Any = (), /, *, binary: bool = False
     ) -> "psycopg.Cursor[Any]":
         """Run a statement with ``?`` or ``%s`` for each value."""
-        return self.server.execute(_translate(sql), values or None, binary=binary)
+        self.last = _translate(sql), values or None
+        return self.server.execute(*self.last, binary=binary)
 
     def rows(self, sql: str, values: Sequence[Any] = (), /) -> list[Any]:
         """Return all rows of a query."""
@@ -137,14 +141,20 @@ class Connection:
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Run a statement for each row."""
-        with self.server.cursor() as cursor:
-            cursor.executemany(_translate(sql), rows)
+        values = list(rows)
+        if values:
+            self.last = _translate(sql), values[0]
+            with self.server.cursor() as cursor:
+                cursor.executemany(self.last[0], values)
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
         """Yield the rows of a query, a few thousand at a time."""
         with self.server.cursor(f"reservoir_{next(_names)}") as cursor:
             cursor.itersize = _AT_ONCE
-            cursor.execute(_translate(sql), values)
+            # With the values in the text, from which a cluster finds the machine of a partition.
+            text = psycopg.ClientCursor(self.server).mogrify(_translate(sql), values)
+            self.last = text.encode(), None
+            cursor.execute(self.last[0])
             yield from cursor
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> Sequence[int]:
@@ -189,15 +199,47 @@ class Connection:
     def insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
     ) -> None:
-        """Insert rows in one statement."""
+        """Insert rows in as few statements as possible.
+
+        Not from a query: a cluster would use COPY, which row security refuses.
+        """
+        rows = list(rows)
+        if table in EVERYWHERE and not self.may_delete:
+            self._add_shared(table, rows)
+            return
         names = columns.split(", ")
-        arrays = list(map(list, zip(*rows, strict=True))) or [[] for _ in names]
-        types = _TYPES.get(table, {})
-        typed = ", ".join(f"?::{types.get(name, 'text')}[]" for name in names)
+        row = f"({placeholders(names)})"
         conflict = "ON CONFLICT DO NOTHING" if ignore else ""
-        self.execute(
-            f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({typed}) {conflict}", arrays
-        )
+        for batch in batches(rows, _MOST_VALUES // len(names)):
+            values = ", ".join([row] * len(batch))
+            self.execute(
+                f"INSERT INTO {table} ({columns}) VALUES {values} {conflict}",
+                list(chain.from_iterable(batch)),
+            )
+
+    def _add_shared(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows to a table that all members share, as the owner: a property or tombstones."""
+        for key, *value in rows if table == "properties" else []:
+            self.execute(f"SELECT {SCHEMA}.add_shared(?, ?, ?)", [table, [key], *value])
+        if marks := [mark.hex() for mark, *_ in rows if table == "tombstones"]:
+            self.execute(f"SELECT {SCHEMA}.add_shared(?, ?, NULL)", [table, marks])
+
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context in which statements without results are sent in one round trip."""
+        return self.server.pipeline()
+
+    def delete(
+        self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
+    ) -> None:
+        """Delete the rows of a partition that meet a condition."""
+        found = f"FROM {table} WHERE partition = ? AND {condition}", [partition, *values]
+        if self.may_delete:
+            self.execute(f"DELETE {found[0]}", found[1])
+            return
+        key = TABLES[table].key.removeprefix("partition, ")
+        if keys := self.rows(f"SELECT {key} {found[0]}", found[1]):
+            arguments = [partition, table, json.dumps(keys)]
+            self.execute(f"SELECT {SCHEMA}.delete_rows(?, ?, ?::json)", arguments)
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
         """Return the condition that a column has one of these values."""
@@ -222,7 +264,9 @@ class Connection:
             if partitions is None:
                 locks.lock_everything(self)
             else:
-                locks.lock_partitions(self, partitions)
+                new = set(partitions) - self.locked
+                locks.lock_partitions(self, new)
+                self.locked |= new
         except psycopg.errors.QueryCanceled:  # by the server's statement_timeout
             raise locked_error() from None
 

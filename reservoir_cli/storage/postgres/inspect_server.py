@@ -19,7 +19,9 @@ class Server:
     :param schema: the number of applied migrations; ``None`` if there is no store yet.
     :param writable: whether this user may write to the store, or create one.
     :param whole: whether this user sees the whole store, and may change shared properties.
+    :param may_delete: whether this user may delete rows, other than by the function for members.
     :param listed: whether the user sees all partitions, or is a member of any.
+    :param is_cluster: whether the server has Citus.
     :param path: the ``search_path`` of the tables and of pgvector's operators.
     """
 
@@ -28,8 +30,10 @@ class Server:
     schema: int | None
     writable: bool
     whole: bool = True
+    may_delete: bool = True
     listed: bool = True
     path: str = SCHEMA
+    is_cluster: bool = False
 
     def describe(self) -> str:
         """Return the versions of the server, of pgvector and of the store's schema."""
@@ -55,17 +59,22 @@ def inspect(connection: Connection) -> Server:
     _refuse(version, encoding, vector)
     if not has_store:
         return Server(version, vector, None, not read_only, path=path)
-    schema, may, whole, listed = connection.execute(
+    schema, may, may_delete, whole, listed, is_cluster = connection.execute(
         f"""
         SELECT (SELECT max(number) FROM {SCHEMA}.migrations),
         has_table_privilege('{SCHEMA}.messages', 'INSERT'),
+        has_table_privilege('{SCHEMA}.messages', 'DELETE'),
         NOT row_security_active('{SCHEMA}.messages')
             AND has_table_privilege('{SCHEMA}.properties', 'DELETE'),
         NOT row_security_active('{SCHEMA}.messages')
-            OR EXISTS (SELECT 1 FROM {SCHEMA}.members WHERE member = current_user)
+            OR EXISTS (SELECT 1 FROM {SCHEMA}.members WHERE member = current_user),
+        to_regclass('pg_catalog.citus_shards') IS NOT NULL
         """
     ).fetchone()  # type: ignore[misc]
-    return Server(version, vector, schema or 0, may and not read_only, whole, listed, path)
+    writable = may and not read_only
+    return Server(
+        version, vector, schema or 0, writable, whole, may_delete, listed, path, is_cluster
+    )
 
 
 def _refuse(version: int, encoding: str, vector: str | None) -> None:

@@ -1,36 +1,27 @@
 """Take write locks, which a transaction holds until its end.
 
-Writers of one partition wait for each other, those of different partitions do not. Operations on
-all messages, such as a change of the model, wait for all writers.
+Writers of one partition wait for each other at its row of ``partition_locks``; those of different
+partitions do not. Row security decides who may lock a row. Operations on all messages, such as a
+change of the model, lock the table itself, which only its owner may.
 """
 
-import hashlib
 from collections.abc import Iterable
 
 from reservoir_cli.storage.portable_sql import Connection
 
-# The first key of the locks, from "Rsvr" on, because other programs may use the same database.
-_ALL, _PARTITION, _SCHEMA = range(0x52737672, 0x52737675)
+TABLE = "partition_locks"
 
 
 def lock_partitions(connection: Connection, names: Iterable[str]) -> None:
-    """Take the write locks of these partitions."""
-    connection.execute("SELECT pg_advisory_xact_lock_shared(?, 0)", [_ALL])
-    # Always in the same order, to avoid deadlocks.
-    for number in sorted({_number(name) for name in names}):
-        connection.execute("SELECT pg_advisory_xact_lock(?, ?)", [_PARTITION, number])
+    """Take the write locks of these partitions, always in the same order, to avoid deadlocks."""
+    for name in sorted(set(names)):
+        lock = f"SELECT 1 FROM {TABLE} WHERE partition = ? FOR UPDATE"
+        # The row is missing before the first write, and after the last message was deleted.
+        while connection.execute(lock, [name]).fetchone() is None:
+            connection.insert(TABLE, "partition", [[name]], ignore=True)
 
 
 def lock_everything(connection: Connection) -> None:
     """Take the write lock of all partitions."""
-    connection.execute("SELECT pg_advisory_xact_lock(?, 0)", [_ALL])
-
-
-def lock_schema(connection: Connection) -> None:
-    """Take the lock for changing tables."""
-    connection.execute("SELECT pg_advisory_xact_lock(?, 0)", [_SCHEMA])
-
-
-def _number(name: str) -> int:
-    digest = hashlib.blake2b(name.encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "little", signed=True)
+    # The weakest mode that waits for all who lock a row, and keeps new ones waiting.
+    connection.execute(f"LOCK TABLE {TABLE} IN EXCLUSIVE MODE")

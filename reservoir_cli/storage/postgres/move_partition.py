@@ -1,10 +1,11 @@
 """Move a partition's messages to another on a server.
 
-Rows are copied and deleted, because a row of a distributed table cannot change its partition.
+Rows are read, inserted and deleted, because a row of a distributed table cannot change its
+partition, and a cluster copies rows by a way that row security refuses.
 An id that the new partition already uses is replaced by a new one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.keys import thread_key
@@ -15,29 +16,30 @@ from reservoir_cli.storage.search.stemmer import scope_stems
 from reservoir_cli.storage.tables import find_by_filter, tag_and_pin_rows, writes
 
 _Place = tuple[str, str]
+#: The number of messages whose rows are in memory at once.
+_AT_ONCE = 1_000
 #: The columns of a message that do not change.
 _KEPT = ", ".join(
-    name for name in TABLES["messages"].types() if name not in ("partition", "instance", "id")
+    name
+    for name in TABLES["messages"].types()
+    if name not in ("partition", "instance", "id", "conversation_id")
 )
-_RENAMED = "unnest(?::bigint[], ?::bigint[]) AS t (old, new)"
+_KEPT_OF_RUNS = ", ".join(
+    name for name in TABLES["context_runs"].types() if name not in ("partition", "id")
+)
+_EMBEDDED = 'model_id, passage, start, "end", vector'
+_WORDS = ", part, start, ts_delete(stems, ?::text[]) || array_to_tsvector(?::text[])"
 
 
 def move_runs(connection: Connection, old: str, new: str) -> None:
     """Move the records of built contexts of a partition to another."""
-    columns = ", ".join(
-        name for name in TABLES["context_runs"].types() if name not in ("partition", "id")
+    rows = connection.rows(
+        f"SELECT id, {_KEPT_OF_RUNS} FROM context_runs WHERE partition = ? ORDER BY id", [old]
     )
-    rows = connection.rows("SELECT id FROM context_runs WHERE partition = ? ORDER BY id", [old])
-    ids = [row[0] for row in rows]
-    connection.execute(
-        f"""
-        INSERT INTO context_runs (partition, id, {columns}) SELECT ?, t.new, {columns}
-        FROM context_runs r JOIN {_RENAMED} ON t.old = r.id
-        WHERE r.partition = ?
-        """,
-        [new, ids, _free_ids(connection, "context_runs", ids, new), old],
-    )
-    connection.execute("DELETE FROM context_runs WHERE partition = ?", [old])
+    ids = _free_ids(connection, "context_runs", [row[0] for row in rows], new)
+    moved = [(new, run_id, *row[1:]) for run_id, row in zip(ids, rows, strict=True)]
+    connection.insert("context_runs", f"partition, id, {_KEPT_OF_RUNS}", moved)
+    connection.delete("context_runs", old)
 
 
 def _free_ids(connection: Connection, table: str, ids: Sequence[int], partition: str) -> list[int]:
@@ -58,66 +60,42 @@ def move(connection: Connection, old: _Place, new: _Place) -> int:
     """Move messages and what is derived from them; return how many."""
     ids = find_by_filter.find(connection, Scope(*old)).ids
     renamed = dict(zip(ids, _free_ids(connection, "messages", ids, new[0]), strict=True))
-    for batch in batches(ids):
+    for batch in batches(ids, _AT_ONCE):
         new_ids = {message_id: renamed[message_id] for message_id in batch}
-        _copy_messages(connection, old, new, batch, list(new_ids.values()))
+        _copy_messages(connection, old, new, new_ids)
         tag_and_pin_rows.copy(connection, old[0], new[0], new_ids)
         for table in OF_MESSAGES:
             writes.delete_rows(connection, table, old[0], batch)
-    connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
+        connection.delete("messages", old[0], *connection.in_list("id", batch))
     return len(ids)
 
 
 def _copy_messages(
-    connection: Connection, old: _Place, new: _Place, before: Sequence[int], after: list[int]
+    connection: Connection, old: _Place, new: _Place, new_ids: Mapping[int, int]
 ) -> None:
-    """Copy messages with their words, vectors, and rows of ``pending`` and ``rebuilding``.
-
-    :param before: their old ids.
-    :param after: their new ids.
-    """
+    """Copy messages with their words, vectors, and rows of ``pending`` and ``rebuilding``."""
+    listed, values = connection.in_list("id", list(new_ids))
     rows = connection.rows(
-        """
-        SELECT DISTINCT conversation_id FROM messages
-        WHERE partition = ? AND id = ANY(?::bigint[])
-        """,
-        [old[0], before],
+        f"SELECT id, conversation_id, {_KEPT} FROM messages WHERE partition = ? AND {listed}",
+        [old[0], *values],
     )
-    threads = {row[0]: thread_key(*new, row[0]) for row in rows}
-    connection.execute(
-        f"""
-        INSERT INTO messages (partition, instance, thread, id, {_KEPT})
-        SELECT ?, ?, c.thread, t.new, {_KEPT}
-        FROM messages m JOIN {_RENAMED} ON t.old = m.id
-        JOIN unnest(?::text[], ?::bigint[]) AS c (conversation, thread)
-        ON c.conversation IS NOT DISTINCT FROM m.conversation_id
-        WHERE m.partition = ?
-        """,
-        [*new, before, after, list(threads), list(threads.values()), old[0]],
-    )
-    connection.execute(
-        f"""
-        INSERT INTO words (partition, message_id, part, start, stems)
-        SELECT ?, t.new, w.part, w.start,
-        ts_delete(w.stems, ?::text[]) || array_to_tsvector(?::text[])
-        FROM words w JOIN {_RENAMED} ON t.old = w.message_id WHERE w.partition = ?
-        """,
-        [new[0], scope_stems(*old), scope_stems(*new), before, after, old[0]],
-    )
-    connection.execute(
-        f"""
-        INSERT INTO embeddings
-        (partition, instance, message_id, model_id, passage, start, "end", vector)
-        SELECT ?, ?, t.new, e.model_id, e.passage, e.start, e."end", e.vector
-        FROM embeddings e JOIN {_RENAMED} ON t.old = e.message_id WHERE e.partition = ?
-        """,
-        [*new, before, after, old[0]],
-    )
-    for table in ("pending", "rebuilding"):
-        connection.execute(
-            f"""
-            INSERT INTO {table} (partition, message_id) SELECT ?, t.new
-            FROM {table} p JOIN {_RENAMED} ON t.old = p.message_id WHERE p.partition = ?
-            """,
-            [new[0], before, after, old[0]],
+    moved = [
+        (*new, thread_key(*new, conversation), new_ids[message_id], conversation, *kept)
+        for message_id, conversation, *kept in rows
+    ]
+    columns = f"partition, instance, thread, id, conversation_id, {_KEPT}"
+    connection.insert("messages", columns, moved)
+    listed, values = connection.in_list("message_id", list(new_ids))
+    scopes = [scope_stems(*old), scope_stems(*new)]
+    for table, columns, selected, bound in (
+        ("words", ", part, start, stems", _WORDS, scopes),
+        ("embeddings", f", instance, {_EMBEDDED}", f", ?, {_EMBEDDED}", [new[1]]),
+        ("pending", "", "", []),
+        ("rebuilding", "", "", []),
+    ):
+        rows = connection.rows(
+            f"SELECT message_id {selected} FROM {table} WHERE partition = ? AND {listed}",
+            [*bound, old[0], *values],
         )
+        moved = [(new[0], new_ids[message_id], *rest) for message_id, *rest in rows]
+        connection.insert(table, f"partition, message_id{columns}", moved)

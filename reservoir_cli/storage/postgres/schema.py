@@ -12,11 +12,12 @@ from psycopg import errors
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import FIRST_MS, LAST_MS
-from reservoir_cli.storage.postgres import locks, vectors
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.postgres import vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.ids import LIMIT
-from reservoir_cli.storage.postgres.tables import SCHEMA, SPREAD
-from reservoir_cli.storage.schema import Table, define_columns, statements
+from reservoir_cli.storage.postgres.tables import EVERYWHERE, SCHEMA, SPREAD
+from reservoir_cli.storage.schema import TABLES, Table, define_columns, statements
 from reservoir_cli.storage.transactions import refuse_newer
 
 #: The greatest number that ranking can hold.
@@ -46,6 +47,29 @@ RANGES = {
     "pins": f"pinned_at {_TIMES}",
     "ledger": f"ordinal >= 0 AND tokens >= 0 AND masked IN (0, 1) AND at {_TIMES}",
 }
+_WORDS = {
+    "text": 'text COLLATE "C"',
+    "integer": "bigint",
+    "real": "double precision",
+    "blob": "bytea",
+}
+#: The tables from which members delete rows.
+DELETABLE = [name for name in TABLES if name not in EVERYWHERE]
+
+
+def _delete(table: str) -> str:
+    """Return the branch of ``delete_rows`` for a table."""
+    types = TABLES[table].types()
+    key = TABLES[table].key.removeprefix("partition, ").split(", ")
+    same = " AND ".join(
+        f"t.{name} = (k.value ->> {at})::{_WORDS[types[name]]}" for at, name in enumerate(key)
+    )
+    return f"""
+        WHEN '{table}' THEN DELETE FROM {SCHEMA}.{table} t USING json_array_elements(keys) k
+        WHERE t.partition = of_partition AND {same};
+    """
+
+
 _FUNCTIONS = f"""
     -- PostgreSQL rejects an escaped NUL; another character does not change the structure.
     CREATE FUNCTION are_tool_calls(calls text) RETURNS boolean IMMUTABLE PARALLEL SAFE
@@ -68,6 +92,41 @@ _FUNCTIONS = f"""
         WHERE (p.key = 'embedding_model_id' AND p.value = model_id)
         OR (p.key = 'embedding_dimensions' AND p.value = dimensions::text);
     END;
+    -- Members delete by this function: a user who may delete from a table may lock all of it.
+    CREATE FUNCTION delete_rows(of_partition text, of_table text, keys json)
+    RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+    AS $$
+    BEGIN
+        -- The current user is the owner here; a role that was set is still that of the caller.
+        PERFORM FROM {SCHEMA}.members m WHERE m.partition = of_partition
+        AND m.member = coalesce(nullif(current_setting('role'), 'none'), session_user);
+        IF NOT FOUND THEN
+            RAISE insufficient_privilege USING MESSAGE = 'not a member of the partition';
+        END IF;
+        CASE of_table
+            {" ".join(map(_delete, DELETABLE))}
+        END CASE;
+    END $$;
+    -- Members add to the tables that all share by this function: for an insert of theirs, a cluster
+    -- would have to let them call its function that locks tables.
+    CREATE FUNCTION add_shared(of_table text, keys text[], value text)
+    RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+    AS $$
+    BEGIN
+        IF of_table = 'tombstones' THEN
+            INSERT INTO {SCHEMA}.tombstones (mark) SELECT decode(key, 'hex') FROM unnest(keys) key;
+        ELSIF of_table = 'properties' AND cardinality(keys) = 1 AND (
+            keys[1] IN ('{properties.MODEL_ID}', '{properties.MODEL_NAME}')
+            OR (keys[1] = '{properties.DIMENSIONS}' AND value ~ '^[1-9][0-9]{{0,4}}$')
+        ) THEN
+            INSERT INTO {SCHEMA}.properties (key, value) VALUES (keys[1], value);
+        ELSE
+            RAISE insufficient_privilege USING MESSAGE = 'only the owner may add this';
+        END IF;
+    END $$;
+    REVOKE ALL ON FUNCTION delete_rows, add_shared FROM PUBLIC;
 """
 #: The tables that only a server has.
 _OWN_TABLES = """
@@ -101,6 +160,9 @@ _OWN_TABLES = """
     ) WITH (toast_tuple_target = 8160);
     CREATE INDEX embeddings_by_instance ON embeddings (partition, instance, model_id);
 
+    -- A writer of a partition locks its row.
+    CREATE TABLE partition_locks (partition text COLLATE "C" PRIMARY KEY);
+
     -- The partitions that a database user can see, once rows are guarded.
     CREATE TABLE members (
         member text COLLATE "C" NOT NULL,
@@ -108,12 +170,6 @@ _OWN_TABLES = """
         PRIMARY KEY (member, partition)
     );
 """
-_WORDS = {
-    "text": 'text COLLATE "C"',
-    "integer": "bigint",
-    "real": "double precision",
-    "blob": "bytea",
-}
 
 
 def _define(name: str, table: Table) -> str:
@@ -152,7 +208,6 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
     applied = []
     with connection.server.transaction():
         connection.execute(settings)
-        locks.lock_schema(connection)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         _add_vector(connection)
         connection.execute(
@@ -164,6 +219,7 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
             )
             """
         )
+        connection.execute(f"LOCK TABLE {SCHEMA}.migrations IN SHARE ROW EXCLUSIVE MODE")
         row: Any = connection.execute(f"SELECT max(number) FROM {SCHEMA}.migrations").fetchone()
         refuse_newer(row[0] or 0, len(MIGRATIONS))
         for number, (name, statements) in enumerate(MIGRATIONS, 1):

@@ -1,8 +1,9 @@
 """The errors of a server as ours, which quote neither secrets nor message text."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
 
@@ -15,6 +16,10 @@ FULL = ("too many", "remaining connection slots", "no more connections allowed")
 #: writer that took no lock; the next attempt uses other ids.
 _CONFLICTS = ("40001", "40P01", "23505")
 _BUSY = "55P03"
+#: How Citus names the machine on which a statement failed.
+_WORKER = re.compile(r"(?:remote node (?:\S+@)?|command on )([^\s@]+:\d+)")
+#: The most characters of the server's own words in an error.
+_MOST_SHOWN = 200
 #: The server or a proxy in front of it has closed the connection.
 _LOST = ("57P", "08")
 #: The message and the hint for an SQLSTATE, by its beginning.
@@ -45,6 +50,21 @@ _MEANINGS = {
 }
 
 
+class Holder(NamedTuple):
+    """A process of the server that holds a lock.
+
+    :param tables: the tables that it locks, separated by commas; empty if that is unknown.
+    """
+
+    user: str
+    process: int
+    tables: str
+
+    def __str__(self) -> str:
+        locks = f", which locks {self.tables}" if self.tables else ""
+        return f"the user {self.user} (process {self.process}{locks})"
+
+
 class ConflictError(StoreLockedError):
     """The transaction conflicted with another writer's, was rolled back, and can be run again."""
 
@@ -56,10 +76,10 @@ class ConnectionLostError(StoreError):
 class UncertainCommitError(StoreError):
     """The connection was lost during a commit, so the write may or may not be stored."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, worker: str | None = None) -> None:
+        lost = f"a worker of the cluster at {worker}" if worker else f"the server {place}"
         super().__init__(
-            f"lost the connection to the server {place} during a write, "
-            "which may or may not be stored",
+            f"lost the connection to {lost} during a write, which may or may not be stored",
             hint="check whether it was stored (reservoir view), and run the command again if not",
         )
 
@@ -112,10 +132,16 @@ def errors(place: str) -> Iterator[None]:
         raise _translate_error(error, place) from None
 
 
-def locked_error() -> StoreLockedError:
-    """Return the error for a lock that another process kept for too long."""
+def locked_error(holders: Sequence[Holder] = ()) -> StoreLockedError:
+    """Return the error for a lock that others kept for too long."""
+    if not holders:
+        return StoreLockedError(
+            "the store is locked by another process", hint="try again when it has finished"
+        )
+    processes = ", ".join(f"pg_terminate_backend({holder.process})" for holder in holders)
     return StoreLockedError(
-        "the store is locked by another process", hint="try again when it has finished"
+        f"the store is locked by {' and '.join(map(str, holders))}",
+        hint=f"try again when it has finished, or let an administrator run SELECT {processes}",
     )
 
 
@@ -130,9 +156,32 @@ def _translate_error(error: "psycopg.Error", place: str) -> ReservoirError:
         )
     if state == _BUSY:
         return locked_error()
+    worker = find_worker(error)
+    if worker and state.startswith(_LOST):
+        return ConnectionLostError(
+            f"a worker of the cluster at {worker} does not answer",
+            hint="start it or wait for its standby, then run the command again",
+        )
     for beginning, (message, hint) in _MEANINGS.items():
         if state.startswith(beginning):
             kind = ConnectionLostError if beginning in _LOST else StoreError
             return kind(message.format(place=place), hint=hint)
     name = f"{type(error).__name__} {state}".strip()
-    return StoreError(f"the store {place} failed: {name}")
+    return StoreError(f"the store {place} failed: {name}{_reason(error)}")
+
+
+def find_worker(error: "psycopg.Error") -> str | None:
+    """Return the host and port of the machine of a cluster on which a statement failed."""
+    for text in (error.diag.message_primary, error.diag.context):
+        if found := _WORKER.search(text or ""):
+            return found[1]
+    return None
+
+
+def _reason(error: "psycopg.Error") -> str:
+    """Return the server's own words without what it quotes, which may be the text of a message."""
+    words = " ".join((error.diag.message_primary or "").split())
+    before, quote, rest = words.partition('"')
+    after = rest.rpartition('"')[2]
+    shown = f"{before}…{after}" if quote else words
+    return f": {shown[:_MOST_SHOWN]}" if shown else ""

@@ -1,7 +1,7 @@
 """The store on a PostgreSQL server."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from reservoir_cli.storage.postgres import (
     repair,
     vectors,
 )
+from reservoir_cli.storage.postgres.server_errors import errors
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
 from reservoir_cli.storage.search.candidates import Query, Uncompared
@@ -29,6 +30,17 @@ from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.util.progress import Progress, no_progress
 
+#: The tables that hold words of messages, or what was made from them.
+_WITH_TEXT = ("messages", "words", "embeddings")
+#: Vacuum the shards of a partition on the machines of a cluster.
+_VACUUM_SHARDS = f"""
+    SELECT count(*) FROM (
+        SELECT array_agg(p.nodename::text) AS names, array_agg(p.nodeport::int) AS ports,
+        array_agg(format('VACUUM (SKIP_LOCKED) {SCHEMA}.%%I', t || '_' || p.shardid)) AS statements
+        FROM unnest(?::text[]) t JOIN pg_dist_shard_placement p
+        ON p.shardid = get_shard_id_for_distribution_column('{SCHEMA}.' || t, ?::text)
+    ) s, master_run_on_worker(s.names, s.ports, s.statements, false)
+"""
 _THREAD = [COLUMNS.split(", ").index(name) for name in ("partition", "instance", "conversation_id")]
 
 
@@ -74,6 +86,21 @@ class PostgresStore(Transactions, Store):
     def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
         keyword_search.index(self._connection, self._stemmer, place, messages)
 
+    def add_passages(
+        self,
+        model_id: str,
+        passages: Mapping[Key, Sequence[Passage]],
+        wait: float | None = None,
+        *,
+        embedded: Iterable[StoredMessage] = (),
+    ) -> None:
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
+        if not self.server.whole and self.dimensions() is None:
+            # In a transaction of its own, so that the check of a member's vectors sees it.
+            first = [passage for of_message in passages.values() for passage in of_message]
+            self._run_write(partial(vectors.put_dimensions, self._connection, first), wait)
+        super().add_passages(model_id, passages, wait, embedded=embedded)
+
     def _in_transactions(
         self, passages: Mapping[Key, Sequence[Passage]]
     ) -> list[dict[Key, Sequence[Passage]]]:
@@ -104,18 +131,30 @@ class PostgresStore(Transactions, Store):
     @reading
     def dimensions(self) -> int | None:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
-        return vectors.dimensions(self._connection, self._model_id())
+        return vectors.dimensions(self._connection)
 
     def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
         return vectors.count_embedded(self._connection, model_id, partition)
 
-    def _purge(self) -> bool:
+    @property
+    def lists_places(self) -> bool:  # type: ignore[override]
+        """See :class:`~reservoir_cli.storage.store.Store`."""
+        return not self.server.is_cluster
+
+    def _purge(self, partitions: Iterable[str] = ()) -> bool:
         """Let the server reuse the space of deleted rows.
 
-        The server decides when it does so, and how long its logs and backups keep the rows.
+        The server decides when it does so, and how long its logs and backups keep the rows. For a
+        user who does not own the tables, autovacuum does it later.
         """
-        for table in ("messages", "words", "embeddings"):
-            # A user who does not own the table gets a warning; autovacuum does it later.
+        if not self.server.whole:
+            return True
+        if self.server.is_cluster:
+            with self._lock, errors(self.location):
+                for partition in partitions:
+                    self._connection.execute(_VACUUM_SHARDS, [list(_WITH_TEXT), partition])
+            return True
+        for table in _WITH_TEXT:
             self.execute_alone(f"VACUUM (SKIP_LOCKED) {SCHEMA}.{table}")
         return True
 

@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, transactions
 from reservoir_cli.storage.copying import unfinished_copy
-from reservoir_cli.storage.postgres import lift_timeouts, schema
+from reservoir_cli.storage.postgres import lift_timeouts, lock_holders, schema
 from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.inspect_server import inspect
@@ -22,8 +22,11 @@ from reservoir_cli.storage.postgres.row_security import guard_statements
 from reservoir_cli.storage.postgres.server_errors import (
     ConflictError,
     ConnectionLostError,
+    Holder,
     UncertainCommitError,
     errors,
+    find_worker,
+    locked_error,
 )
 
 #: The number of attempts for a write that conflicts with others, and seconds before the second.
@@ -31,7 +34,18 @@ _TRIES, _PAUSE = 8, 0.02
 #: Seconds before each further attempt after a lost connection; a pool notices it with a delay.
 _PAUSES_IF_LOST = (0, 1)
 
+#: Seconds that a change of tables waits for a lock: everyone else waits behind it.
+WAIT_FOR_TABLES = 3
+
+#: Read the mark of a store that is an unfinished copy.
+_READ_MARK = f"SELECT value FROM properties WHERE key = '{unfinished_copy.UNFINISHED_COPY}'"
+
 Result = TypeVar("Result")
+
+
+def wait_for_locks(seconds: float) -> str:
+    """Return the statement that limits how long a transaction waits for a lock."""
+    return f"SET LOCAL lock_timeout = {max(1, round(1000 * seconds))}"
 
 
 class Transactions(transactions.Transactions, ABC):
@@ -56,7 +70,10 @@ class Transactions(transactions.Transactions, ABC):
             server = connect(self._url, self.location, patience=self._patience)
             connection = Connection(server, self._ids)
             try:
+                connection.execute(f"BEGIN; {wait_for_locks(self._patience)}")
                 self.server = inspect(connection)
+                connection.execute("ROLLBACK")
+                connection.may_delete = self.server.may_delete
             except BaseException:
                 connection.server.close()
                 raise
@@ -66,7 +83,7 @@ class Transactions(transactions.Transactions, ABC):
     @property
     def _settings(self) -> str:
         """The settings of every transaction; with a pool, each one may be in another session."""
-        return f"SET LOCAL search_path = {self.server.path}; SET LOCAL array_nulls = on"
+        return f"SET LOCAL search_path = {self.server.path}"
 
     def close(self) -> None:
         """Close the connection."""
@@ -92,12 +109,21 @@ class Transactions(transactions.Transactions, ABC):
         if self.read_only:
             raise self._unprepared_error("cannot be written to")
         with self._lock, errors(self.location):
-            settings = f"{self._settings}; {lift_timeouts.in_transaction(self.server.version)}"
-            try:
-                schema.migrate(self._connection, settings, guard_statements())
-            except psycopg.errors.InsufficientPrivilege:
-                raise self._unprepared_error("the user may not change that") from None
+            self._migrate()
             self.server = inspect(self._connection)
+            self._connection.may_delete = self.server.may_delete
+
+    def _migrate(self) -> None:
+        settings = f"{self._settings}; {lift_timeouts.in_transaction(self.server.version)}"
+        settings += f"; {wait_for_locks(WAIT_FOR_TABLES)}"
+        guarding = guard_statements(self.server.path, is_cluster=self.server.is_cluster)
+        try:
+            try:
+                schema.migrate(self._connection, settings, guarding)
+            except psycopg.errors.UniqueViolation:  # another process has just created the schema
+                schema.migrate(self._connection, settings, guarding)
+        except psycopg.errors.InsufficientPrivilege:
+            raise self._unprepared_error("the user may not change that") from None
 
     def _unprepared_error(self, reason: str) -> StoreError:
         state = "has an older schema" if self.server.schema else "is not set up"
@@ -117,11 +143,10 @@ class Transactions(transactions.Transactions, ABC):
                 yield
                 return
             self._require_writable()
-            begin = f"BEGIN; SET LOCAL lock_timeout = {max(1, round(1000 * left))}"
+            begin = f"BEGIN; {wait_for_locks(left)}"
             if not durable:
                 begin += "; SET LOCAL synchronous_commit = off"
             with self._transaction(begin, writes=True):
-                self._refuse_unfinished()
                 yield
 
     def _require_writable(self) -> None:
@@ -141,7 +166,8 @@ class Transactions(transactions.Transactions, ABC):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
-        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", writes=False):
+        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {wait_for_locks(self._patience)}"
+        with self._transaction(begin, writes=False):
             yield
 
     def lift_timeouts(self) -> None:
@@ -175,31 +201,58 @@ class Transactions(transactions.Transactions, ABC):
             if self._depth:
                 yield
                 return
-            self._begin(begin)
-            self._depth, self._writing = 1, writes
             try:
+                self._begin(begin, writes=writes)
+                self._depth, self._writing = 1, writes
                 yield
                 self._commit(writes=writes)
+            except psycopg.errors.LockNotAvailable:
+                waited = self._connection.last
+                self._roll_back()
+                raise locked_error(self._find_holders(begin, waited)) from None
             except BaseException:
-                with suppress(psycopg.Error):
-                    if self._connection.server.info.transaction_status != TransactionStatus.IDLE:
-                        self._connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
             finally:
                 self._depth, self._writing = 0, False
 
-    def _begin(self, begin: str) -> None:
-        """Begin a transaction, on a new connection if the last one was lost."""
+    def _roll_back(self) -> None:
+        with suppress(psycopg.Error):
+            if self._connection.server.info.transaction_status != TransactionStatus.IDLE:
+                self._connection.execute("ROLLBACK")
+
+    def _find_holders(self, begin: str, waited: tuple[bytes, Any]) -> list[Holder]:
+        """Return who holds the lock for which a statement waited; nobody if that is not known."""
+        begin = f"{begin}; {self._settings}"
+        with suppress(psycopg.Error, StoreError):  # the lock is what the error has to report
+            with closing(connect(self._url, self.location, patience=0)) as watching:
+                return lock_holders.find(self._connection.server, watching, begin, waited)
+        return []
+
+    def _begin(self, begin: str, *, writes: bool) -> None:
+        """Begin a transaction, on a new connection if the last one was lost.
+
+        :raises StoreError: the store is closed, or an unfinished copy that must not be written to.
+        """
+        self._connection.locked.clear()
         if self._closed:
             raise transactions.closed_error(self.location)
+        statement = f"{begin}; {self._settings}"
+        if writes:  # in the same round trip
+            statement += f"; {_READ_MARK}"
         try:
-            self._connection.execute(f"{begin}; {self._settings}")
+            cursor = self._connection.execute(statement)
         except psycopg.OperationalError:
             if not self._connection.server.broken:
                 raise
             self._connection.server.close()
             self._connection = self._connect()
-            self._connection.execute(f"{begin}; {self._settings}")
+            cursor = self._connection.execute(statement)
+        if writes and not self.receiving:
+            while cursor.nextset():
+                pass
+            row = cursor.fetchone()
+            unfinished_copy.refuse(row[0] if row else None, self.location)
 
     def _commit(self, *, writes: bool) -> None:
         """Commit the transaction.
@@ -208,9 +261,10 @@ class Transactions(transactions.Transactions, ABC):
         """
         try:
             self._connection.execute("COMMIT")
-        except psycopg.OperationalError:
-            if writes and self._connection.server.broken:
-                raise UncertainCommitError(self.location) from None
+        except psycopg.OperationalError as error:
+            worker = find_worker(error)
+            if writes and (worker or self._connection.server.broken):
+                raise UncertainCommitError(self.location, worker) from None
             raise
 
     def _run_read(self, work: Callable[[], Result]) -> Result:

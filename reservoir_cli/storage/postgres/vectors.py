@@ -6,7 +6,6 @@ They are made from the codes that a file would hold, so that both stores give th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
@@ -18,6 +17,10 @@ from reservoir_cli.storage.search.quantize import round_to_codes
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+#: The columns of a passage.
+_PASSAGE = 'passage, start, "end", vector'
 
 
 def to_text(vector: NDArray[np.float32]) -> str:
@@ -87,33 +90,31 @@ def add(
     passages = [passage for of_message in by_message.values() for passage in of_message]
     if not passages:
         return
-    if properties.get(connection, properties.DIMENSIONS) is None:
-        dimensions = str(len(passages[0].vector))
-        properties.put_first(connection, properties.DIMENSIONS, dimensions)
+    put_dimensions(connection, passages)
     stored = round_to_codes(np.stack([passage.vector for passage in passages]))
-    lengths = [len(passage.vector) for passage in passages]
-    connection.execute(
-        """
-        INSERT INTO embeddings
-        (partition, message_id, model_id, passage, instance, start, "end", vector)
-        SELECT m.partition, m.id, ?, t.passage, m.instance, t.start, t."end",
-        (?::real[])[t.behind + 1 : t.behind + t.length]::vector
-        FROM unnest(?::bigint[], ?::int[], ?::int[], ?::int[], ?::int[], ?::int[])
-        AS t (id, passage, start, "end", behind, length)
-        JOIN messages m ON m.partition = ? AND m.id = t.id
-        """,
+    listed, bound = connection.in_list("id", list(by_message))
+    instances = dict(
+        connection.rows(
+            f"SELECT id, instance FROM messages WHERE partition = ? AND {listed}",
+            [partition, *bound],
+        )
+    )
+    ids = [message_id for message_id, of_message in by_message.items() for _ in of_message]
+    connection.insert(
+        "embeddings",
+        f"partition, instance, message_id, model_id, {_PASSAGE}",
         [
-            model_id,
-            FloatArray(stored.ravel()),
-            [message_id for message_id, of_message in by_message.items() for _ in of_message],
-            [passage.number for passage in passages],
-            [passage.start for passage in passages],
-            [passage.end for passage in passages],
-            list(accumulate(lengths[:-1], initial=0)),
-            lengths,
-            partition,
+            (partition, instances[message_id], message_id, model_id, *placed, FloatArray(vector))
+            for message_id, (_, *placed, _), vector in zip(ids, passages, stored, strict=True)
+            if message_id in instances
         ],
     )
+
+
+def put_dimensions(connection: Connection, passages: Sequence[Passage]) -> None:
+    """Store the dimensions of the first passages of a store."""
+    for passage in passages[:1]:
+        properties.put_first(connection, properties.DIMENSIONS, str(len(passage.vector)))
 
 
 def read_passages(
@@ -153,10 +154,10 @@ def read(
     return np.array([row[0] for row in rows], np.int64), np.stack([row[1] for row in rows])
 
 
-def dimensions(connection: Connection, model_id: str | None) -> int | None:
-    """Return the dimensions of a model's vectors; ``None`` if it has none yet."""
-    sql = "SELECT vector_dims(vector) FROM embeddings WHERE model_id = ? LIMIT 1"
-    return connection.number(sql, [model_id]) or None
+def dimensions(connection: Connection) -> int | None:
+    """Return the dimensions of the active model's vectors; ``None`` if it has none yet."""
+    size = properties.get(connection, properties.DIMENSIONS)
+    return None if size is None else int(size)
 
 
 def count_embedded(connection: Connection, model_id: str | None, partition: str | None) -> int:
@@ -170,11 +171,12 @@ def count_embedded(connection: Connection, model_id: str | None, partition: str 
 
 def note_dimensions(connection: Connection) -> None:
     """Store the dimensions of the active model; drop them if it has no vectors yet."""
-    size = dimensions(connection, properties.get(connection, properties.MODEL_ID))
-    if size is None:
-        properties.drop(connection, properties.DIMENSIONS)
-    else:
+    sql = "SELECT vector_dims(vector) FROM embeddings WHERE model_id = ? LIMIT 1"
+    size = connection.number(sql, [properties.get(connection, properties.MODEL_ID)])
+    if size:
         properties.put(connection, properties.DIMENSIONS, str(size))
+    else:
+        properties.drop(connection, properties.DIMENSIONS)
 
 
 def add_missing(connection: Connection, model_id: str) -> None:

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import count
 from typing import Any
 
@@ -138,6 +138,20 @@ class Connection(sqlite3.Connection):
         self.executemany(
             f"INSERT INTO {table} ({columns}) VALUES ({placeholders(names)}) {conflict}",
             rows,
+        )
+
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context that changes nothing: a file has no round trips."""
+        return nullcontext()
+
+    def delete(
+        self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
+    ) -> None:
+        """Delete the rows of a partition that meet a condition."""
+        # Without the hint SQLite would scan the partition.
+        hint = self.index_hint(None) if table == "messages" else ""
+        self.execute(
+            f"DELETE FROM {table} {hint} WHERE partition = ? AND {condition}", [partition, *values]
         )
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:

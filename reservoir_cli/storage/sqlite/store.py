@@ -1,7 +1,7 @@
 """The store in one SQLite file."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -114,7 +114,7 @@ class SqliteStore(Transactions, Store):
         progress("rewriting the full-text index", 0, 0)
         erase_deleted_text.seal(self._connection)
 
-    def _purge(self) -> bool:
+    def _purge(self, _partitions: Iterable[str] = ()) -> bool:
         with self._outside_transaction():
             return erase_deleted_text.finish(self._connection, CHECKPOINT)
 

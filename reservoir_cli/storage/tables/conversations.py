@@ -13,6 +13,7 @@ from reservoir_cli.messages import (
     clean_name,
     from_epoch_ms,
 )
+from reservoir_cli.storage.keys import conversation_ids
 from reservoir_cli.storage.portable_sql import Connection, decoding
 from reservoir_cli.storage.scope_conditions import where_scope
 
@@ -24,12 +25,10 @@ _NEW_FIRST, _STORED_FIRST = (
     ", ".join(f"{name} = coalesce({first}.{name}, {second}.{name})" for name in _METADATA)
     for first, second in (("excluded", "conversations"), ("conversations", "excluded"))
 )
-#: Copy conversations to another partition and instance, and complete those that it has; the
-#: values are the new partition and instance, then the old ones.
-MOVE = f"""
+_PUT = f"""
     INSERT INTO conversations (partition, instance, {COLUMNS})
-    SELECT ?, ?, {COLUMNS} FROM conversations c WHERE c.partition = ? AND c.instance = ?
-    ON CONFLICT (partition, instance, id) DO UPDATE SET {_STORED_FIRST}
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (partition, instance, id)
+    DO UPDATE SET
 """
 #: How many characters of a conversation's first question are read as a title.
 _QUESTION_LENGTH = 2_000
@@ -63,14 +62,15 @@ def add(connection: Connection, scope: Scope, conversations: Sequence[Conversati
         (scope.partition, scope.instance, clean_name(conversation.id), *astuple(conversation)[1:])
         for conversation in conversations
     ]
-    connection.executemany(
-        f"""
-        INSERT INTO conversations (partition, instance, {COLUMNS})
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (partition, instance, id)
-        DO UPDATE SET {_NEW_FIRST}
-        """,
-        rows,
-    )
+    connection.executemany(f"{_PUT} {_NEW_FIRST}", rows)
+
+
+def move(connection: Connection, old: tuple[str, str], new: tuple[str, str]) -> None:
+    """Copy conversations to another partition and instance, and complete those that it has."""
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM conversations c WHERE c.partition = ? AND c.instance = ?", old
+    ).fetchall()
+    connection.executemany(f"{_PUT} {_STORED_FIRST}", [(*new, *row) for row in rows])
 
 
 def read_known(
@@ -167,21 +167,19 @@ def drop_empty(connection: Connection, messages: Iterable[StoredMessage]) -> Non
 
     :param messages: the messages that were deleted.
     """
-    names = {
-        (message.partition, message.instance, message.conversation_id)
-        for message in messages
-        if message.conversation_id is not None
-    }
-    connection.executemany(
-        """
-        DELETE FROM conversations WHERE partition = ? AND instance = ? AND id = ?
-        AND NOT EXISTS (
-            SELECT 1 FROM messages m WHERE m.partition = conversations.partition
-            AND m.instance = conversations.instance AND m.conversation_id = conversations.id
+    for (partition, instance), ids in conversation_ids(messages).items():
+        listed, bound = connection.in_list("id", ids)
+        connection.delete(
+            "conversations",
+            partition,
+            f"""
+            instance = ? AND {listed} AND NOT EXISTS (
+                SELECT 1 FROM messages m WHERE m.partition = conversations.partition
+                AND m.instance = conversations.instance AND m.conversation_id = conversations.id
+            )
+            """,
+            [instance, *bound],
         )
-        """,
-        sorted(names),
-    )
 
 
 def moment_of(milliseconds: int) -> datetime:

@@ -55,13 +55,7 @@ def remove(
                 sources.forget(connection, messages)
             for table in OF_MESSAGES:
                 writes.delete_rows(connection, table, partition, batch)
-            # Without the hint SQLite would scan the partition.
-            hint = connection.index_hint(None)
-            listed, bound = connection.in_list("id", batch)
-            connection.execute(
-                f"DELETE FROM messages {hint} WHERE partition = ? AND {listed}",
-                [partition, *bound],
-            )
+            connection.delete("messages", partition, *connection.in_list("id", batch))
             _require_none(connection, partition, batch)
             conversations.drop_empty(connection, messages)
             progress("forgetting", deleted := deleted + len(batch), total)

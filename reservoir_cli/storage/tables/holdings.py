@@ -1,6 +1,6 @@
 """What a store holds: its partitions and instances, and counts of its rows."""
 
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from reservoir_cli.message_filter import Filter
@@ -12,6 +12,12 @@ from reservoir_cli.storage.tables.find_by_filter import conditions
 
 #: What a filter can name, other than places and ids.
 NamedField = Literal["source", "project", "tag"]
+
+_WEEK = 7 * 24 * 3_600_000
+#: A Monday before all times, in milliseconds since 1970: databases divide negative numbers
+#: differently.
+_FIRST_MONDAY = date(1, 1, 1)
+_BEFORE_1970 = (date(1970, 1, 1) - _FIRST_MONDAY).days * _WEEK // 7
 
 
 class PlaceSummary(NamedTuple):
@@ -79,6 +85,21 @@ def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
         PlaceSummary(partition, instance, count, size, moment_of(first), moment_of(last))
         for partition, instance, count, size, first, last in rows
     ]
+
+
+def stored_by_week(
+    connection: Connection, since: datetime | None, partition: str | None = None
+) -> list[tuple[date, str, int]]:
+    """Return the Monday of each week with messages, their tools, and the numbers of messages."""
+    condition, values = conditions(connection, Scope(partition), Filter(since=since))
+    rows = connection.execute(
+        f"""
+        SELECT (m.created_at + {_BEFORE_1970}) / {_WEEK}, m.source, COUNT(*)
+        FROM messages m WHERE {condition} GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
+        """,
+        values,
+    )
+    return [(_FIRST_MONDAY + timedelta(weeks=week), tool, count) for week, tool, count in rows]
 
 
 def count(connection: Connection, partition: str | None) -> dict[str, int]:

@@ -37,10 +37,10 @@ def move(
             remove({old: duplicates})
         dropped += len(duplicates)
         moved += move_messages(*places)
-        connection.execute(conversations.MOVE, [*places[1], *places[0]])
-        connection.execute(summaries.MOVE, [*places[1], *places[0]])
+        conversations.move(connection, *places)
+        summaries.move(connection, *places)
     for table in ("conversations", "summaries"):
-        connection.execute(f"DELETE FROM {table} WHERE partition = ?", [old])
+        connection.delete(table, old)
     sources.move(connection, old, new)
     proxy_ledger.clear(connection, old)
     return moved, dropped

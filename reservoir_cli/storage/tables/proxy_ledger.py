@@ -28,10 +28,10 @@ _PUT_QUOTED = """
     INSERT INTO ledger_messages (partition, message_id, conversation, ordinal, question)
     VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
-_ROW_OF = """
-    q.partition = ledger.partition AND q.conversation = ledger.conversation
-    AND q.ordinal = ledger.ordinal AND q.question = ledger.question
-"""
+_ROW_OF = " AND ".join(
+    f"ledger.{name} = ledger_messages.{name}"
+    for name in ("partition", "conversation", "ordinal", "question")
+)
 
 
 class LedgerEntry(NamedTuple):
@@ -126,10 +126,8 @@ class Ledger(Table):
     def expire(self, partition: str, *, masked: bool, now: datetime) -> None:
         """Delete entries that are too old, or contain secrets although they must be redacted."""
         self._connection.lock([partition])
-        self._connection.execute(
-            "DELETE FROM ledger WHERE partition = ? AND (at < ? OR masked < ?)",
-            [partition, to_epoch_ms(now - LIFETIME), int(masked)],
-        )
+        expired = [to_epoch_ms(now - LIFETIME), int(masked)]
+        self._connection.delete("ledger", partition, "(at < ? OR masked < ?)", expired)
         drop_quoted(self._connection, partition)
 
 
@@ -143,29 +141,24 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
     """Delete the rows that quote messages; call it in the transaction that changes these."""
     listed, bound = connection.in_list("message_id", ids)
     rows = connection.execute(
-        "SELECT DISTINCT partition, conversation, ordinal, question FROM ledger_messages "
+        "SELECT DISTINCT conversation, ordinal, question FROM ledger_messages "
         f"WHERE partition = ? AND {listed}",
         [partition, *bound],
     ).fetchall()
     for table in ("ledger_messages", "ledger"):
-        connection.executemany(
-            f"DELETE FROM {table} WHERE partition = ? AND conversation = ? AND ordinal = ? "
-            "AND question = ?",
-            rows,
-        )
+        for row in rows:
+            condition = "conversation = ? AND ordinal = ? AND question = ?"
+            connection.delete(table, partition, condition, row)
     _change_version(connection, partition)  # another process may be about to quote them
 
 
 def drop_quoted(connection: Connection, partition: str) -> None:
     """Delete the quoted messages of rows that no longer exist."""
-    connection.execute(
-        "DELETE FROM ledger_messages AS q WHERE q.partition = ? "
-        f"AND NOT EXISTS (SELECT 1 FROM ledger WHERE {_ROW_OF})",
-        [partition],
-    )
+    entry = f"SELECT 1 FROM ledger WHERE {_ROW_OF}"
+    connection.delete("ledger_messages", partition, f"NOT EXISTS ({entry})")
 
 
 def clear(connection: Connection, partition: str) -> None:
     """Delete all rows of a partition."""
     for table in ("ledger_messages", "ledger"):
-        connection.execute(f"DELETE FROM {table} WHERE partition = ?", [partition])
+        connection.delete(table, partition)

@@ -24,13 +24,6 @@ PUT = f"""
     ON CONFLICT (partition, machine, path) DO UPDATE SET
     {", ".join(f"{name} = excluded.{name}" for name in _STATE.split(", "))}
 """
-#: Copy rows to another partition, without replacing its own; the values are the new partition and
-#: the old one.
-_COPY = f"""
-    INSERT INTO sources ({COLUMNS})
-    SELECT ?, machine, path, {_STATE} FROM sources s WHERE s.partition = ?
-    ON CONFLICT (partition, machine, path) DO NOTHING
-"""
 #: Up to this number of conversations, only the rows that name one of them are reset.
 _FEW = 50
 
@@ -96,9 +89,9 @@ class Sources(Table):
     @writing
     def drop(self, partition: str, machine: str, paths: Collection[str]) -> None:
         """Delete the records of files."""
-        self._connection.executemany(
-            "DELETE FROM sources WHERE partition = ? AND machine = ? AND path = ?",
-            [(partition, machine, path) for path in paths],
+        listed, bound = self._connection.in_list("path", list(paths))
+        self._connection.delete(
+            "sources", partition, f"machine = ? AND {listed}", [machine, *bound]
         )
 
     @reading
@@ -182,8 +175,11 @@ class Sources(Table):
 
 def move(connection: Connection, old: str, new: str) -> None:
     """Move the sources of a partition to another."""
-    connection.execute(_COPY, [new, old])
-    connection.execute("DELETE FROM sources WHERE partition = ?", [old])
+    rows = connection.execute(
+        f"SELECT machine, path, {_STATE} FROM sources s WHERE s.partition = ?", [old]
+    ).fetchall()
+    connection.insert("sources", COLUMNS, [(new, *row) for row in rows], ignore=True)
+    connection.delete("sources", old)
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:

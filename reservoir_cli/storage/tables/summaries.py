@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.storage.keys import conversation_ids
 from reservoir_cli.storage.portable_sql import Connection, decoding, pack
 from reservoir_cli.storage.scope_conditions import where_scope
 from reservoir_cli.storage.transactions import Table, reading, writing
@@ -18,20 +19,15 @@ COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at
 ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversation_id"
 #: Insert a row.
 INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-#: Delete the summary of a conversation.
-_DELETE = "DELETE FROM summaries WHERE partition = ? AND instance = ? AND conversation_id = ?"
+#: Insert a row, or replace that of the conversation.
+_PUT = f"""
+    {INSERT} ON CONFLICT (partition, instance, conversation_id) DO UPDATE SET
+    {", ".join(f"{name} = excluded.{name}" for name in COLUMNS.split(", ")[3:])}
+"""
 #: Replace the vector of a summary, unless the summary was deleted or renewed meanwhile.
 _SET_VECTOR = """
     UPDATE summaries SET model_id = ?, vector = ?
     WHERE partition = ? AND instance = ? AND conversation_id = ? AND digest = ? AND text = ?
-"""
-#: Copy summaries to another partition and instance, unless it has one of the same conversation;
-#: the values are the new partition and instance, then the old ones.
-MOVE = f"""
-    INSERT INTO summaries ({COLUMNS})
-    SELECT ?, ?, conversation_id, digest, text, made_by, first_at, model_id, vector
-    FROM summaries s WHERE s.partition = ? AND s.instance = ?
-    ON CONFLICT (partition, instance, conversation_id) DO NOTHING
 """
 
 
@@ -85,8 +81,7 @@ class Summaries(Table):
         vector = None if summary.vector is None else pack(summary.vector)
         key = [summary.partition, summary.instance, summary.conversation_id]
         values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
-        self._connection.execute(_DELETE, key)
-        self._connection.execute(INSERT, [*key, *values, vector])
+        self._connection.execute(_PUT, [*key, *values, vector])
 
     @writing
     def set_vector(self, summary: Summary, model_id: str, vector: "NDArray[np.float32]") -> None:
@@ -98,9 +93,15 @@ class Summaries(Table):
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
     """Delete the summaries of the messages' conversations."""
-    conversations = {
-        (message.partition, message.instance, message.conversation_id)
-        for message in messages
-        if message.conversation_id
-    }
-    connection.executemany(_DELETE, sorted(conversations))
+    for (partition, instance), ids in conversation_ids(messages).items():
+        listed, bound = connection.in_list("conversation_id", ids)
+        connection.delete("summaries", partition, f"instance = ? AND {listed}", [instance, *bound])
+
+
+def move(connection: Connection, old: tuple[str, str], new: tuple[str, str]) -> None:
+    """Copy summaries to another partition and instance, unless it has one of the conversation."""
+    columns = COLUMNS.partition("instance, ")[2]
+    rows = connection.execute(
+        f"SELECT {columns} FROM summaries s WHERE s.partition = ? AND s.instance = ?", old
+    ).fetchall()
+    connection.insert("summaries", COLUMNS, [(*new, *row) for row in rows], ignore=True)

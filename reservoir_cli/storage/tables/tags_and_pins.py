@@ -27,10 +27,8 @@ class TagsAndPins(Table):
         """Remove tags from a message."""
         listed, bound = self._connection.in_list("name", names)
         self._connection.lock([key.partition])
-        self._connection.execute(
-            f"DELETE FROM tags WHERE partition = ? AND message_id = ? AND {listed}",
-            [*key, *bound],
-        )
+        condition = f"message_id = ? AND {listed}"
+        self._connection.delete("tags", key.partition, condition, [key.id, *bound])
 
     @writing
     def pin(self, key: Key, now: datetime) -> None:

@@ -11,7 +11,7 @@ deletion: an import that brings forgotten messages back leaves out what an edit 
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
 
 from reservoir_cli.messages import Message, StoredMessage, to_epoch_ms
@@ -30,8 +30,9 @@ _TIME, _LAST = 8, 2**63 - 1
 
 def mark(connection: Connection, messages: Sequence[StoredMessage]) -> None:
     """Record that messages were forgotten."""
-    _mark_sources(connection, [(message.source, message.source_id) for message in messages])
-    _mark_contents(connection, messages)
+    key = _key(connection)
+    sources = {fingerprint(key, message.source, message.source_id) for message in messages}
+    _insert(connection, sources | _mark_contents(key, messages))
 
 
 def mark_edited(connection: Connection, message: StoredMessage) -> None:
@@ -39,25 +40,19 @@ def mark_edited(connection: Connection, message: StoredMessage) -> None:
 
     :param message: the message before the edit.
     """
-    _mark_contents(connection, [message], kinds=(_SAID, _EDITED + _SAID))
-
-
-def _mark_sources(connection: Connection, sources: Iterable[tuple[str, str]]) -> None:
-    key = _key(connection)
-    _insert(connection, {fingerprint(key, *source) for source in sources})
+    kinds = _SAID, _EDITED + _SAID
+    _insert(connection, _mark_contents(_key(connection), [message], kinds))
 
 
 def _mark_contents(
-    connection: Connection, messages: Sequence[StoredMessage], kinds: Sequence[str] = (_SAID,)
-) -> None:
-    """Record that the contents of messages are forgotten in their sessions as of now.
+    key: str, messages: Sequence[StoredMessage], kinds: Sequence[str] = (_SAID,)
+) -> set[bytes]:
+    """Return the marks of contents that are forgotten in their sessions as of now.
 
     :param kinds: the prefixes of the fingerprints.
     """
+    now = round(time.time() * 1000)
     conversations = {message.conversation_id for message in messages if message.conversation_id}
-    if not conversations:
-        return
-    key, now = _key(connection), round(time.time() * 1000)
     marks = {
         _with_time(fingerprint(key, kind + session_of(message.conversation_id), part), now)
         for message in messages
@@ -66,7 +61,7 @@ def _mark_contents(
         for kind in kinds
     }
     sessions = {session_of(conversation) for conversation in conversations}
-    _insert(connection, marks | {fingerprint(key, _CONVERSATION, session) for session in sessions})
+    return marks | {fingerprint(key, _CONVERSATION, session) for session in sessions}
 
 
 def _key(connection: Connection) -> str:
@@ -74,8 +69,10 @@ def _key(connection: Connection) -> str:
     return str(properties.get(connection, properties.FORGOTTEN_KEY))
 
 
-def _insert(connection: Connection, marks: Iterable[bytes]) -> None:
-    connection.insert("tombstones", "mark", [(mark,) for mark in sorted(marks)], ignore=True)
+def _insert(connection: Connection, marks: Collection[bytes]) -> None:
+    # Without ON CONFLICT; see properties.put_first.
+    new = sorted(set(marks) - _find(connection, marks))
+    connection.insert("tombstones", "mark", [(mark,) for mark in new])
 
 
 def remove(connection: Connection, messages: Sequence[Message]) -> None:
@@ -164,11 +161,16 @@ def find_forgotten(
     if key is None:
         return set()
     by_mark = {fingerprint(key, *source): source for source in sources}
-    known: set[tuple[str, str]] = set()
-    for marks in batches(list(by_mark)):
-        condition, values = connection.in_list("mark", marks)
+    return {by_mark[mark] for mark in _find(connection, by_mark)}
+
+
+def _find(connection: Connection, marks: Collection[bytes]) -> set[bytes]:
+    """Return the fingerprints among these that are stored."""
+    known: set[bytes] = set()
+    for batch in batches(list(marks)):
+        condition, values = connection.in_list("mark", batch)
         rows = connection.execute(f"SELECT mark FROM tombstones WHERE {condition}", values)
-        known.update(by_mark[row[0]] for row in rows)
+        known.update(row[0] for row in rows)
     return known
 
 

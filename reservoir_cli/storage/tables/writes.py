@@ -58,12 +58,18 @@ def set_edited(connection: Connection, key: Key, moment: int) -> None:
     )
 
 
-def add_waiting(connection: Connection, partition: str, ids: Sequence[int]) -> None:
+def read_waiting_tables(connection: Connection) -> Sequence[str]:
+    """Return the tables of the messages that have to be embedded, two while a model is built."""
+    return WAITING if properties.get(connection, properties.NEXT_ID) else WAITING[:1]
+
+
+def add_waiting(
+    connection: Connection, tables: Sequence[str], partition: str, ids: Sequence[int]
+) -> None:
     """Record that messages have to be embedded."""
-    rows = [(partition, message_id) for message_id in ids]
-    connection.insert("pending", "partition, message_id", rows)
-    if properties.get(connection, properties.NEXT_ID):  # another model is being built
-        connection.insert("rebuilding", "partition, message_id", rows)
+    for table in tables:
+        rows = [(partition, message_id) for message_id in ids]
+        connection.insert(table, "partition, message_id", rows)
 
 
 def find_waiting(
@@ -80,5 +86,4 @@ def find_waiting(
 
 def delete_rows(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> None:
     """Delete the rows of messages in a table of derived data."""
-    listed, bound = connection.in_list("message_id", ids)
-    connection.execute(f"DELETE FROM {table} WHERE partition = ? AND {listed}", [partition, *bound])
+    connection.delete(table, partition, *connection.in_list("message_id", ids))

@@ -25,6 +25,7 @@ from reservoir_cli.transfer.export.build_turns import (
     read_threads,
 )
 from reservoir_cli.transfer.reports import ExportReport
+from reservoir_cli.util import plugins
 from reservoir_cli.util.private_files import replace_atomically
 from reservoir_cli.util.progress import Progress, no_progress
 from reservoir_cli.util.read_files import suggest_fix
@@ -202,12 +203,25 @@ def export(
         keys = store.find(scope, where)
         records = rows.read_rows(store, keys, mask, embeddings=embeddings)
         return _ROWS[form](_count_rows(records, len(keys), report, progress))
-    if form not in CONVERSATIONS:
-        raise unknown_format(form, FORMATS)
+    write = _writer(form)
     if embeddings:
         raise UsageError(f"the format {form} cannot hold embeddings", hint="use jsonl or json")
     threads = store.threads(scope, where)
-    return _conversations(store, threads, form, report, mask, progress)
+    return _conversations(store, threads, form, write, report, mask, progress)
+
+
+def _writer(form: str) -> Callable[[Thread], str]:
+    """Return the function that writes a conversation in a format.
+
+    :raises UsageError: the format is unknown.
+    """
+    if form in CONVERSATIONS:
+        return CONVERSATIONS[form]
+    found = plugins.find_plugins("exports")
+    if form not in found:
+        raise unknown_format(form, [*FORMATS, *found])
+    write = plugins.load(found[form])
+    return lambda thread: str(plugins.run(found[form], lambda: write(thread)))
 
 
 def _count_rows(
@@ -229,11 +243,11 @@ def _conversations(
     store: Store,
     ids_by_thread: Mapping[ThreadName, Sequence[int]],
     form: str,
+    write: Callable[[Thread], str],
     report: ExportReport,
     mask: Redactor,
     progress: Progress,
 ) -> Iterator[str]:
-    write = CONVERSATIONS[form]
     total = sum(map(len, ids_by_thread.values()))
     processed = 0
     for stored in read_threads(store, ids_by_thread):

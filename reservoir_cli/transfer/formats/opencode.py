@@ -14,6 +14,7 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.storage.content_identity import unquote
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_block, tool_result, tool_use
 from reservoir_cli.transfer.reading.conversation_identity import Thread
@@ -249,7 +250,14 @@ def _messages(message: dict[str, Any], content: list[dict[str, Any]], message_id
     if role == "assistant" and message.get("summary") is True:  # summarises earlier messages
         return []
     time = moment_ms(obj(message.get("time")).get("created"))
+    if role == "user":
+        content = list(map(_unquoted, content))
     return content_blocks.messages(role, content, time, message_id)
+
+
+def _unquoted(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block of a prompt without the quotation marks that the command line adds."""
+    return {**block, "text": unquote(block["text"])} if block.get("type") == "text" else block
 
 
 def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
@@ -298,7 +306,7 @@ def _row_messages(row: dict[str, Any], value: dict[str, Any], message_id: str) -
 
 
 def _question(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield {"type": "text", "text": text(value.get("text")) or ""}
+    yield _unquoted({"type": "text", "text": text(value.get("text")) or ""})
     for file in objects(value.get("files")):
         yield file_block(file.get("mime"), file.get("name") or file.get("filename"))
 

@@ -5,7 +5,9 @@ from functools import cache
 from importlib import import_module
 
 from reservoir_cli.errors import unknown_format
+from reservoir_cli.transfer.formats.plugin_importer import load_plugin
 from reservoir_cli.transfer.reading.importer import Importer
+from reservoir_cli.util import plugins
 
 #: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
 #: zip they are read only if no file has a more specific format.
@@ -65,14 +67,31 @@ def importer_named(name: str) -> Importer:
 
     :raises UsageError: there is no format of that name.
     """
-    if name not in _IMPORTERS:
-        raise unknown_format(name, FORMATS)
-    return _load(name)
+    if name in _IMPORTERS:
+        return _load(name)
+    found = plugins.find_plugins("importers")
+    if name not in found:
+        raise unknown_format(name, all_formats())
+    return load_plugin(found[name])
 
 
 def importers() -> dict[str, Importer]:
-    """Return all importers by name, the most specific first."""
+    """Return our importers by name, the most specific first."""
     return {name: _load(name) for name in FORMATS}
+
+
+def plugin_importers() -> dict[str, Importer]:
+    """Return the importers of plugins by name.
+
+    :raises PluginError: one cannot be loaded.
+    """
+    found = plugins.find_plugins("importers").items()
+    return {name: load_plugin(plugin) for name, plugin in found if name not in _IMPORTERS}
+
+
+def all_formats() -> tuple[str, ...]:
+    """Return the names of our formats and of those of plugins."""
+    return tuple(dict.fromkeys([*FORMATS, *plugins.find_plugins("importers")]))
 
 
 def likely_importers(names: Container[str]) -> Iterator[Importer]:

@@ -18,6 +18,7 @@ class Exchange:
     :param reply: the answer with its identity; ``None`` without an answer.
     :param partial: the reply is incomplete.
     :param named: the client names its conversation.
+    :param moves: it is stored where its conversation is.
     :param is_whole: the messages are the whole history; else the provider has the earlier ones.
     :param asked_at: when the request arrived; ``None`` if unknown.
     """
@@ -29,5 +30,6 @@ class Exchange:
     reply: Message | None
     partial: bool = False
     named: bool = True
+    moves: bool = False
     is_whole: bool = True
     asked_at: datetime | None = None

@@ -53,6 +53,8 @@ class ExchangeLog:
         :returns: how many messages were added.
         """
         now = now or datetime.now(UTC)
+        if exchange.moves:
+            exchange = replace(exchange, scope=self._find_place(exchange))
         if not exchange.named and exchange.is_whole:
             known = self.find_continued(exchange.scope, exchange.messages)
             exchange = replace(exchange, conversation=known or exchange.conversation)
@@ -67,6 +69,14 @@ class ExchangeLog:
         if exchange.reply:
             self._replace_answer(exchange, exchange.reply, now)
         return added
+
+    def _find_place(self, exchange: Exchange) -> Scope:
+        """Return where the conversation of an exchange is, else the scope of the exchange."""
+        places = [exchange.scope, *(Scope(*place[:2]) for place in self._store.places())]
+        name = exchange.conversation
+        threads = [(str(place.partition), str(place.instance), name) for place in places]
+        known = self._store.known_conversations(threads)
+        return next((Scope(*thread[:2]) for thread in threads if thread in known), exchange.scope)
 
     def find_continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
         """Return the id of the stored conversation that a list of messages continues, if any.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reservoir_cli.transfer.formats.registry import importers
+from reservoir_cli.transfer.formats.registry import importers, plugin_importers
 from reservoir_cli.transfer.reading.importer import Importer
 from reservoir_cli.transfer.reading.places import Place, claude_config_dirs, tool_dir
 
@@ -42,7 +42,7 @@ def look() -> list[History]:
     Of the locations of a tool, only those with a history are returned, or the first one.
     """
     histories: list[History] = []
-    for importer in importers().values():
+    for importer in (importers() | plugin_importers()).values():
         found = [_inspect(importer, place) for place in importer.places()]
         histories += [history for history in found if history.files or history.links] or found[:1]
     return histories

@@ -10,7 +10,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.setting_keys import suggest_names
-from reservoir_cli.transfer.formats.registry import FORMATS
+from reservoir_cli.transfer.formats.registry import FORMATS, all_formats
 from reservoir_cli.transfer.sync import discover_histories
 
 
@@ -38,11 +38,10 @@ def configured_sources(config: Config, wrong: dict[str, UsageError] | None = Non
     :param wrong: receives the errors of wrong sources, by name; without it, the first is raised.
     :raises UsageError: a source has a wrong setting, an unknown tool or no path.
     """
-    tools = FORMATS
     sources = []
     for name in config.sources:
         try:
-            sources.append(_read_source(config, name, tools))
+            sources.append(_read_source(config, name))
         except UsageError as error:
             if wrong is None:
                 raise
@@ -50,14 +49,20 @@ def configured_sources(config: Config, wrong: dict[str, UsageError] | None = Non
     return sources
 
 
-def _read_source(config: Config, name: str, tools: Sequence[str]) -> Source:
-    check_source(config, name, tools)
+def _read_source(config: Config, name: str) -> Source:
+    check_source(config, name, formats_for(config, name))
     table = config.sources[name]
     excluded = table.get("exclude")
     folders = tuple(excluded) if isinstance(excluded, list) else ()
     partition = str(table.get("partition") or config.lookup("partition")[0])
     path = paths.expand_user(str(table["path"]))
     return Source(name, str(table.get("tool", name)), path, partition, folders)
+
+
+def formats_for(config: Config, name: str) -> Sequence[str]:
+    """Return the formats that a source may have: those of plugins only if it has none of ours."""
+    tool = config.sources[name].get("tool", name)
+    return FORMATS if tool in FORMATS else all_formats()
 
 
 def discover_sources(partition: str) -> list[Source]:

@@ -55,10 +55,23 @@ def test_a_run_adds_one_row_with_its_figures(reservoir):
     (row,) = rows(reservoir)
     assert row["input_tokens"] == window.used
     assert row["utilisation"] == pytest.approx(window.used / 700)
-    assert row["truncations"] == window.truncations > 0
+    assert row["truncations"] == window.shortages > 0
     assert row["reserve_used"] == 0
     assert row["ms"] > 0
     assert (row["model"], row["format"], row["available"]) == ("gpt-4", "openai", 700)
+
+
+@pytest.mark.parametrize(("recent", "is_short"), [(15, True), (0, False)])
+def test_a_run_is_short_of_room_for_recent_similar_and_pinned_messages_only(
+    reservoir, recent, is_short
+):
+    settings = {"recent_context_size": recent, "similar_cosine": 1.0, "budget": 500}
+    assert ask(reservoir, **settings).truncations > 0
+    assert [row["truncations"] > 0 for row in rows(reservoir)] == [is_short]
+    for message in reservoir.view(count=0):
+        reservoir.pin(message.id)
+    ask(reservoir, **settings)
+    assert rows(reservoir)[-1]["truncations"] > 0
 
 
 def test_a_run_records_how_much_of_the_reserve_it_used(reservoir):

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.context.use_of_recalls import USE
 from reservoir_cli.messages import Scope

@@ -13,6 +13,7 @@ import pytest
 
 from reservoir_cli.embedding import compiled_models
 from reservoir_cli.embedding.compiled_models import CacheUnusableError, Manifest
+from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
 
 MANIFEST = Manifest("identity", "", {"torch": "1"}, dimensions=3, query_prompt="q: ")
@@ -357,6 +358,14 @@ def test_a_model_of_another_user_is_not_used(entry: Path) -> None:
     os.chown(entry, 12_345, -1)
     with pytest.raises(CacheUnusableError, match="other users can write"):
         compiled_models.read(entry)
+
+
+def test_a_lack_of_memory_behind_another_error_is_one() -> None:
+    shown = ImportError("numpy cannot be imported")
+    compiled_models.require_resources(shown)
+    shown.__cause__ = ImportError("libx.so: failed to map segment from shared object")
+    with pytest.raises(ModelUnavailableError, match="memory or file handles ran out"):
+        compiled_models.require_resources(shown)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit memory differently")

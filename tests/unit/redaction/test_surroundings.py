@@ -81,12 +81,12 @@ def leaks(text: str, secrets: list[str]) -> bool:
 
 def test_nearly_all_secrets_are_found_in_all_surroundings() -> None:
     generator = random.Random(43)
-    cases = [(line, *filled(line, generator)) for line in templates() for _ in range(8)]
+    cases = [(line, *filled(line, generator)) for line in templates() for _ in range(4)]
     missed = [(line, text) for line, text, secrets in cases if leaks(text, secrets)]
     share = 1 - len(missed) / len(cases)
     print(f"{len(cases)} secrets in {len(templates())} surroundings: {share:.1%} found")
-    assert len(templates()) >= 130
-    assert share >= 0.97, "\n".join(sorted({line for line, _ in missed}))
+    assert len(templates()) >= 480
+    assert share >= 0.96, "\n".join(sorted({line for line, _ in missed}))
 
 
 @pytest.mark.parametrize("around", ["it is {} , keep it", "x={}\n", '{{"a":"{}\\n"}}', "({})"])

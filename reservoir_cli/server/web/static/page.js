@@ -7,7 +7,6 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 // Update results as the user types: one request at a time, the newest input wins.
 function live(form) {
   const target = $(form.dataset.live);
-  const delay = "atOnce" in form.dataset ? 0 : 150;
   let busy = false, waiting = false, timer = 0;
 
   async function ask() {
@@ -21,7 +20,7 @@ function live(form) {
       const html = await answer.text();
       if (answer.status === 400) { warn(target, problemIn(html)); return; }
       replace(target, html, !answer.ok);
-      say($(".count", target)?.textContent || target.textContent);
+      sayInPause($(".count", target)?.textContent || target.textContent);
       settle(form, target);
       history.replaceState(null, "", address);
     } catch {
@@ -34,8 +33,8 @@ function live(form) {
 
   function askSoon(event) {
     clearTimeout(timer);
-    const typing = event.target.matches("input:not([type=range])");
-    timer = setTimeout(ask, typing ? Math.max(delay, 200) : delay);
+    // One request at a time keeps up with typing: a pause before it would only add to it.
+    timer = setTimeout(ask, event.target.matches("input:not([type=range])") ? 15 : 0);
   }
 
   // A time, model or budget is complete when its field is left, or with Enter.
@@ -62,6 +61,10 @@ function live(form) {
 
 // Announce a text: screen readers watch elements that were there before the text.
 function say(text) { $("#said").textContent = text.replace(/\s+/g, " ").trim(); }
+
+// Announce a result once the user pauses: each letter has one.
+let pause = 0;
+function sayInPause(text) { clearTimeout(pause); pause = setTimeout(say, 400, text); }
 
 // Write above results why they are old. The next response replaces them.
 function warn(target, why) {
@@ -202,6 +205,9 @@ function loadMore(list) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const more = [...$("[data-more]", page).children];
       for (const row of more) { row.classList.add("later"); enhance(row); }
+      // A month that goes on has its heading already.
+      const last = $$("[data-month]", list).pop()?.dataset.month;
+      if (last && more[0]?.dataset.month === last) more.shift();
       list.append(...more);
       const fresh = $$("nav.pages", page).pop();
       pages.replaceWith(fresh);

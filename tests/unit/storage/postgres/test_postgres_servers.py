@@ -196,3 +196,45 @@ def test_keys_begin_with_the_partition_and_no_sequence_is_used(url: str) -> None
         )
         == []
     )
+
+
+#: What Citus says if the machine of a partition is away: at a statement, and at the commit.
+_AWAY = "connection to the remote node me@10.0.0.7:5433 failed with the following error: refused"
+
+
+@pytest.mark.parametrize("at_commit", [False, True])
+def test_a_worker_that_is_away_is_named(url: str, at_commit: bool) -> None:
+    behind(
+        url,
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        f"RAISE EXCEPTION '{_AWAY}' USING ERRCODE = '08006'; END $$",
+    )
+    deferred = "DEFERRABLE INITIALLY DEFERRED" if at_commit else ""
+    behind(
+        url,
+        f"CREATE CONSTRAINT TRIGGER failing AFTER INSERT ON messages {deferred} "
+        "FOR EACH ROW EXECUTE FUNCTION fail()",
+    )
+    with closing(open_store(url)) as store:
+        with pytest.raises(StoreError, match=r"a worker of the cluster at 10\.0\.0\.7:5433") as e:
+            say(store, "the queue lost jobs")
+        assert e.value.exit_code == 3
+        assert ("may or may not be stored" in str(e.value)) == at_commit
+        behind(url, "DROP TRIGGER failing ON messages")
+        say(store, "stored")
+        assert len(store.last(EVERYWHERE, 0)) == 1
+
+
+def test_an_unknown_error_has_the_words_of_the_server_without_what_it_quotes(url: str) -> None:
+    behind(
+        url,
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        """RAISE EXCEPTION 'out of order near "%%" of it', NEW.content; END $$""",
+    )
+    behind(
+        url, "CREATE TRIGGER failing BEFORE INSERT ON messages FOR EACH ROW EXECUTE FUNCTION fail()"
+    )
+    with closing(open_store(url)) as store, pytest.raises(StoreError) as caught:
+        say(store, 'a "secret" word')
+    assert "out of order near … of it" in str(caught.value)
+    assert "secret" not in str(caught.value)

@@ -61,7 +61,8 @@ def test_a_user_sees_and_writes_their_partitions_only(url: str, users, fake_embe
         assert caught.value.exit_code == 3
         ben.delete([Key("all", shared)])
         assert list(anna.find(EVERYWHERE)) == [anna.last(EVERYWHERE, 0)[0].key]
-        assert anna.move_partition("b", "a") == (0, 0)
+        with pytest.raises(StoreError, match="may not do this"):
+            anna.move_partition("b", "a")
     with closing(open_store(url)) as owner:
         assert sorted(contents(owner.last(EVERYWHERE, 0))) == ["of a", "of b"]
         assert owner.problems() == []

@@ -24,7 +24,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage import scope_conditions
 from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.postgres import admin, ann_index, schema, tables
+from reservoir_cli.storage.postgres import admin, ann_index, locks, schema, tables
 from reservoir_cli.storage.store import Repaired
 from reservoir_cli.storage.tables.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
@@ -52,7 +52,7 @@ ADMINISTRATIVE = {
     "repair.count_unindexed": "doctor checks the whole store",
     "repair.rebuild": "doctor --repair makes all of it again",
     "repair._LACKING": "doctor checks the whole store",
-    "vectors.dimensions": "the length of any vector of the model",
+    "vectors.note_dimensions": "the owner changes the model of every partition",
     "summaries.ALL": "db copy reads the whole store",
     "sources.ALL": "db copy reads the whole store",
     "admin.facts": "db status of the whole store",
@@ -63,7 +63,10 @@ ADMINISTRATIVE = {
 CONDITIONS = r"\{(where|condition|in_partition|in_scope|embedded)\}"
 _TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(tables.SPREAD)}|\{{table\}}|\{{embeddings\}})(?!\w)"
 _SPREAD = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|VACUUM \(SKIP_LOCKED\))\s+{_TABLE}")
-_BOUND = re.compile(rf"\bpartition = (\?|%s)|{CONDITIONS}|c\.partition = m\.partition")
+_BOUND = re.compile(
+    rf"\bpartition = (\?|%s)|{CONDITIONS}|c\.partition = m\.partition"
+    r"|\{_ROW_OF\}|m\.partition = conversations\.partition|t\.partition = of_partition"
+)
 _INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO messages \(\{")
 
 
@@ -114,9 +117,8 @@ def _text(node: ast.AST) -> str | None:
 def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
     all_statements = list(statements())
     assert len(all_statements) > 60
-    assert {table for _, text in all_statements for table in tables.SPREAD if table in text} == set(
-        tables.SPREAD
-    )
+    named = {table for _, text in all_statements for table in tables.SPREAD if table in text}
+    assert named | {locks.TABLE} == set(tables.SPREAD)
     unbound = {
         function
         for function, text in all_statements
@@ -142,7 +144,7 @@ def test_no_statement_reads_two_partitions() -> None:
     assert repeated == allowed
 
 
-#: SQL that outlasts a transaction, or locks rows on several machines.
+#: SQL that outlasts a transaction, or locks rows: a writer locks one, in the module ``locks``.
 _OF_A_SESSION = re.compile(
     r"\bpg_(try_)?advisory_lock|\bLISTEN\b|\bUNLISTEN\b|\bPREPARE\b|\bTEMP(ORARY)? TABLE\b|"
     r"\bWITH HOLD\b|\bDISCARD\b|\bFOR (NO KEY )?(UPDATE|SHARE)\b|(?<!UPDATE )\bSET SESSION\b|"
@@ -154,7 +156,8 @@ def test_no_statement_changes_its_session() -> None:
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = _text(node)
-            assert not text or not _OF_A_SESSION.search(text), f"{path.name}: {text}"
+            if text and path.name != "locks.py":
+                assert not _OF_A_SESSION.search(text), f"{path.name}: {text}"
 
 
 @pytest.mark.parametrize(
@@ -207,8 +210,9 @@ def test_work_in_a_partition_sends_statements_about_that_partition_only(
 
 
 def test_no_policy_has_a_sub_select() -> None:
-    policies = [policy for policy in admin.guard_statements() if "CREATE POLICY" in policy]
-    assert len(policies) == len(tables.SPREAD) + 3
+    statements = admin.guard_statements("public", is_cluster=True)
+    policies = [policy for policy in statements if "CREATE POLICY" in policy]
+    assert len(policies) == len(tables.SPREAD) + 2
     assert not [policy for policy in policies if re.search(r"\bSELECT\b(?! TO)", policy)]
 
 

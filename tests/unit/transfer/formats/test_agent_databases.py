@@ -21,9 +21,9 @@ SESSION = "ses_dfe7f67a9ffedzrzV3r9JZ9NqQ"
 
 def opencode_rows() -> list[tuple[Any, ...]]:
     first, second, third = (
-        '"How long is a brown pelican?"',
-        '"Read the notes. What do pelicans eat?"',
-        '"How heavy is it?"',
+        "How long is a brown pelican?",
+        "Read the notes. What do pelicans eat?",
+        "How heavy is it?",
     )
     thinking = "I should think of pelicans."
     result = (

@@ -1,0 +1,133 @@
+"""Record in the log which messages were recalled for agents, and read the records again.
+
+A record has numbers and names; the texts are in the store only.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from reservoir_cli.context.recall import Recall
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings import log_file, paths
+from reservoir_cli.settings.locations import is_on_a_server
+from reservoir_cli.util.read_files import open_regular
+
+#: What a line of the log is that has a record.
+_LEVEL, _TOPIC = "INFO", "recalled"
+#: A record in the log, after its time.
+_LINE = re.compile(rf"(\S+) {_LEVEL} {_TOPIC} (\{{.*\}})")
+#: What names and ids are written as they are; clients may send any text.
+_PLAIN = re.compile(r"[\w.:/@ -]{1,100}")
+#: The largest log that is read, in bytes: more than it has before it is rotated.
+_LARGEST = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """Messages that an agent was given.
+
+    :param client: the name of the agent's program, if known.
+    :param door: ``hook``, ``mcp`` or ``proxy``.
+    :param session: the id of the agent's conversation, if known.
+    :param tokens: of the whole text.
+    :param messages: the ids of the quoted messages, in their order.
+    """
+
+    at: datetime
+    client: str | None
+    door: str
+    session: str | None
+    partition: str
+    tokens: int
+    messages: Sequence[int]
+
+
+def record(
+    reservoir: Reservoir,
+    recall: Recall,
+    door: str,
+    client: str | None,
+    partition: str | None,
+    session: str | None = None,
+) -> None:
+    """Write to the log which messages an agent is given; nothing if it cannot be written.
+
+    :param door: ``hook``, ``mcp`` or ``proxy``.
+    """
+    fields = {
+        "client": _plain(client),
+        "door": door,
+        "session": _plain(session),
+        "partition": reservoir.scope(partition).partition,
+        "tokens": recall.tokens,
+        "messages": [message.id for message in recall.messages if message.id is not None],
+        "store": _store_id(reservoir.location),
+    }
+    with suppress(OSError):
+        log_file.append(datetime.now(UTC), f"{_TOPIC} {json.dumps(fields)}", level=_LEVEL)
+
+
+def last_injections(
+    location: str, client: str | None = None, partition: str | None = None
+) -> list[Injection]:
+    """Return the last injection of each client from a store, oldest first.
+
+    :param client: only of clients whose name begins like this.
+    :param partition: only from this partition.
+    """
+    store, wanted = _store_id(location), (client or "").casefold()
+    last: dict[str | None, Injection] = {}
+    for injection in _read(store):
+        is_wanted = (injection.client or "").casefold().startswith(wanted)
+        if is_wanted and partition in (None, injection.partition):
+            last[injection.client] = injection
+    return sorted(last.values(), key=lambda injection: injection.at)
+
+
+def _read(store: str) -> Iterator[Injection]:
+    """Yield the injections from a store, oldest first."""
+    for file in reversed(paths.log_files()):
+        lines: list[str] = []
+        with suppress(OSError), open_regular(file) as log:
+            lines = log.read(_LARGEST).decode("utf-8", "replace").splitlines()
+        for line in lines:
+            if (match := _LINE.fullmatch(line)) and (found := _parse(match[1], match[2], store)):
+                yield found
+
+
+def _parse(time: str, text: str, store: str) -> Injection | None:
+    """Return the injection of a line; ``None`` if it is another store's, or damaged."""
+    try:
+        values = json.loads(text)
+        if values["store"] != store:
+            return None
+        return Injection(
+            datetime.fromisoformat(time).astimezone(UTC),
+            values.get("client"),
+            str(values["door"]),
+            values.get("session"),
+            str(values["partition"]),
+            int(values["tokens"]),
+            [int(number) for number in values["messages"]],
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _plain(name: str | None) -> str | None:
+    """Return a name, or its hash if it may be anything else, such as a text."""
+    if not name or _PLAIN.fullmatch(name):
+        return name or None
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _store_id(location: str) -> str:
+    """Return a short hash that tells stores apart."""
+    place = location if is_on_a_server(location) else os.path.realpath(location)
+    return hashlib.sha256(os.fsencode(place)).hexdigest()[:12]

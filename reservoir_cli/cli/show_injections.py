@@ -1,0 +1,87 @@
+"""Print what agents were given last: ``reservoir recall --last``."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import typer
+
+from reservoir_cli.agents.injections import Injection, last_injections
+from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.messages import Scope, StoredMessage, cut, plain_text
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.recall_switch import find_switch
+from reservoir_cli.util.clock import local_day
+
+#: Characters of a message that are printed.
+_SNIPPET = 160
+
+
+def show_injections(
+    ctx: typer.Context, client: str | None, partition: str | None, *, as_json: bool
+) -> None:
+    """Print the last injection of each client with the stored texts of its messages.
+
+    :param client: only of clients whose name begins like this.
+    :param partition: only from this partition.
+    """
+    with open_store.open_reservoir(ctx) as reservoir:
+        injections = last_injections(reservoir.location, client, partition)
+        rows = [(injection, _stored(reservoir, injection)) for injection in injections]
+        switch = _find_switch(reservoir, partition)
+    if switch:
+        console.note(f"recall is switched off here by {switch}")
+    if as_json:
+        console.document({"off": switch, "injections": [_row(*row) for row in rows]})
+        return
+    if not rows:
+        console.note(f"{client or 'no agent'} was given {'no ' if client else ''}messages yet")
+    for injection, messages in rows:
+        console.write(_describe(injection, messages))
+
+
+def _stored(reservoir: Reservoir, injection: Injection) -> list[StoredMessage]:
+    """Return those messages of an injection that are still stored, in its order."""
+    found = reservoir.messages(injection.messages, Scope(injection.partition))
+    order = {number: index for index, number in enumerate(injection.messages)}
+    return sorted(found, key=lambda message: order[message.id])
+
+
+def _find_switch(reservoir: Reservoir, partition: str | None) -> str | None:
+    """Return what switches recall off for an agent in the current folder."""
+    folder = None
+    with suppress(OSError):  # it was deleted
+        folder = os.getcwd()
+    assigned = folder and reservoir.config.partition_of(folder)
+    return find_switch(reservoir.config, partition or assigned or None, folder)
+
+
+def _row(injection: Injection, messages: Sequence[StoredMessage]) -> dict[str, Any]:
+    return {
+        "at": injection.at.isoformat(),
+        "client": injection.client,
+        "door": injection.door,
+        "session": injection.session,
+        "partition": injection.partition,
+        "tokens": injection.tokens,
+        "ids": list(injection.messages),
+        "messages": [message.to_row() for message in messages],
+    }
+
+
+def _describe(injection: Injection, messages: Sequence[StoredMessage]) -> str:
+    """Return the lines that describe an injection."""
+    count = options.counted(len(injection.messages), "message")
+    parts = [injection.at.isoformat(timespec="seconds"), injection.client, injection.door]
+    parts += [f"session {injection.session}" if injection.session else None]
+    parts += [f"partition {injection.partition}", f"{injection.tokens:,} tokens", count]
+    lines = [" · ".join(filter(None, parts)), *map(_message_line, messages)]
+    gone = set(injection.messages) - {message.id for message in messages}
+    lines += [f"#{number} is no longer stored" for number in sorted(gone)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _message_line(message: StoredMessage) -> str:
+    text = cut(" ".join(plain_text(message).split()), _SNIPPET)
+    return f"#{message.id} {local_day(message.created_at)} {message.role}: {text}"

@@ -1,0 +1,87 @@
+"""Count by week what was stored and from which tool, and the tokens of contexts and recalls."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+from reservoir_cli.context.request import FORMATS
+from reservoir_cli.context.use_of_recalls import RECALL
+from reservoir_cli.messages import from_epoch_ms
+from reservoir_cli.redaction import without_secrets
+
+
+def summarize_weeks(
+    stored: Iterable[tuple[date, str, int]], runs: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a row for each week with messages, contexts or recalls, in order.
+
+    Weeks begin on Monday, in UTC.
+
+    :param stored: the Monday of a week, a tool and the number of its messages of that week.
+    :param runs: records of contexts and recalls; others are left out.
+    """
+    messages: dict[str, Counter[str]] = {}
+    for week, tool, count in stored:
+        messages.setdefault(week.isoformat(), Counter())[without_secrets(tool)[0]] += count
+    contexts: dict[str, list[Mapping[str, Any]]] = {}
+    recalls: dict[str, list[Mapping[str, Any]]] = {}
+    for run in runs:
+        if run["format"] in (*FORMATS, RECALL):
+            kind = recalls if run["format"] == RECALL else contexts
+            kind.setdefault(_monday(from_epoch_ms(run["at"]).date()), []).append(run)
+    return [
+        {
+            "week": week,
+            "stored": dict(messages.get(week, Counter()).most_common()),
+            "contexts": len(contexts.get(week, ())),
+            "recalls": len(recalls.get(week, ())),
+            "context_tokens": _sum_tokens(contexts.get(week, ())),
+            "recall_tokens": _sum_tokens(recalls.get(week, ())),
+            "utilisation": _median([run["utilisation"] for run in contexts.get(week, ())]),
+        }
+        for week in sorted({*messages, *contexts, *recalls})
+    ]
+
+
+def last_weeks(rows: Sequence[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Return the weeks up to the newest row, those without data included."""
+    if not rows:
+        return []
+    empty = {"stored": {}, "contexts": 0, "recalls": 0, "context_tokens": 0, "recall_tokens": 0}
+    by_week = {row["week"]: row for row in rows}
+    newest = date.fromisoformat(max(by_week))
+    weeks = [(newest - timedelta(weeks=back)).isoformat() for back in reversed(range(count))]
+    first = min(by_week)
+    return [
+        {"week": week, "utilisation": None, **empty, **by_week.get(week, {})}
+        for week in weeks
+        if week >= first
+    ]
+
+
+def largest_tools(rows: Iterable[Mapping[str, Any]], most: int) -> list[tuple[str, int]]:
+    """Return the tools with the most messages and their numbers; the last may be all others."""
+    totals = Counter[str]()
+    for row in rows:
+        totals.update(row["stored"])
+    ranked = totals.most_common()
+    if len(ranked) <= most:
+        return ranked
+    others = ranked[most - 1 :]
+    return [*ranked[: most - 1], (f"{len(others)} others", sum(count for _, count in others))]
+
+
+def _monday(day: date) -> str:
+    """Return the Monday of a day's week."""
+    return (day - timedelta(days=day.weekday())).isoformat()
+
+
+def _sum_tokens(runs: Iterable[Mapping[str, Any]]) -> int:
+    return sum(run["input_tokens"] for run in runs)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    from statistics import median  # only `stats --plot` needs it
+
+    return round(median(values), 3) if values else None

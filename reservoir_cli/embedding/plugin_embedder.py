@@ -1,0 +1,72 @@
+"""An embedding model of a plugin: ``embedding_model = "SCHEME:ARGUMENT"``."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reservoir_cli.embedding.embedder import Engine
+from reservoir_cli.embedding.split_passages import QUESTION, Span, cut
+from reservoir_cli.util import plugins
+from reservoir_cli.util.plugins import Plugin
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: What counts as a word piece, since the tokenizer of the model is unknown.
+_PIECE = re.compile(r"\w{1,4}|[^\w\s]")
+
+
+def open_plugin(name: str) -> "PluginEmbedder | None":
+    """Return the model of a plugin; ``None`` if the name has no scheme of one.
+
+    :raises ModelUnavailableError: the plugin failed.
+    """
+    plugin, argument = plugins.find_scheme("embedders", name)
+    if plugin is None:
+        return None
+    model = plugins.run(plugin, lambda: plugins.load(plugin)(argument))
+    return PluginEmbedder(name, plugin, model)
+
+
+class PluginEmbedder:
+    """An :class:`~reservoir_cli.embedding.Embedder` that calls a plugin.
+
+    :param model: has ``model_id``, ``dimensions``, ``encode_query(text)`` and
+        ``encode_documents(texts)``, which return vectors of any length.
+    """
+
+    def __init__(self, name: str, plugin: Plugin, model: Any) -> None:
+        self.name, self._plugin, self._model = name, plugin, model
+        self.model_id, self.dimensions = plugins.run(
+            plugin, lambda: (f"{plugin.name}:{model.model_id}", int(model.dimensions))
+        )
+        self.engine = Engine("plugin", str(plugin), "plugin")
+
+    def encode_query(self, text: str) -> "NDArray[np.float32]":
+        """See :class:`~reservoir_cli.embedding.Embedder`."""
+        vectors = self._encode(1, lambda: [self._model.encode_query(text[:QUESTION])])
+        return vectors.reshape(-1)
+
+    def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """See :class:`~reservoir_cli.embedding.Embedder`."""
+        return self._encode(len(texts), lambda: self._model.encode_documents(list(texts)))
+
+    def passages(self, text: str) -> list[Span]:
+        """See :class:`~reservoir_cli.embedding.Embedder`."""
+        return cut(text, [match.span() for match in _PIECE.finditer(text)])
+
+    def knows(self, word: str) -> bool:
+        """See :class:`~reservoir_cli.embedding.Embedder`; the vocabulary is unknown."""
+        return True
+
+    def _encode(self, count: int, compute: Callable[[], Any]) -> "NDArray[np.float32]":
+        import numpy as np
+
+        vectors = plugins.run(self._plugin, lambda: np.array(compute(), np.float32))
+        vectors = vectors.reshape(0, self.dimensions) if not count else vectors
+        if vectors.shape != (count, self.dimensions) or not np.isfinite(vectors).all():
+            raise plugins.failure(self._plugin, f"no {count} vectors of {self.dimensions} numbers")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        result: NDArray[np.float32] = vectors / np.where(lengths, lengths, 1)
+        return result

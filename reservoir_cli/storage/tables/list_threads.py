@@ -1,0 +1,130 @@
+"""List conversations, documents and single messages, newest first, a page at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from reservoir_cli.message_filter import EVERYTHING, Filter
+from reservoir_cli.messages import DOCUMENT_SOURCES, Conversation, Scope
+from reservoir_cli.storage.portable_sql import Connection, placeholders
+from reservoir_cli.storage.tables.conversations import moment_of
+from reservoir_cli.storage.tables.find_by_filter import conditions
+
+#: How many characters of a text are read for a title and a snippet.
+_BEGINNING = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListedThread:
+    """A conversation, a document, or the single messages of an instance.
+
+    :param conversation: ``None`` for documents and single messages.
+    :param document: the id of the document's message; ``None`` for the others.
+    :param messages: how many of its messages match the filter.
+    :param last: the time of the last of them.
+    :param question: the beginning of its first question.
+    :param latest: the beginning of the last text that a person or a model wrote, or the document's.
+    """
+
+    partition: str
+    instance: str
+    conversation: Conversation | None
+    document: int | None
+    messages: int
+    last: datetime
+    question: str
+    latest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadList:
+    """A page of threads.
+
+    :param total: how many threads all pages have, ``conversations`` and ``documents`` among them.
+    """
+
+    threads: Sequence[ListedThread]
+    total: int = 0
+    conversations: int = 0
+    documents: int = 0
+
+
+def newest_threads(
+    connection: Connection,
+    scope: Scope,
+    where: Filter = EVERYTHING,
+    count: int = 50,
+    start: int = 0,
+) -> ThreadList:
+    """Return the threads with messages that match a filter, those with the newest ones first.
+
+    The database groups all messages by an index; texts are read only for the threads returned.
+
+    :param count: how many threads to return at most.
+    :param start: how many threads to leave out, from the newest on.
+    """
+    condition, values = conditions(connection, scope, where)
+    is_document = f"m.source IN ({placeholders(DOCUMENT_SOURCES)})"
+    # With partitions, few messages without a conversation are found by an index.
+    listed = "AND m.partition IN (SELECT DISTINCT partition FROM messages)"
+    in_partitions = listed if scope.partition is None else ""
+    rows = connection.execute(
+        f"""
+        SELECT t.*, c.title, c.source, c.model, c.project, c.branch,
+        {_text_of_conversation("q.role = 'user'", "ASC")},
+        coalesce({_text_of_conversation(_SAID, "DESC")}, {_TEXT_OF_DOCUMENT}, {_LAST_SINGLE})
+        FROM (
+            SELECT g.*, COUNT(*) OVER () AS total, COUNT(g.conversation) OVER () AS conversations,
+            COUNT(g.document) OVER () AS documents FROM (
+                SELECT m.partition, m.instance, m.conversation_id AS conversation,
+                CAST(NULL AS bigint) AS document, COUNT(*) AS messages, MAX(m.created_at) AS last
+                FROM messages m WHERE {condition} AND m.conversation_id IS NOT NULL
+                GROUP BY m.partition, m.conversation_id, m.instance
+                UNION ALL
+                SELECT m.partition, m.instance, NULL, CASE WHEN {is_document} THEN m.id END,
+                COUNT(*), MAX(m.created_at)
+                FROM messages m WHERE {condition} AND m.conversation_id IS NULL {in_partitions}
+                GROUP BY 1, 2, 4
+            ) g ORDER BY last DESC, partition, instance, conversation, document DESC
+            LIMIT ? OFFSET ?
+        ) t LEFT JOIN conversations c
+        ON c.partition = t.partition AND c.instance = t.instance AND c.id = t.conversation
+        ORDER BY t.last DESC, t.partition, t.instance, t.conversation, t.document DESC
+        """,
+        [*values, *DOCUMENT_SOURCES, *values, count, start],
+    ).fetchall()
+    return ThreadList([_listed(row) for row in rows], *(rows[0][6:9] if rows else ()))
+
+
+#: Texts that a person or a model wrote, rather than calls and results of tools.
+_SAID = "q.role IN ('user', 'assistant') AND q.content != ''"
+_TEXT = f"SELECT substr(q.content, 1, {_BEGINNING}) FROM messages q WHERE q.partition = t.partition"
+_TEXT_OF_DOCUMENT = f"({_TEXT} AND q.id = t.document)"
+_LAST_SINGLE = f"""(
+    {_TEXT} AND q.instance = t.instance AND q.conversation_id IS NULL AND {_SAID}
+    AND q.source NOT IN ({", ".join(f"'{name}'" for name in DOCUMENT_SOURCES)})
+    ORDER BY q.created_at DESC, q.id DESC LIMIT 1
+)"""
+
+
+def _text_of_conversation(condition: str, direction: str) -> str:
+    """Return the subquery for the beginning of a conversation's first or last matching text."""
+    return f"""(
+        {_TEXT} AND q.conversation_id = t.conversation AND q.instance = t.instance AND {condition}
+        ORDER BY q.created_at {direction}, q.id {direction} LIMIT 1
+    )"""
+
+
+def _listed(row: Sequence[Any]) -> ListedThread:
+    partition, instance, name, document, messages, last, _, _, _, *metadata, question, latest = row
+    return ListedThread(
+        partition,
+        instance,
+        None if name is None else Conversation(name, *metadata),
+        document,
+        messages,
+        moment_of(last),
+        question or "",
+        latest or "",
+    )

@@ -1,0 +1,63 @@
+"""An importer of a plugin, whose errors name it."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.transfer.reading.head import Head
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import File, Unreadable
+from reservoir_cli.transfer.reading.places import Place
+from reservoir_cli.util import plugins
+from reservoir_cli.util.plugins import Plugin
+
+#: Attributes of an importer's class.
+_ATTRIBUTES = ("title", "instance", "endings", "folders", "tables")
+
+
+@cache
+def load_plugin(plugin: Plugin) -> Importer:
+    """Return the importer of a plugin, under the name of its entry point.
+
+    :raises PluginError: it cannot be loaded.
+    """
+    importer = plugins.run(plugin, plugins.load(plugin))
+    if not isinstance(importer, Importer):
+        raise plugins.failure(plugin, "it is no importer")
+    return PluginImporter(plugin, importer)
+
+
+class PluginImporter(Importer):
+    """Calls the importer of a plugin."""
+
+    def __init__(self, plugin: Plugin, importer: Importer) -> None:
+        self._plugin, self._importer = plugin, importer
+        described: dict[str, Any] = {
+            name: getattr(importer, name, getattr(Importer, name, plugin.name))
+            for name in _ATTRIBUTES
+        }
+        #: Raised by the plugin when it reads more of the same files: they are read again then.
+        self.version = getattr(importer, "version", 1)
+        vars(self).update(described, name=plugin.name)
+
+    def detect(self, head: Head) -> bool:
+        """See :class:`Importer`."""
+        return bool(plugins.run(self._plugin, lambda: self._importer.detect(head)))
+
+    def places(self) -> Iterator[Place]:
+        """See :class:`Importer`."""
+        yield from plugins.run(self._plugin, lambda: list(self._importer.places()))
+
+    def is_repeated(self, file: File) -> bool:
+        """See :class:`Importer`."""
+        return bool(plugins.run(self._plugin, lambda: self._importer.is_repeated(file)))
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """See :class:`Importer`; what follows an error of the plugin is skipped."""
+        try:
+            yield from self._importer.read(file)
+        except (ReservoirError, Unreadable, OSError):
+            raise
+        except Exception as error:
+            raise Unreadable(plugins.failure(self._plugin, type(error).__name__).message) from error

@@ -1,0 +1,29 @@
+"""The title of a document is in its front matter, its first heading or its first line."""
+
+import pytest
+
+from reservoir_cli.server.web.document_titles import split_title
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "rest"),
+    [
+        ("# Bread\n\nflour", "Bread", "flour"),
+        ("\n\n## Bread ##\r\nflour", "Bread", "flour"),
+        ("Bread and water\nflour", "Bread and water", "flour"),
+        ("#hashtag first\nx", "#hashtag first", "x"),
+        (
+            '---\ntitle: "Rye: a start"\ndate: 2026-01-02\n---\n# Rye\nflour',
+            "Rye: a start",
+            "flour",
+        ),
+        ("+++\ntitle = 'Rye'\n+++\nflour", "Rye", "flour"),
+        ("---\ntags: [a]\n---\n\n# Rye\nflour", "Rye", "flour"),
+        ("---\ntitle:\n---\nflour", "flour", ""),
+        ("# \n", "Untitled document", ""),
+        ("", "Untitled document", ""),
+    ],
+)
+def test_the_title_of_a_document(text: str, title: str, rest: str) -> None:
+    found, after = split_title(text)
+    assert (found, after.strip()) == (title, rest)
