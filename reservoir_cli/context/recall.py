@@ -29,6 +29,9 @@ from reservoir_cli.storage.store import Store
 
 #: A longer prompt, such as a pasted log, is searched for by its beginning and its end.
 _LONGEST = 8_000
+#: What nobody asked for, a recall in a session, takes at most this share of the budget, unless that
+#: would be fewer tokens.
+_SESSION_SHARE, _SESSION_LEAST = 1 / 3, 400
 #: Printed above messages that were found without a model.
 BY_WORDS = "Found by words alone: no embedding model is ready."
 
@@ -126,6 +129,10 @@ def prepare_recall(
     :param shown: ids of the messages that the reader has already.
     :raises UsageError: a budget that is not positive, or a time without a zone.
     """
+    session = clean_text(exclude_conversation or "") or None
+    said = tuple(Said(Role(role), clean_text(text)) for role, text in talk)
+    if session or said:
+        budget = min(budget, max(_SESSION_LEAST, round(_SESSION_SHARE * budget)))
     prepared = prepare(
         config.with_flags({"episodes": "off"}),
         _shorten_prompt(clean_text(question)),
@@ -134,8 +141,6 @@ def prepare_recall(
         system="",
         now=now,
     )
-    session = clean_text(exclude_conversation or "") or None
-    said = tuple(Said(Role(role), clean_text(text)) for role, text in talk)
     question = prepared.request.query
     request = replace(
         prepared.request,

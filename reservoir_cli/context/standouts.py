@@ -19,12 +19,16 @@ _ALIKE = 0.85
 #: The most messages that are recalled for a prompt in a session, without their questions or
 #: replies.
 _MOST_IN_SESSION = 3
-#: The fewest messages that may be read for a recall, and one more for this many tokens.
-_FEWEST_READ, _TOKENS = 32, 8
+#: The fewest messages that may be read for a recall, and one more for this many tokens, which the
+#: shortest printed message takes.
+_FEWEST_READ, _TOKENS = 32, 16
 #: A message stands out if the fifth best session beside its own has at most this share of its
 #: similarity: for the prompt, for the prompt with the talk before it, and for a prompt that asks
 #: nothing and to which that talk does not belong.
 _STANDS_OUT, _STANDS_OUT_OF_TALK, _STANDS_OUT_ALONE, _NTH = 2 / 3, 0.7, 0.55, 5
+#: What a message's cosine with a question must exceed the recall floor by if it does not stand out,
+#: as there is much about what is asked for again and again.
+_NEAR_IN_MEANING = 0.4
 #: What is nearest to the prompt alone is recalled with what stands out for the talk if it has this
 #: share of its similarity.
 _BOTH = 0.75
@@ -77,12 +81,20 @@ def _choose_in_session(ranking: Ranking, prompt: Prompt) -> Positions:
     if background <= (_STANDS_OUT if prompt.asks or same else _STANDS_OUT_ALONE):
         fits = ranking.scored.relevance >= ranking.floor + _BEYOND_FLOOR
         return near if prompt.asks or fits else near[:0]
+    if prompt.asks and _is_near_in_meaning(ranking, near):
+        return near
     if talk is None or _background(talk, ranking.sessions) > _STANDS_OUT_OF_TALK:
         return near[:0]
     if not prompt.asks:
         return of_talk if same else near[:0]
     both = near[:1][talk[near[:1]] >= _BOTH * talk[of_talk[:1]]]
     return np.concatenate([of_talk, both])
+
+
+def _is_near_in_meaning(ranking: Ranking, near: Positions) -> bool:
+    """Return whether the best message means nearly the same; only if the model's floor is known."""
+    cosine = ranking.scored.candidates.cosine[near[:1]]
+    return ranking.floor > 0 and bool((cosine >= ranking.floor + _NEAR_IN_MEANING).any())
 
 
 def _same_best(near: Positions, of_talk: Positions) -> bool:

@@ -147,10 +147,10 @@ def test_recalled_text_has_at_most_9000_characters(tmp_path: Path) -> None:
     rows = [
         {
             "role": "user",
-            "content": f"internationalization of the zeppelin number {number} " * 4,
+            "content": f"internationalization of the zeppelin number {number} " * 120,
             "created_at": f"2026-05-09T14:00:{number:02}+00:00",
         }
-        for number in range(60)
+        for number in range(3)
     ]
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
