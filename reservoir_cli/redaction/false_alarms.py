@@ -53,11 +53,15 @@ _NAME_WORDS = frozenset(
 )
 #: Words of sentences, which no pass phrase of four words lacks by chance.
 _SENTENCE_WORDS = frozenset(
-    "a an and are as at be by can for from has have if in is it must my no not of on one or should"
-    " that the this to was will with your you please enter type choose set see use need required"
-    " invalid incorrect wrong missing reset forgot change changed contain contains least character"
-    " characters letters digits field only cannot failed match der die das und ist nicht le la les"
-    " est pas el los es no".split()
+    "a an and are as at be by can for from has have if in is it must my no not of on one or"
+    " should that the this to was will with your you please enter type choose set see use need"
+    " required invalid incorrect wrong missing reset forgot change changed contain contains"
+    " least character characters letters digits field only cannot failed match der die das und"
+    " ist nicht le la les est pas el los es no ein eine den dem des für von mit zu bei auf aus"
+    " im am dein deine ihr ihre sein bitte un une du de des et ou pour avec sur votre vos ton"
+    " son dans una y o para con por su tu al del il lo gli di del per con tuo che een het van"
+    " voor je uw met en att för på och med do da em com sua seu para nie na do od się jest ve"
+    " bir için".split()
 )
 _VOWELS = "aeiouyäöüáéíóúàèâêîôûåæøőű"
 #: Signs that no name has between letters.
@@ -135,7 +139,14 @@ def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
         return False
     if any(len(word) >= 4 and is_real(word, in_code=in_code, proof=proof) for word in words):
         return not re.search(_MEASURE, " ".join(words))
-    return proof > Proof.WEAK and len(words) >= 4 and all(word.isalpha() for word in words)
+    if proof <= Proof.WEAK or re.search(_MEASURE, " ".join(words)):
+        return False
+    bare = [word.rstrip(".,!?") for word in words]
+    numbered = any(map(str.isdigit, "".join(bare)))
+    if not all(word.isalnum() if numbered else word.isalpha() for word in bare):
+        return False
+    # "Step 2 failed" is no pass phrase.
+    return len(words) >= 4 or (len(words) == 3 and bool(re.search(r"\d\d", "".join(bare))))
 
 
 def _is_reference(value: str) -> bool:

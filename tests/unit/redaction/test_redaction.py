@@ -80,6 +80,8 @@ FOUND = {
     '{"command": "export API_TOKEN=\\"a1B2c3D4e5\\""}': ("secret-value", "a1B2c3D4e5"),
     "client_secret => 8Q~abcDEF123": ("secret-value", "8Q~abcDEF123"),
     "mysql -u root --password=Gr33nTea!": ("secret-value", "Gr33nTea!"),
+    'password: "kettle seven 9 barn"': ("secret-value", "kettle seven 9 barn"),
+    "db_password = 'Amber Moon 2019!'": ("secret-value", "Amber Moon 2019!"),
     "Passwort: Geheim123": ("secret-value", "Geheim123"),
     "İstanbul: API_KEY=Geheim123": ("secret-value", "Geheim123"),
     "postgres://app:Tr0ub4dor@db:5432/prod": ("password-in-url", "Tr0ub4dor"),
@@ -131,6 +133,9 @@ def test_a_truncated_private_key_is_masked_to_its_end() -> None:
     [
         "the secret is out, and the password is known to all",
         "password: must have 8 characters",
+        'password: "Step 2 failed"',
+        '"password": "Passwort für dein neues Konto"',
+        '"password": "Contraseña de su cuenta nueva"',
         "550e8400-e29b-41d4-a716-446655440000",
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "commit 1b2c3d4e5f60718293a4b5c6d7e8f90112233445",
