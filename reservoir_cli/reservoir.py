@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
@@ -21,11 +21,13 @@ from reservoir_cli.util.progress import Progress, counted, no_progress
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (
+        BudgetPlan,
         Check,
         Database,
         ExchangeLog,
         File,
         ImportReport,
+        Model,
         Outcome,
         Source,
         SyncReport,
@@ -308,6 +310,55 @@ class Reservoir(ReservoirReads):
             raise UsageError(f"{old} cannot be moved to itself", hint="name another partition")
         self._progress("moving", 0, 0)
         return self.store.move_partition(old, new)
+
+    # Count
+
+    def stats(self, since: datetime | None = None, partition: str | None = None) -> dict[str, Any]:
+        """Return token usage of contexts over time, and what the store holds: ``stats --json``.
+
+        :param partition: count only this partition.
+        """
+        return self.runs.summary(since, partition)
+
+    def budget(
+        self,
+        *,
+        partition: str | None = None,
+        model: str | None = None,
+        maximum: int | None = None,
+        reserve: int | None = None,
+        system: int | None = None,
+        procedure: int = 0,
+        knowledge: int = 0,
+        episodes: int = 0,
+        current: int = 0,
+    ) -> "BudgetPlan":
+        """Plan the tokens of a context, without any message.
+
+        :param maximum: tokens of a context window to plan for, instead of the model's.
+        :param reserve: tokens kept for the answer, instead of those of the settings.
+        :param system: tokens of the system prompt; ``None`` to count the configured one.
+        :param procedure: tokens of procedures; the others likewise.
+        :raises UsageError: the reserve leaves nothing, or the model is unknown.
+        """
+        from reservoir_cli.context.prepare_request import plan_budget
+
+        return plan_budget(
+            self.config,
+            partition=partition,
+            model=model,
+            maximum=maximum,
+            reserve=reserve,
+            system=system,
+            procedure=procedure,
+            knowledge=knowledge,
+            episodes=episodes,
+            current=current,
+        )
+
+    def models(self, partition: str | None = None) -> "list[Model]":
+        """Return the known models, with the additions and changes of the settings."""
+        return self.config.known_models(partition)
 
     # The store
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.maintenance.store_access import open_for_use
@@ -25,7 +25,6 @@ from reservoir_cli.util.time_limits import LOCKED_STORE
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (
-        BudgetPlan,
         ContextOptions,
         ContextWindow,
         Embedder,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
         Hit,
         Indexer,
         Ingestor,
-        Model,
         Pieces,
         Recall,
         Runs,
@@ -396,67 +394,6 @@ class ReservoirReads:
         if recorded:
             self.runs.record_recall(prepared.request, window)
         return outcome
-
-    # Count
-
-    def stats(self, since: datetime | None = None, partition: str | None = None) -> dict[str, Any]:
-        """Return token usage of contexts over time, and what the store holds: ``stats --json``.
-
-        :param partition: count only this partition.
-        """
-        return self.runs.summary(since, partition)
-
-    def weekly_stats(
-        self, since: datetime | None = None, partition: str | None = None
-    ) -> list[dict[str, Any]]:
-        """Return what was stored from which tool, and the tokens of contexts, by week.
-
-        :param partition: count only this partition.
-        """
-        from reservoir_cli.context.weekly_statistics import summarize_weeks
-
-        stored = self.store.stored_by_week(since, partition)
-        return summarize_weeks(stored, self.store.runs(since, partition))
-
-    def budget(
-        self,
-        *,
-        partition: str | None = None,
-        model: str | None = None,
-        maximum: int | None = None,
-        reserve: int | None = None,
-        system: int | None = None,
-        procedure: int = 0,
-        knowledge: int = 0,
-        episodes: int = 0,
-        current: int = 0,
-    ) -> "BudgetPlan":
-        """Plan the tokens of a context, without any message.
-
-        :param maximum: tokens of a context window to plan for, instead of the model's.
-        :param reserve: tokens kept for the answer, instead of those of the settings.
-        :param system: tokens of the system prompt; ``None`` to count the configured one.
-        :param procedure: tokens of procedures; the others likewise.
-        :raises UsageError: the reserve leaves nothing, or the model is unknown.
-        """
-        from reservoir_cli.context.prepare_request import plan_budget
-
-        return plan_budget(
-            self.config,
-            partition=partition,
-            model=model,
-            maximum=maximum,
-            reserve=reserve,
-            system=system,
-            procedure=procedure,
-            knowledge=knowledge,
-            episodes=episodes,
-            current=current,
-        )
-
-    def models(self, partition: str | None = None) -> "list[Model]":
-        """Return the known models, with the additions and changes of the settings."""
-        return self.config.known_models(partition)
 
     # Parts
 

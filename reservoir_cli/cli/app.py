@@ -13,15 +13,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import (
-    completion_scripts,
-    console,
-    mistyped_commands,
-    repeat_global_options,
-    unseen_errors,
-)
+from reservoir_cli.cli import completion_scripts, console, mistyped_commands, unseen_errors
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
-from reservoir_cli.cli.global_options import Globals
+from reservoir_cli.cli.global_options import Globals, repeat
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.maintenance.describe_version import describe_version
 from reservoir_cli.settings.locations import check_location
@@ -73,7 +67,7 @@ def _choose_color(unwanted: bool) -> None:
 
 def _repeat(_: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
     """Repeat an option in the commands that hints suggest."""
-    repeat_global_options.repeat(param.opts[0], value and str(value), EXAMPLES)
+    repeat(param.opts[0], value and str(value), EXAMPLES)
     return value
 
 

@@ -179,7 +179,7 @@ class CommandGroup(HelpfulGroup):
         """
         word, *rest = args
         hint = _NOT_COMMANDS.get(word)
-        if rest and rest[0] in EXAMPLES and not similar_names(word, EXAMPLES):
+        if rest and rest[0] in EXAMPLES and not similar_names(word, list(EXAMPLES)):
             scope = [] if word == "reservoir" else ["-p", word]
             hint = quote_command([*rest, *scope])
         if hint and word not in EXAMPLES and not ctx.resilient_parsing:

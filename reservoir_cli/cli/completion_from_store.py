@@ -58,7 +58,6 @@ def _scope(reservoir: Reservoir, options: Mapping[str, Any]) -> Scope:
         reservoir,
         options.get("partition"),
         options.get("instance"),
-        all_instances=False,
         all_partitions=bool(options.get("all_partitions")),
     )
 

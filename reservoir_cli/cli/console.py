@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
 from reservoir_cli.cli.escape import escaped
-from reservoir_cli.cli.repeat_global_options import complete
+from reservoir_cli.cli.global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.util.clock import to_local

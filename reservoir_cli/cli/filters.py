@@ -20,9 +20,9 @@ def read_scope(
     reservoir: Reservoir,
     partition: str | None,
     instance: str | None,
-    all_instances: bool,
     all_partitions: bool,
     *,
+    all_instances: bool = False,
     one_instance: bool = False,
 ) -> Scope:
     """Return the scope of a read.

@@ -1,18 +1,21 @@
-"""The values of the options before the command."""
+"""The options before the command: their values, and repeating them in suggested commands."""
 
-import os
+import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
 
-from reservoir_cli.cli import console
-from reservoir_cli.settings import paths
-from reservoir_cli.settings.locations import is_on_a_server
+from reservoir_cli.errors import mask_passwords
 
-#: Variables that a program started outside this shell may not have.
-_VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
+#: A word as the shell reads it, with its quotes.
+_WORD = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+"""
+#: Options before the command; a value does not begin with a dash.
+_OPTIONS = rf"(?:--[a-z-]+(?:=\S+)?(?: (?!-){_WORD})? )*?"
+_typed: dict[str, str] = {}
+_command: re.Pattern[str] | None = None
 
 
 class Globals(NamedTuple):
@@ -28,21 +31,31 @@ def globals_of(ctx: typer.Context) -> Globals:
     return ctx.find_object(Globals) or Globals()
 
 
-def warn_of_variables(flags: Globals, starter: str, command: str) -> None:
-    """Warn if a program that starts us may use other files than this shell, which sets variables.
+def repeat(option: str, value: str | None, commands: Iterable[str]) -> None:
+    """Repeat an option, if it was given, in suggested commands from now on.
 
-    :param starter: the program, for the warning.
-    :param command: the command to repeat with the paths.
+    Without it a suggested command would work on another store.
+
+    :param commands: the names of all commands.
     """
-    names = [name for name in _VARIABLES if os.environ.get(name)]
-    missing = []
-    if flags.config is None and paths.config_file().is_file():
-        missing += ["--config", str(paths.config_file())]
-    if flags.db is None:
-        location = paths.store_location()
-        missing += ["--db", "URL" if is_on_a_server(location) else location]
-    if names and missing:
-        console.warn(
-            f"{' and '.join(names)} may not be set where {starter} starts reservoir; "
-            f"to include the paths: reservoir {shlex.join(missing)} {command}"
-        )
+    global _command
+    if value is None:
+        _typed.pop(option, None)
+        return
+    _typed[option] = f"{option} {shlex.quote(mask_passwords(value))} "
+    # "db copy" names both of its stores.
+    names = "|".join(commands)
+    _command = re.compile(
+        rf"(?<![\w./-])reservoir (?=({_OPTIONS})(?:{names})(?![\w-])(?! --help| copy ))"
+    )
+
+
+def complete(text: str) -> str:
+    """Return a text with the typed options in each command that does not have them."""
+    return _command.sub(_add_options, text) if _typed and _command else text
+
+
+def _add_options(match: re.Match[str]) -> str:
+    present = match[1]
+    missing = (words for option, words in _typed.items() if option not in present)
+    return match[0] + "".join(missing)

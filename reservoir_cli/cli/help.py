@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from reservoir_cli.cli import console
-from reservoir_cli.cli.mistyped_commands import refuse_dashes, replace_words
-from reservoir_cli.cli.short_options import split_short_options
+from reservoir_cli.cli.mistyped_commands import replace_words
+from reservoir_cli.cli.typed_words import join_explain_all, refuse_dashes, split_short_options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.util.unicode_text import similar_names
 
@@ -37,7 +37,7 @@ class _Helpful(_Base):
         if not ctx.resilient_parsing:
             refuse_dashes(args, parameters)
         if any(parameter.name == "explain_all" for parameter in parameters):
-            args = _join_explain_all(args)
+            args = join_explain_all(args)
         split = split_short_options(parameters, args, interspersed=ctx.allow_interspersed_args)
         return super().parse_args(ctx, list(split))
 
@@ -130,22 +130,6 @@ class HelpfulCommand(_Helpful, TyperCommand):
                     )
 
 
-def _join_explain_all(args: list[str]) -> list[str]:
-    """Return arguments in which ``--explain all`` is one option.
-
-    Words of a question may follow ``--explain``: ``all`` is its value only at the end, or before
-    another option.
-    """
-    joined = list(args)
-    for index, word in enumerate(args[:-1]):
-        if word == "--":
-            break
-        is_last = index + 2 == len(args) or args[index + 2].startswith("-")
-        if word == "--explain" and args[index + 1] == "all" and is_last:
-            joined[index + 1] = "--explain-all"
-    return joined
-
-
 class HelpfulGroup(_Helpful, TyperGroup):
     """A group of commands; without a command it prints its help."""
 
@@ -172,7 +156,9 @@ class ActionGroup(HelpfulGroup):
         """
         word = args[0]
         if word not in self.commands and not ctx.resilient_parsing:
-            near = self.other_words.get(word) or next(iter(similar_names(word, self.commands)), "")
+            near = self.other_words.get(word) or next(
+                iter(similar_names(word, list(self.commands))), ""
+            )
             hint = replace_words({word: near}) if near else self.usage(ctx)
             raise UsageError(f"no such command '{self.name} {word}'", hint=hint)
         return super().resolve_command(ctx, args)

@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.errors import UsageError, mask_passwords
@@ -40,33 +40,8 @@ _REWORDINGS = (
     (r"is not in the range x>=(\S+)$", r"is less than \1"),
     (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
 )
-#: Dashes that editors and web pages show in place of one or two hyphens, and a word that begins
-#: with one: its beginning, the name and perhaps a value.
-_DASHES = "\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
-_DASHED = re.compile(rf"(?=-?[{_DASHES}])[-{_DASHES}]+([A-Za-z][\w-]*)(=.*)?", re.DOTALL)
 #: Longer commands, such as one with a whole question, are not repeated in a hint.
 _LONGEST = 200
-
-
-def refuse_dashes(words: Sequence[str], parameters: Iterable[Any]) -> None:
-    """Refuse options with other dashes than hyphens, as text copied from a web page may have.
-
-    Other words with such dashes are left alone, since a question may contain them.
-
-    :param words: the words after the command's name.
-    :raises UsageError: the hint is the command with hyphens.
-    """
-    words = words[: words.index("--") if "--" in words else None]
-    dashed = [match for word in words if (match := _DASHED.fullmatch(word))]
-    known = {name for parameter in parameters for name in parameter.opts} if dashed else ()
-    meant = {
-        match[0]: f"{option}{match[2] or ''}"
-        for match in dashed
-        if (option := f"{'-' if len(match[1]) == 1 else '--'}{match[1]}") in known
-    }
-    if meant:
-        first = next(iter(meant))
-        raise UsageError(f"{first!r} begins with a dash that is not a hyphen", replace_words(meant))
 
 
 def as_usage_error(failure: Any, group: Any) -> UsageError:

@@ -11,12 +11,13 @@ import typer
 
 from reservoir_cli.cli import completion_values, console
 from reservoir_cli.cli.completion_values import Completer
-from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.global_options import Globals, globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import StoredMessage, clean_text, cut
-from reservoir_cli.settings import config
+from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.environment import unknown_variables
+from reservoir_cli.settings.locations import is_on_a_server
+from reservoir_cli.settings.read_settings import unknown_variables
 from reservoir_cli.util.progress import counted as counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 from reservoir_cli.util.unicode_text import plain_digits, plain_number
@@ -90,8 +91,6 @@ ContextInstance = Annotated[
         "history of the instance named after it, else of the newest one)"
     ),
 ]
-#: The default of every read; still accepted.
-AllInstances = Annotated[bool, typer.Option("--all-instances", hidden=True)]
 EveryInstance = Annotated[
     bool, typer.Option("--all-instances", help="Include all instances of the partition.")
 ]
@@ -181,6 +180,8 @@ Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per line.")]
 
+#: Variables that a program started outside this shell may not have.
+_VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
 #: Characters of a message's one-line preview.
 _SHOWN = 100
 #: The largest integer SQLite can hold.
@@ -204,6 +205,26 @@ def warn_of_unknown_variables() -> None:
     """Print warnings about misspelt variables, for a command that reads no settings."""
     for warning in unknown_variables():
         console.warn(warning)
+
+
+def warn_of_variables(flags: Globals, starter: str, command: str) -> None:
+    """Warn if a program that starts us may use other files than this shell, which sets variables.
+
+    :param starter: the program, for the warning.
+    :param command: the command to repeat with the paths.
+    """
+    names = [name for name in _VARIABLES if os.environ.get(name)]
+    missing = []
+    if flags.config is None and paths.config_file().is_file():
+        missing += ["--config", str(paths.config_file())]
+    if flags.db is None:
+        location = paths.store_location()
+        missing += ["--db", "URL" if is_on_a_server(location) else location]
+    if names and missing:
+        console.warn(
+            f"{' and '.join(names)} may not be set where {starter} starts reservoir; "
+            f"to include the paths: reservoir {shlex.join(missing)} {command}"
+        )
 
 
 def is_number(typed: str) -> bool:

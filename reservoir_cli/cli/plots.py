@@ -17,6 +17,8 @@ _FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "magenta"), ("░", "yellow
 _CONTEXTS, _RECALLS = _FILLS[0], _FILLS[2]
 #: The room of a week, of the three numbers and of the spaces between all columns.
 _WEEK, _NUMBERS, _SPACES = 10, (7, 8, 4), 7
+#: The heading of the share of recalled rare words that answers used.
+_USED = "  recall used"
 #: The share of the room for bars that each of the three has.
 _SHARES = (0.45, 0.35, 0.2)
 
@@ -32,20 +34,20 @@ def plot_weeks(rows: Sequence[Mapping[str, Any]], width: int) -> "list[Text]":
 
     weeks = last_weeks(rows, WEEKS)
     tools = largest_tools(weeks, len(_FILLS))
-    room = max(20, min(width, 100) - _WEEK - sum(_NUMBERS) - _SPACES)
+    has_use = any(week["used_share"] is not None for week in weeks)
+    room = max(20, min(width, 100) - _WEEK - sum(_NUMBERS) - _SPACES - len(_USED) * has_use)
     widths = [int(room * share) for share in _SHARES]
+    end = _WEEK + 2 + sum(widths) + sum(_NUMBERS) + 7
     most_messages = max((sum(week["stored"].values()) for week in weeks), default=0)
     most_tokens = max((_tokens(week) for week in weeks), default=0)
     stored_width, tokens_width, used_width = (
         bar + 1 + number for bar, number in zip(widths, _NUMBERS, strict=True)
     )
-    lines = [
-        Text(
-            f"{'week of':{_WEEK}}  {'messages stored':{stored_width}}  "
-            f"{'tokens in contexts':{tokens_width}}  {'budget used':{used_width}}".rstrip(),
-            "bold",
-        )
-    ]
+    heading = (
+        f"{'week of':{_WEEK}}  {'messages stored':{stored_width}}  "
+        f"{'tokens in contexts':{tokens_width}}  {'budget used':{used_width}}"
+    )
+    lines = [Text(f"{heading}{_USED}" if has_use else heading.rstrip(), "bold")]
     for week in weeks:
         stored = [
             (count, fill) for (_, count), fill in zip(_split(week, tools), _FILLS, strict=False)
@@ -59,6 +61,9 @@ def plot_weeks(rows: Sequence[Mapping[str, Any]], width: int) -> "list[Text]":
             filled = min(widths[2], round(used * widths[2]))
             line.append(_CONTEXTS[0] * filled + "·" * (widths[2] - filled), _CONTEXTS[1])
             line.append(f" {used:>{_NUMBERS[2]}.0%}")
+        if week["used_share"] is not None:
+            line.pad_right(max(0, end - line.cell_len))
+            line.append(f"{week['used_share']:>{len(_USED)}.0%}")
         line.rstrip()
         lines.append(line)
     return [*lines, *_legends(tools)]
@@ -98,6 +103,8 @@ def _legends(tools: Sequence[tuple[str, int]]) -> "list[Text]":
     tokens = [(_CONTEXTS, "contexts that were asked for"), (_RECALLS, "recalled for agents")]
     lines = []
     for title, entries in (("messages", named), ("tokens", tokens)):
+        if not entries:
+            continue
         line = Text(f"{title:{_WEEK}}")
         for (fill, colour), label in entries:
             line.append("  ").append(fill, colour).append(f" {label}")

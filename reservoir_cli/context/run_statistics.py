@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.request import ContextRequest
+from reservoir_cli.context.request import FORMATS, ContextRequest
 from reservoir_cli.context.use_of_recalls import (
     RECALL,
     RECALLED,
@@ -20,6 +20,7 @@ from reservoir_cli.context.use_of_recalls import (
     measure_use,
     summarize_use,
 )
+from reservoir_cli.context.weekly_statistics import summarize_weeks
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log_file
@@ -96,6 +97,16 @@ class Runs:
             now = datetime.now(UTC)
             self._add(*measure_use(self._store, self._store.runs(None, partition), now))
         return summarize_runs(self._store.runs(since, partition), self._store.holdings(partition))
+
+    def by_week(self, since: datetime | None, partition: str | None) -> list[dict[str, Any]]:
+        """Return what was stored from which tool, tokens, and how much was used, by week."""
+        runs = self._store.runs(since, partition)
+        contexts, recalls, uses = (
+            [run for run in runs if run["format"] in formats]
+            for formats in (FORMATS, (RECALL,), (USE,))
+        )
+        stored = self._store.stored_by_week(since, partition)
+        return summarize_weeks(stored, contexts, recalls, uses)
 
     def _add(self, *runs: Mapping[str, Any]) -> None:
         if runs and not (self._store.read_only or self._store.missing):

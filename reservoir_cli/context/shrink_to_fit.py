@@ -145,7 +145,10 @@ class Chooser:
         tokens = self.meter.scale(sum(member.message.tokens for member in together))
         partner = "call" if best.message.role is Role.TOOL else "results"
         words = f" with its {partner}" if len(together) > 1 else ""
-        return (f"the best match, #{best.message.id}{words} ({tokens:,} tokens), does not fit",)
+        room = self.budget.history - self.count_printed(self.request, selection)
+        behind = self.options.order == "tiers" and tokens <= room
+        why = "comes after a message that does not fit" if behind else "does not fit"
+        return (f"the best match, #{best.message.id}{words} ({tokens:,} tokens), {why}",)
 
     def _together(self, candidate: Candidate) -> tuple[Candidate, ...]:
         """Return a message with its results, or with its call and all results of that."""

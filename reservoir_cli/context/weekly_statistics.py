@@ -5,43 +5,52 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-from reservoir_cli.context.request import FORMATS
-from reservoir_cli.context.use_of_recalls import RECALL
+from reservoir_cli.context.use_of_recalls import summarize_use
 from reservoir_cli.messages import from_epoch_ms
 from reservoir_cli.redaction import without_secrets
 
+Run = Mapping[str, Any]
+
 
 def summarize_weeks(
-    stored: Iterable[tuple[date, str, int]], runs: Iterable[Mapping[str, Any]]
+    stored: Iterable[tuple[date, str, int]],
+    contexts: Iterable[Run],
+    recalls: Iterable[Run],
+    uses: Iterable[Run] = (),
 ) -> list[dict[str, Any]]:
     """Return a row for each week with messages, contexts or recalls, in order.
 
     Weeks begin on Monday, in UTC.
 
     :param stored: the Monday of a week, a tool and the number of its messages of that week.
-    :param runs: records of contexts and recalls; others are left out.
+    :param contexts: records of contexts.
+    :param recalls: records of recalls.
+    :param uses: records of how much of a recall an answer used.
     """
     messages: dict[str, Counter[str]] = {}
     for week, tool, count in stored:
         messages.setdefault(week.isoformat(), Counter())[without_secrets(tool)[0]] += count
-    contexts: dict[str, list[Mapping[str, Any]]] = {}
-    recalls: dict[str, list[Mapping[str, Any]]] = {}
-    for run in runs:
-        if run["format"] in (*FORMATS, RECALL):
-            kind = recalls if run["format"] == RECALL else contexts
-            kind.setdefault(_monday(from_epoch_ms(run["at"]).date()), []).append(run)
+    built, recalled, used = _by_week(contexts), _by_week(recalls), _by_week(uses)
     return [
         {
             "week": week,
             "stored": dict(messages.get(week, Counter()).most_common()),
-            "contexts": len(contexts.get(week, ())),
-            "recalls": len(recalls.get(week, ())),
-            "context_tokens": _sum_tokens(contexts.get(week, ())),
-            "recall_tokens": _sum_tokens(recalls.get(week, ())),
-            "utilisation": _median([run["utilisation"] for run in contexts.get(week, ())]),
+            "contexts": len(built.get(week, ())),
+            "recalls": len(recalled.get(week, ())),
+            "context_tokens": _sum_tokens(built.get(week, ())),
+            "recall_tokens": _sum_tokens(recalled.get(week, ())),
+            "utilisation": _median([run["utilisation"] for run in built.get(week, ())]),
+            "used_share": summarize_use(used.get(week, ()))["used_share"],
         }
-        for week in sorted({*messages, *contexts, *recalls})
+        for week in sorted({*messages, *built, *recalled})
     ]
+
+
+def _by_week(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    by_week: dict[str, list[Run]] = {}
+    for run in runs:
+        by_week.setdefault(_monday(from_epoch_ms(run["at"]).date()), []).append(run)
+    return by_week
 
 
 def last_weeks(rows: Sequence[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
@@ -54,7 +63,7 @@ def last_weeks(rows: Sequence[Mapping[str, Any]], count: int) -> list[dict[str, 
     weeks = [(newest - timedelta(weeks=back)).isoformat() for back in reversed(range(count))]
     first = min(by_week)
     return [
-        {"week": week, "utilisation": None, **empty, **by_week.get(week, {})}
+        {"week": week, "utilisation": None, "used_share": None, **empty, **by_week.get(week, {})}
         for week in weeks
         if week >= first
     ]
@@ -77,7 +86,7 @@ def _monday(day: date) -> str:
     return (day - timedelta(days=day.weekday())).isoformat()
 
 
-def _sum_tokens(runs: Iterable[Mapping[str, Any]]) -> int:
+def _sum_tokens(runs: Iterable[Run]) -> int:
     return sum(run["input_tokens"] for run in runs)
 
 

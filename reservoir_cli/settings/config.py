@@ -12,8 +12,7 @@ from typing import Literal
 
 from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.settings import paths, projects
-from reservoir_cli.settings import read_settings_file as settings_file
-from reservoir_cli.settings.environment import read_environment
+from reservoir_cli.settings import read_settings as settings_file
 from reservoir_cli.settings.models import (
     Model,
     built_in_models,
@@ -21,6 +20,7 @@ from reservoir_cli.settings.models import (
     match_name,
     near_names,
 )
+from reservoir_cli.settings.read_settings import read_environment
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
     DEFAULTS,

@@ -9,7 +9,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
 from reservoir_cli.settings import projects
 from reservoir_cli.settings.models import match_name
-from reservoir_cli.settings.read_settings_file import Contents, contents_of, read, read_text
+from reservoir_cli.settings.read_settings import Contents, contents_of, read, read_text
 from reservoir_cli.settings.schema import DOCUMENTED_NAMES, GROUPS, TABLES
 from reservoir_cli.settings.setting import Value
 from reservoir_cli.settings.setting_keys import quoted_parts, split_key

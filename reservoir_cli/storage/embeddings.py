@@ -14,8 +14,7 @@ from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.portable_sql import of_message
-from reservoir_cli.storage.scope_conditions import where_scope
+from reservoir_cli.storage.portable_sql import of_message, where_scope
 from reservoir_cli.storage.search import links
 from reservoir_cli.storage.tables import reads, writes
 from reservoir_cli.storage.transactions import Transactions, reading, writing

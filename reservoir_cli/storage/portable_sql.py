@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from reservoir_cli.errors import StoreCorruptError
+from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -145,3 +146,19 @@ def batches(values: Sequence[Value], size: int = AT_ONCE) -> Iterator[Sequence[V
     """Split values into batches."""
     for start in range(0, len(values), size):
         yield values[start : start + size]
+
+
+def where_scope(scope: Scope, table: str = "m") -> Condition:
+    """Return the condition that restricts a table to a scope."""
+    if scope.partition is None:
+        return "true", []
+    if scope.instance is None:
+        return f"{table}.partition = ?", [scope.partition]
+    return f"{table}.partition = ? AND {table}.instance = ?", [scope.partition, scope.instance]
+
+
+def where_thread(conversation_id: str | None) -> Condition:
+    """Return the condition that selects one thread of a partition and instance."""
+    if conversation_id is None:
+        return "m.conversation_id IS NULL", []
+    return "m.conversation_id = ?", [conversation_id]

@@ -56,10 +56,11 @@ _HAN_LEVELS = (("gb2312", 0xD7), ("euc_jp", 0xCF))
 class ApproximateCounter:
     """A counter that estimates tokens from the counts of kinds of characters.
 
-    A Latin word costs what its letters, each after the two before it, cost in 18 languages; a number
-    has a fixed cost and a cost per digit; punctuation costs per character. Any other character has
-    a cost of its own. Costs were measured on o200k_base and cl100k_base; the larger counts, so a
-    text of any language is rarely estimated low for either, and high for the better one.
+    A Latin word costs what its letters, each after the two before it, cost in many languages; a
+    number has a fixed cost and a cost per digit; punctuation costs per character. Any other
+    character has a cost of its own. Costs were measured on o200k_base and cl100k_base; the larger
+    counts, so a text of any language is rarely estimated low for either, and high for the better
+    one.
     """
 
     name = "approximate"

@@ -11,7 +11,7 @@ _FIRST_SMALL = ord("a")
 _UNIT = 5
 
 # In hundredths of a token.
-_WORD, _SECOND_CAPITAL, _OTHER_WORD = 90, 9, 56
+_WORD, _SECOND_CAPITAL, _OTHER_WORD = 92, 8, 56
 _MOST_WORDS, _LONGEST_WORD = 50_000, 40
 
 
@@ -36,7 +36,8 @@ _Triples = dict[tuple[int, int, int], int]
 
 def cost_of_words(data: bytes) -> int:
     """Return what the words of a text in UTF-8 cost, in hundredths of a token."""
-    return sum(map(_costs.__getitem__, data.translate(_TABLE, _CONTINUATION).split()))
+    delete = b"" if data.isascii() else _CONTINUATION
+    return sum(map(_costs.__getitem__, data.translate(_TABLE, delete).split()))
 
 
 class _Costs(dict[bytes, int]):

@@ -267,6 +267,8 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
         return importer_named("text")
     if importer := _recognise(file, text):
         return importer
+    if suffix in _LINES and (importer := _recognise_behind_damage(file)):
+        return importer
     if suffix in _JSON:
         if explain and (error := syntax_error(file)):
             raise ReservoirError(
@@ -386,14 +388,29 @@ def _begins_damaged(file: File, form: str) -> bool:
     with suppress(ReservoirError, Unreadable):
         if not syntax_error(file):
             return False
-        with file.open() as stream:
-            for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
-                if isinstance(parse_line("", line), dict):
-                    text = decode(line + stream.read(HEAD), file.name, cut=True)[0]
-                    found = _recognise_text(Head(text))
-                    return found is not None and found.name == form
+        head = _head_behind_damage(file)
+        if head is None:
             return True
+        found = _recognise_text(head)
+        return found is not None and found.name == form
     return False
+
+
+def _recognise_behind_damage(file: File) -> Importer | None:
+    """Return the first importer that recognises the lines that follow damaged ones."""
+    with suppress(ReservoirError, Unreadable):
+        head = _head_behind_damage(file)
+        return _recognise_text(head) if head else None
+    return None
+
+
+def _head_behind_damage(file: File) -> Head | None:
+    """Return what follows the damaged lines at the beginning of a file; ``None`` if nothing."""
+    with file.open() as stream:
+        for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
+            if isinstance(parse_line("", line), dict):
+                return Head(decode(line + stream.read(HEAD), file.name, cut=True)[0])
+    return None
 
 
 def _detect(

@@ -4,7 +4,9 @@ import dataclasses
 import json
 import os
 import shlex
+import shutil
 import sys
+import tomllib
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +20,7 @@ from reservoir_cli.agents.connect.connection import own_command, own_program
 from reservoir_cli.errors import UsageError
 
 Run = Callable[..., forked.Answer]
+SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "formats" / "samples"
 ZED = CLIENTS["zed"]
 MISSING = (
     "warning: reservoir mcp needs the extra mcp: "
@@ -71,16 +74,25 @@ def test_a_dry_run_prints_a_diff_on_stdout(
     assert b"-[mcp_servers.reservoir]" in run("disconnect", "codex", "--dry-run").out
 
 
-def test_hooks_whose_history_is_not_in_the_settings_are_noted(
-    run: Run, tmp_path: Path, write_settings: Callable[[Client], bytes]
+def test_connecting_hooks_adds_the_history_of_the_client_to_the_settings(
+    run: Run, user: Path, tmp_path: Path, write_settings: Callable[[Client], bytes]
 ) -> None:
     note = "note: hooks import nothing until reservoir init has found Codex\n"
     write_settings(CLIENTS["codex"])
     assert note not in run("connect", "codex").err
     assert note in run("connect", "codex", "--hooks").err
-    settings = tmp_path / "known.toml"
-    settings.write_text('[sources.mine]\ntool = "codex"\npath = "~/.codex/sessions"\n')
-    assert note not in run("connect", "codex", "--hooks", RESERVOIR_CONFIG=str(settings)).err
+    known = tmp_path / "known.toml"
+    known.write_text('[sources.mine]\ntool = "codex"\npath = "~/.codex/sessions"\n')
+    told = run("connect", "codex", "--hooks", RESERVOIR_CONFIG=str(known)).err
+    assert "sources" not in told
+    assert note not in told
+    (user / ".codex/sessions").mkdir(parents=True)
+    shutil.copy(SAMPLES / "codex.jsonl", user / ".codex/sessions/rollout-1.jsonl")
+    settings = tmp_path / "settings.toml"
+    told = run("connect", "codex", "--hooks", "-p", "work", RESERVOIR_CONFIG=str(settings)).err
+    assert f"added codex to [sources] of {settings}" in told
+    source = {"tool": "codex", "path": "~/.codex/sessions", "partition": "work"}
+    assert tomllib.loads(settings.read_text())["sources"] == {"codex": source}
 
 
 def test_without_an_argument_installed_clients_are_listed(

@@ -1,7 +1,8 @@
 """``budget``, ``models`` and ``stats`` on the command line."""
 
+import re
 import sqlite3
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from contract import AVAILABLE
@@ -243,12 +244,12 @@ def test_a_plot_has_a_line_for_each_week_and_fits_80_columns_without_colour(used
             {
                 "content": f"from tool {number}",
                 "source": f"tool {number}" + " with a long name" * (number == 5),
-                "created_at": f"2026-01-{number:02}T09:00:00+00:00",
+                "created_at": (datetime.now(UTC) - timedelta(days=number)).isoformat(),
             }
             for number in range(1, 15)
         )
     )
-    shown = used("stats", "--plot", "--since", "2026-01-01").out
+    shown = used("stats", "--plot", "--since", "60d").out
     assert "\x1b" not in shown
     heading, *weeks, messages, tokens = shown.splitlines()
     assert [*heading.split()] == [
@@ -258,7 +259,7 @@ def test_a_plot_has_a_line_for_each_week_and_fits_80_columns_without_colour(used
     dates = [week.split()[0] for week in weeks]
     assert all(date.fromisoformat(day).weekday() == 0 for day in dates)
     assert weeks[-1].count("█") > 0
-    assert "11 others" in messages
+    assert re.search(r"\b\d+ others \d+$", messages)
     assert "contexts that were asked for" in tokens
     rows = used("stats", "--plot", "--json").document["by_week"]
     assert sum(sum(row["stored"].values()) for row in rows) == 44

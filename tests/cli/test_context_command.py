@@ -309,7 +309,7 @@ def test_the_document_is_complete_and_its_priorities_follow_the_formula(samples)
 
 @pytest.mark.model
 def test_with_embeddings_an_instance_never_shows_messages_of_another(samples):
-    rows = samples.rows("-p", "work", "--all-instances")
+    rows = samples.rows("-p", "work")
     first = rows[0]["instance"]
     document = samples(
         *("context", QUESTION, "-p", "work", "-i", first, "--budget", "4000", "--format", "json")

@@ -28,7 +28,6 @@ SCOPES = [
     ([], ["own", "other instance"]),
     (["-i", "default"], ["own"]),
     (["-i", "chatgpt"], ["other instance"]),
-    (["--all-instances"], ["own", "other instance"]),
     (["-p", "work"], ["other partition"]),
     (["--all-partitions"], ["own", "other instance", "other partition"]),
     (["--all-partitions", "--match", "OTHER"], ["other instance", "other partition"]),

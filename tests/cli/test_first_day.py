@@ -135,6 +135,8 @@ MISTAKES = [
     ("config set semntic=3", 2, "hint: did you mean semantic_context_size?"),
     ("config set Half-Life=3d", 2, "hint: did you mean recency_half_life?"),
     ("config set budget=3000", 2, "hint: did you mean max_context_tokens?"),
+    ("config set similarity_threshold=.9", 2, "hint: did you mean similar_cosine?"),
+    ("config set synapse_threshold=.9", 2, "hint: did you mean link_cosine?"),
     ("config set partitions.work.budgt=3000", 2, "hint: did you mean max_context_tokens, "),
     (
         "config set partitions.work.model=m",

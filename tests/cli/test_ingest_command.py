@@ -103,7 +103,7 @@ def test_a_reply_without_an_open_question_gets_a_trace_of_its_own(cli):
 def test_a_reply_does_not_answer_another_instance(cli):
     cli.say("question", "-i", "elsewhere")
     cli.say("answer", "--role", "assistant")
-    traces = [row["trace_id"] for row in cli.rows("--all-instances")]
+    traces = [row["trace_id"] for row in cli.rows()]
     assert traces[0] != traces[1]
 
 

@@ -86,11 +86,11 @@ def test_a_dry_run_reports_the_import_and_creates_no_store(cli):
     assert result.err.startswith("would import 7, already there 0, skipped 5\n")
     assert not cli.db.exists()
     cli("ingest", "--no-embed", sample)
-    before = cli.rows("--all-instances")
+    before = cli.rows()
     document = cli("ingest", "--dry-run", "--json", sample, str(HISTORIES / "note.md")).document
     assert document["dry_run"] is True
     assert (document["imported"], document["already_there"], document["skipped"]) == (1, 7, 5)
-    assert cli.rows("--all-instances") == before
+    assert cli.rows() == before
 
 
 def test_a_dry_run_is_for_files(cli):

@@ -70,7 +70,7 @@ def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(mach
     [command] = re.findall(r"now try: (.*)\n", result.out)
     # The question comes from these histories, and the shown command gives the shown result.
     question = re.fullmatch(r'reservoir context "(.*)" --budget 1000', command)[1]
-    assert question in [row["content"] for row in machine.rows("--all-instances")]
+    assert question in [row["content"] for row in machine.rows()]
     agents = "let these agents search the store: "
     assert f"{agents}reservoir connect claude, reservoir connect codex\n" in result.out
     second = machine.shell(command)
@@ -89,6 +89,17 @@ def test_the_named_command_says_why_entries_were_skipped(machine):
     shown = machine("init", "--yes", "--no-embed").err
     [command] = re.findall(r"(?m)^note: why some were skipped: (.*claude-code.*)$", shown)
     assert f"{session}, line 1: not valid JSON" in machine.shell(command).err
+
+
+def test_a_history_that_gave_nothing_is_named_with_the_reason(machine):
+    chats = Path(machine.env["HOME"], ".qwen/projects/x/chats")
+    chats.mkdir(parents=True)
+    (chats / "s.jsonl").write_text('{"foo": 1}\n')
+    shown = machine("init", "--yes", "--no-embed").err
+    assert "note: qwen-code: 1 record skipped, and none read\n" in shown
+    [command] = re.findall(r"(?m)^note: why some were skipped: (.*qwen.*)$", shown)
+    shown = machine("-c", command, command=("bash",), code=1).err
+    assert f"{chats}/s.jsonl, the document: no type\n" in shown
 
 
 def test_agents_that_are_connected_are_not_suggested(machine):

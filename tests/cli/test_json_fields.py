@@ -54,6 +54,7 @@ COMMANDS = {
 RARE = {
     *(f"messages[].tool_calls[].{field}" for field in ("id", "name", "arguments")),
     *("sources[].failures[]", "sources[].reasons[]", "incomplete[]"),
+    *("use.by_week[].week", "use.by_week[].partition"),
 }
 #: Fields of a message that only some messages have.
 MARKS = ("secrets[]", "tags[]", "pinned", "pinned_at")

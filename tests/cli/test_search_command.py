@@ -109,7 +109,7 @@ def test_limit_is_the_maximum_number_of_hits(notes):
 def test_json_rows_add_the_scores_to_the_message(notes):
     document = notes("search", "--keyword", "queue", "--json").document
     assert document["schema_version"] == 1
-    stored = {row["id"]: row for row in notes.rows("--all-instances")}
+    stored = {row["id"]: row for row in notes.rows()}
     scores = [hit["score"] for hit in document["hits"]]
     assert scores == sorted(scores, reverse=True)
     for rank, hit in enumerate(document["hits"], 1):

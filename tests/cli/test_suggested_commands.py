@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from reservoir_cli.cli.repeat_global_options import complete, repeat
+from reservoir_cli.cli.global_options import complete, repeat
 
 COMMANDS = ("view", "doctor", "config", "context")
 

@@ -97,7 +97,7 @@ def test_skipped_entries_are_named_once_with_their_reasons(machine):
 def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
     refused = machine.talk("sync", "--no-embed", answers=[("Import new messages", "n\n")])
     assert refused.code == 1
-    assert not machine.db.exists() or machine.rows("--all-instances") == []
+    assert not machine.db.exists() or machine.rows() == []
     result = machine.talk("sync", "--no-embed", answers=[("Import new messages", "\n")])
     assert result.code == 0
     assert "codex: ~/.codex/sessions, to partition default" in result.out
@@ -123,12 +123,12 @@ def test_a_hook_compiles_no_model(new_cli, tmp_path):
 
 def test_a_hook_reads_only_sources_of_the_settings(machine):
     assert machine("sync", "--quiet", "--no-embed").err == ""
-    assert machine.rows("--all-instances") == []
+    assert machine.rows() == []
     folder = machine.env["HOME"] + "/.codex/sessions"
     machine("config", "--set", f"sources.codex.path={folder}")
     machine("config", "--set", "sources.codex.exclude=~/diary, /tmp/x")
     assert machine("sync", "--quiet", "--no-embed").err == ""
-    assert {row["source"] for row in machine.rows("--all-instances")} == {"codex"}
+    assert {row["source"] for row in machine.rows()} == {"codex"}
     assert machine("config", "--get", "sources.codex.exclude").out == "~/diary, /tmp/x\n"
     assert '"~/diary"' in (machine.home / "reservoir.toml").read_text()
 
@@ -147,7 +147,7 @@ def test_forgotten_messages_stay_out_and_the_way_back_is_named(machine, exclude)
     # An import of the folder would not leave out what the source excludes.
     command = f"reservoir ingest --include-forgotten --format codex -p default {folder}"
     assert (f"{note}\n" if exclude else f"{note}; {command} imports them\n") in shown
-    assert machine.rows("--all-instances") == []
+    assert machine.rows() == []
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_wrong_source_does_not_keep_the_others_from_being_read(machine):
     result = machine("sync", "--no-embed", code=2)
     assert "warning: [sources.foo] in " in result.err
     assert "unknown tool 'foo'; tools are " in result.err
-    assert {row["source"] for row in machine.rows("--all-instances")} == {"codex"}
+    assert {row["source"] for row in machine.rows()} == {"codex"}
     assert "foo" not in machine("sync", "codex", "--no-embed").err
     assert "error: [sources.foo]" in machine("sync", "foo", "--no-embed", code=2).err
 
@@ -194,7 +194,7 @@ def test_a_wrong_source_stops_no_other_command(machine, wrong):
     settings = machine.home / "reservoir.toml"
     settings.write_text(f"{settings.read_text()}\n[sources.claude-code]\n{wrong}\n")
     assert "warning: " in machine("sync", "--no-embed", code=2).err
-    assert {row["source"] for row in machine.rows("--all-instances")} == {"codex"}
+    assert {row["source"] for row in machine.rows()} == {"codex"}
     machine("config", "set", "sources.codex.partition=work")
     assert wrong in settings.read_text()
     machine("config", "unset", "sources.claude-code")

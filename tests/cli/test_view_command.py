@@ -152,7 +152,6 @@ def test_a_view_shows_the_whole_partition_by_default(cli):
     assert cli("view").out == "user: mine\nuser: next door\n"
     assert cli("view", "-i", "default").out == "user: mine\n"
     assert cli("view", "-i", "other").out == "user: next door\n"
-    assert cli("view", "--all-instances").out == "user: mine\nuser: next door\n"
     assert cli("view", "--all-partitions").out == (
         "user: mine\nuser: next door\nuser: another house\n"
     )

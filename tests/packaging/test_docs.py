@@ -84,6 +84,13 @@ def test_a_page_answers_one_question_in_a_thousand_words(page: Path) -> None:
     assert page.name in REFERENCES or len(text.split()) <= 1_000
 
 
+def test_the_docs_are_short() -> None:
+    """Tables and the generated reference of commands are looked up, not read."""
+    pages = [page for page in (ROOT / "docs").glob("*.md") if page.name != "commands.md"]
+    texts = [re.sub(r"(?m)^\|.*$", "", page.read_text(encoding="utf-8")) for page in pages]
+    assert sum(len(text.split()) for text in texts) <= 22_000
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 800
 

@@ -11,8 +11,8 @@ from set_version import ROOT, set_version
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    (tmp_path / "reservoir_cli").mkdir()
-    for name in ("CHANGELOG.md", "reservoir_cli/__init__.py"):
+    for name in ("CHANGELOG.md", "reservoir_cli/__init__.py", "docs/reservoir.1"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     with (tmp_path / "CHANGELOG.md").open("a", encoding="utf-8") as changelog:
         changelog.write("\n## 3.4.5\n")
@@ -23,6 +23,8 @@ def checkout(tmp_path: Path) -> Path:
 def test_the_version_is_that_of_the_tag(checkout: Path, version: str) -> None:
     set_version(f"v{version}", checkout)
     text = (checkout / "reservoir_cli" / "__init__.py").read_text(encoding="utf-8")
+    page = (checkout / "docs" / "reservoir.1").read_text(encoding="utf-8")
+    assert f'.TH RESERVOIR 1 "" "reservoir {version}" "User commands"\n' in page
     assert text.count("__version__ = ") == text.count(f'__version__ = "{version}"\n') == 1
 
 

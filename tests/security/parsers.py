@@ -13,7 +13,7 @@ from reservoir_cli.embedding.split_passages import words
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Role, ToolCall, clean_text
 from reservoir_cli.retrieval import question_dates
-from reservoir_cli.settings import read_settings_file as settings_file
+from reservoir_cli.settings import read_settings as settings_file
 from reservoir_cli.settings.paths import config_file
 from reservoir_cli.storage.search import fulltext
 from reservoir_cli.tokens import ApproximateCounter

@@ -9,7 +9,7 @@ from page_server import HOSTILE, PageServer, message
 
 from reservoir_cli.messages import Conversation, Scope
 from reservoir_cli.retrieval.recall_floor import floor_property
-from reservoir_cli.server.limits import MESSAGES
+from reservoir_cli.server.limits import CONVERSATIONS, MESSAGES
 
 pytest.importorskip("selenium")
 from selenium.webdriver import Chrome, Keys
@@ -332,6 +332,22 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
     assert len(shown) == len(set(shown))
     hidden = "return document.querySelectorAll('[data-copy-from][hidden]').length"
     assert page.execute_script(hidden) == 0
+
+
+def test_twelve_rows_of_a_month_fit_a_screen_and_a_month_has_one_heading(
+    page: Chrome, server: PageServer, memory
+) -> None:
+    count = CONVERSATIONS + 20
+    messages = [message("user", f"question {n} " * 40, n, f"talk {n}") for n in range(count)]
+    memory.ingest(messages, partition="many", instance="chat", embed=False)
+    resize(page, 1280, 900)
+    page.get(f"{server.origin}/ui/?p=many")
+    rows = "[...document.querySelectorAll('.row')]"
+    whole = f"{rows}.filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length"
+    assert page.execute_script(f"return {whole}") >= 12
+    page.execute_script("scrollTo(0, document.documentElement.scrollHeight)")
+    until(page, lambda: page.execute_script(f"return {rows}.length") == count)
+    assert page.execute_script("return document.querySelectorAll('.month').length") == 1
 
 
 @pytest.mark.parametrize("width", [320, 390, 1440])

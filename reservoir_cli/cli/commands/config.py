@@ -1,6 +1,7 @@
 """``reservoir config``: read and change settings."""
 
 import shlex
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn
@@ -194,7 +195,7 @@ def _format(key: str, value: Value) -> str:
     return setting.format(value)
 
 
-def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
+def _print_value(text: str, fields: Mapping[str, object], as_json: bool) -> None:
     if as_json:
         console.document(fields)
     elif text:

@@ -13,7 +13,7 @@ from reservoir_cli.agents.connect import CLIENTS, Client, Outcome, Status, clien
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.cli import completion_values, console, options
-from reservoir_cli.cli.global_options import globals_of, warn_of_variables
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.util.installation import install_hint
@@ -66,7 +66,7 @@ def connect(
         )
     if outcome.is_changed:
         chosen = [*(["-p", partition] if partition else []), *(["--hooks"] if hooks else [])]
-        warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
+        options.warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
     show(outcome, as_json, dry_run, done="connected", already="is connected already")
@@ -77,7 +77,7 @@ def connect(
     if not as_json and not dry_run:
         _print_next_step(outcome, hooks)
         if hooks:
-            _note_missing_source(ctx, outcome.client)
+            _add_source(ctx, outcome.client, partition)
 
 
 def _print_next_step(outcome: Outcome, hooks: bool) -> None:
@@ -89,11 +89,17 @@ def _print_next_step(outcome: Outcome, hooks: bool) -> None:
         console.note(f"{outcome.client.title} has no hooks; it calls the server's tools itself")
 
 
-def _note_missing_source(ctx: typer.Context, client: Client) -> None:
-    """Note that hooks import nothing yet, if the settings do not name the client's history."""
+def _add_source(ctx: typer.Context, client: Client, partition: str | None) -> None:
+    """Add the client's history to the settings, so that hooks import it, unless it is there."""
     with suppress(ReservoirError):
-        sources = options.load_config(ctx).sources
-        if client.history not in {table.get("tool", name) for name, table in sources.items()}:
+        config = options.load_config(ctx)
+        known = {table.get("tool", name) for name, table in config.sources.items()}
+        if client.history is None or client.history in known:
+            return
+        from reservoir_cli.cli.commands import sync  # imports the store's modules
+
+        home = partition or str(config.lookup("partition")[0])
+        if not sync.offer_source(config, client.history, client.title, home):
             console.note(f"hooks import nothing until reservoir init has found {client.title}")
 
 

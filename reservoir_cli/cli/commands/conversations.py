@@ -20,7 +20,6 @@ def conversations(
     ctx: typer.Context,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
-    all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
     match: Annotated[
         str | None,
@@ -50,7 +49,7 @@ def conversations(
     """
     where = filters.message_filter(text=match, project=project, since=since, tag=tag)
     with open_store.open_reservoir(ctx) as reservoir:
-        scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         everything = reservoir.conversations(scope)
         found = _newest(_filter(everything, reservoir, scope, where), limit)
         if not found:

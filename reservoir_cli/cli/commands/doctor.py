@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.cli.global_options import Globals, globals_of
-from reservoir_cli.cli.repeat_global_options import complete
+from reservoir_cli.cli.global_options import Globals, complete, globals_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as salvage_store
 from reservoir_cli.reservoir import Reservoir

@@ -24,7 +24,6 @@ def export(
     ctx: typer.Context,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
-    all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
     conversation: options.Conversation = None,
     role: options.RoleFilter = None,
@@ -66,7 +65,7 @@ def export(
     format_name = _format(form, as_json, as_lines)
     to_file = out is not None and str(out) != "-"
     with open_store.open_reservoir(ctx) as reservoir:
-        scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         where = filters.message_filter(
             conversation_id=filters.complete_id(reservoir, "conversation_id", conversation, scope),
             role=role,

@@ -84,8 +84,8 @@ def forget(
             reservoir,
             partition,
             instance,
-            all_instances,
             all_partitions,
+            all_instances=all_instances,
             one_instance=choice.scope,
         )
         choice = choice.resolve(reservoir, scope)

@@ -18,7 +18,7 @@ from reservoir_cli.cli.commands.sync import (
     save_sources,
 )
 from reservoir_cli.cli.example_question import choose_question
-from reservoir_cli.cli.repeat_global_options import complete
+from reservoir_cli.cli.global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope, check_name, clean_name
@@ -232,10 +232,20 @@ def _print_contents(read: Sequence[_Read]) -> None:
             console.warn(entry.failure.message)
         for note in entry.report.notes():
             console.note(f"{entry.source.name}: {note}")
+        if entry.report.skipped and not entry.report.imported:  # otherwise after the import
+            records = options.counted(entry.report.skipped, "record")
+            console.note(f"{entry.source.name}: {records} skipped, and none read")
+            _say_why(entry.history)
         if marked := entry.report.marked:
             console.note(f"{entry.source.name}: {options.describe_marked(marked)}")
         if entry.report.forgotten and not entry.report.imported:  # otherwise after the import
             console.note(describe_forgotten(entry.source, entry.report.forgotten))
+
+
+def _say_why(history: History) -> None:
+    """Print the command that says why records of a history were skipped."""
+    words = ["reservoir", "ingest", "--dry-run", "--format", history.form, str(history.path)]
+    console.note(f"why some were skipped: {shlex.join(words)}")
 
 
 # Ask the user
@@ -340,12 +350,10 @@ def _import(
             report = _sync(reservoir, entry.source, copies=partition is not None)
             console.aside(f"{entry.history.tool}: {report.line()}")
             if report.skipped:
-                words = ["reservoir", "ingest", "--dry-run", "--format", entry.history.form]
-                command = shlex.join([*words, str(entry.history.path)])
-                console.note(f"why some were skipped: {command}")
+                _say_why(entry.history)
             results.append(replace(entry, imported=report.imported))
         sources = [entry.source for entry in chosen]
-        save_sources(reservoir, sources)
+        save_sources(reservoir.config, sources)
         _move_sources(reservoir, sources)
         model = reservoir.config.settings().embedding_model
         if wrong := find_wrong_language(reservoir.store, model):
@@ -422,10 +430,10 @@ def _add_sources(
         sources = [entry.source for entry in read if entry.messages]
         if sources:
             _make_default(reservoir, partition)
-        new = new_sources(reservoir, sources)
+        new = new_sources(reservoir.config, sources)
         question = f"Let reservoir sync read {', '.join(source.name for source in new)}?"
         if new and (not can_ask or console.ask(question, usual=True)):
-            save_sources(reservoir, new)
+            save_sources(reservoir.config, new)
         _move_sources(reservoir, sources)
 
 

@@ -59,7 +59,7 @@ def move(
     if not target or to.endswith("/"):
         raise UsageError("--to needs a partition", hint="--to work, or --to work/claude-code")
     with open_store.open_reservoir(ctx) as reservoir:
-        scope = filters.read_scope(reservoir, partition, instance, False, all_partitions)
+        scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         whole = filters.complete_id(reservoir, "conversation_id", conversation, scope)
         filters.note_completed(reservoir, conversation, whole, scope)
         where = filters.message_filter(

@@ -61,7 +61,6 @@ def search(
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
-    all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
     conversation: options.Conversation = None,
     since: options.Since = None,
@@ -134,7 +133,7 @@ def search(
             hint='reservoir search "some words"; reservoir view prints the newest messages',
         )
     with open_store.open_reservoir(ctx) as reservoir:
-        scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         where = replace(
             where,
             conversation_id=filters.complete_id(reservoir, "conversation_id", conversation, scope),

@@ -34,7 +34,7 @@ def stats(
     with open_store.open_reservoir(ctx) as reservoir:
         summary = reservoir.stats(moment, partition)
         if plot:
-            summary["by_week"] = reservoir.weekly_stats(moment, partition)
+            summary["by_week"] = reservoir.runs.by_week(moment, partition)
         scope = Scope(partition)
         if partition and not summary["store"]["messages"]:
             nothing_found.tell(scope, reservoir.lookup.elsewhere(scope))

@@ -8,15 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
+from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.cli import completion_values, console, open_store, options, unseen_errors
-from reservoir_cli.cli.global_options import globals_of, warn_of_variables
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.check_history_sources import find_missing
+from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.paths import abbreviate_home
+from reservoir_cli.transfer.sync import discover_histories
 from reservoir_cli.transfer.sync.history_sources import (
     Source,
+    choose_name,
     configured_sources,
     discover_sources,
     select_sources,
@@ -154,7 +158,7 @@ def _sources(
         if not console.ask("Import new messages from these now, and on each sync?", usual=True):
             console.note("nothing was imported")
             raise typer.Exit(1)
-        save_sources(reservoir, sources)
+        save_sources(reservoir.config, sources)
     return sources
 
 
@@ -164,7 +168,7 @@ def _warn_of_missing(reservoir: Reservoir, names: Container[str]) -> None:
         console.warn(f"{missing.detail}; {missing.fix}")
 
 
-def save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
+def save_sources(config: Config, sources: list[Source]) -> None:
     """Write sources to the settings file, unless it has them."""
     tables: dict[str, dict[str, Any]] = {
         source.name: {
@@ -172,19 +176,36 @@ def save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
             "path": abbreviate_home(source.path),
             "partition": source.partition,
         }
-        for source in new_sources(reservoir, sources)
+        for source in new_sources(config, sources)
     }
     if tables:
-        edit_settings_file.add_sources(reservoir.config.path, tables)
+        edit_settings_file.add_sources(config.path, tables)
         console.note(
-            f"added {', '.join(tables)} to [sources] of {reservoir.config.path}: reservoir sync "
+            f"added {', '.join(tables)} to [sources] of {config.path}: reservoir sync "
             "keeps them up to date"
         )
 
 
-def new_sources(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
+def offer_source(config: Config, form: str, title: str, partition: str) -> bool:
+    """Add the history of a tool to the settings, if there is one; on a terminal, ask first.
+
+    :returns: whether it was added.
+    """
+    found = [
+        Source(choose_name(form, config.sources), form, history.path, partition)
+        for history in discover_histories.look(form)
+        if history.files
+    ]
+    question = f"Let hooks and reservoir sync import the history of {title}?"
+    if not found or (options.can_ask() and not console.ask(question, usual=True)):
+        return False
+    save_sources(config, found[:1])
+    return True
+
+
+def new_sources(config: Config, sources: list[Source]) -> list[Source]:
     """Return the sources that the settings do not have."""
-    tables = reservoir.config.sources
+    tables = config.sources
     paths = {str(table.get("path")) for table in tables.values()}
     return [
         source
@@ -307,12 +328,10 @@ def _fields(report: SyncReport) -> dict[str, Any]:
 
 
 def _print_units(ctx: typer.Context, as_json: bool) -> None:
-    from reservoir_cli.agents.connect.connection import own_command
-
     flags = globals_of(ctx)
     command = [*own_command(flags.config, flags.db), "sync", "--quiet"]
     options.warn_of_unknown_variables()
-    warn_of_variables(flags, "the timer", "sync --timer")
+    options.warn_of_variables(flags, "the timer", "sync --timer")
     systemd, launchd = systemd_units(command), launchd_units(command)
     if as_json:
         console.document({"command": command, "systemd": systemd, "launchd": launchd})

@@ -20,7 +20,6 @@ def view(
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
-    all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
     ids: Annotated[
         list[str] | None,
@@ -68,7 +67,7 @@ def view(
     if ids and count and count_from and count_from.name != "DEFAULT":
         raise UsageError("COUNT contradicts --id", hint="repeat --id for each message")
     with open_store.open_reservoir(ctx) as reservoir:
-        scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         if around:
             found = _find_around(reservoir, scope, numbers[0], count)
         elif numbers:

@@ -7,7 +7,7 @@ from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context.finished_window import SUMMARIES_TITLE
 from reservoir_cli.context.render.forged_lines import has_forged_line
 from reservoir_cli.context.render.frame import MARKDOWN_LABEL, QUESTION_HEADING, TEXT_LABEL, wrap
-from reservoir_cli.context.render.quote_recalled import indent
+from reservoir_cli.context.render.quote_recalled import RECALLED_TITLE, indent
 from reservoir_cli.messages import ToolCall, call_text
 
 _TURNS = (Section.HISTORY, Section.CURRENT)
@@ -87,7 +87,9 @@ def _titled_blocks(section: Section, turn: Turn) -> Iterator[str]:
         summaries, _, content = content.partition("\n\n")
         title, text = _split_title(summaries)
         yield f"## {title}\n\n{text}"
-    if content:
+    if content.startswith(f"{RECALLED_TITLE} "):  # what they are is said on the line of the title
+        yield f"## {_HEADINGS[section]}\n\n{content.removeprefix(RECALLED_TITLE)[1:]}"
+    elif content:
         yield f"## {_HEADINGS[section]}\n\n{_split_title(content)[1]}"
 
 

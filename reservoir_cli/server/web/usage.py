@@ -76,7 +76,7 @@ def summarize(reservoir: Reservoir) -> Use:
     stats = reservoir.stats()
     drawn = bars(stats["by_day"])
     busiest = max((bar.runs + bar.recalls for bar in drawn), default=0)
-    charts = draw_weeks(reservoir.weekly_stats())
+    charts = draw_weeks(reservoir.runs.by_week(None, None))
     return Use(stats, charts, drawn, busiest, reservoir.partitions(), reservoir.location)
 
 
@@ -93,13 +93,21 @@ def draw_weeks(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     if any(week["contexts"] or week["recalls"] for week in weeks):
         tokens = [(week["context_tokens"], week["recall_tokens"]) for week in weeks]
         charts.append(_chart("Tokens", "tokens", ["contexts", "recalls"], weeks, tokens))
-        used = [round(100 * (week["utilisation"] or 0.0)) for week in weeks]
-        bars = [
-            Week(week["week"], f"{share}%", stack([("0", share)], max(100, *used), decimals=0))
-            for week, share in zip(weeks, used, strict=True)
-        ]
-        charts.append(Chart("Budget used, median", f"{max(100, *used)}%", (), bars))
+        charts.append(_draw_shares("Budget used, median", "utilisation", weeks))
+    if any(week["used_share"] is not None for week in weeks):
+        charts.append(_draw_shares("Recalled words that answers used", "used_share", weeks))
     return charts
+
+
+def _draw_shares(title: str, name: str, weeks: Sequence[Mapping[str, Any]]) -> Chart:
+    """Return a chart of a share of each week."""
+    shares = [round(100 * (week[name] or 0.0)) for week in weeks]
+    most = max(100, *shares)
+    bars = [
+        Week(week["week"], f"{share}%", stack([("0", share)], most, decimals=0))
+        for week, share in zip(weeks, shares, strict=True)
+    ]
+    return Chart(title, f"{most}%", (), bars)
 
 
 def _count_tools(stored: Mapping[str, int], tools: Sequence[tuple[str, int]]) -> list[int]:

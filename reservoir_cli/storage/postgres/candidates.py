@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES
-from reservoir_cli.storage import properties, scope_conditions
+from reservoir_cli.storage import portable_sql, properties
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.search import titles
@@ -41,7 +41,7 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Uncompared
     import numpy as np
 
     scope = query.scope
-    where, values = scope_conditions.where_scope(scope)
+    where, values = portable_sql.where_scope(scope)
     bound = [query.own, list(DOCUMENT_SOURCES), *values]
     columns = sort(connection.arrays(_COLUMNS, f"FROM messages m WHERE {where}", bound))
     ids = columns["ids"]

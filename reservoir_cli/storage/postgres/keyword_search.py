@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
-from reservoir_cli.storage import scope_conditions
+from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.search import correct_misspelt_words, fulltext, rank_by_words
@@ -143,7 +143,7 @@ def _counts(
 
 
 def _where(scope: Scope, tsquery: str) -> tuple[str, list[str]]:
-    condition, values = scope_conditions.where_scope(Scope(scope.partition), "w")
+    condition, values = portable_sql.where_scope(Scope(scope.partition), "w")
     return f"{condition} AND w.stems @@ ?::tsquery", [*values, query(tsquery, scope)]
 
 
@@ -235,7 +235,7 @@ def search(
     :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
-    condition, values = scope_conditions.where_scope(scope)
+    condition, values = portable_sql.where_scope(scope)
     scoped = connection.arrays(
         {"ids": ("t.id", "i8"), "terms": ("t.word_count", "i4")},
         f"FROM (SELECT m.id, m.word_count FROM messages m WHERE {condition} ORDER BY m.id) t",

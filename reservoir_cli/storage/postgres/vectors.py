@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import properties, scope_conditions
+from reservoir_cli.storage import portable_sql, properties
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres.connection import Connection, FloatArray
 from reservoir_cli.storage.search.quantize import round_to_codes
@@ -40,7 +40,7 @@ def cosines(
     """
     import numpy as np
 
-    where, values = scope_conditions.where_scope(scope, "e")
+    where, values = portable_sql.where_scope(scope, "e")
     names = [f"cosine{index}" for index in range(len(queries))]
     products = ", ".join(f"(-(e.vector <#> ?::vector))::real AS {name}" for name in names)
     columns = connection.arrays(

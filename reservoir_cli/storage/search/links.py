@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.portable_sql import Connection, of_message
-from reservoir_cli.storage.scope_conditions import where_scope, where_thread
+from reservoir_cli.storage.portable_sql import Connection, of_message, where_scope, where_thread
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import scope_conditions
+from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.search import titles
@@ -97,7 +97,7 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     """
     import numpy as np
 
-    where, values = scope_conditions.where_scope(scope)
+    where, values = portable_sql.where_scope(scope)
     *joined, partitions, instances, conversations = connection.execute(
         f"""
         SELECT group_concat(m.id), group_concat(m.created_at), group_concat(m.tokens),

@@ -14,7 +14,7 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
-from reservoir_cli.storage import scope_conditions
+from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.portable_sql import decoding
 from reservoir_cli.storage.search import fulltext, rank_by_words
@@ -89,7 +89,7 @@ def too_many() -> UsageError:
 
 def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict[int, int]:
     """Return the number of words of each message of a scope, by its id."""
-    where, values = scope_conditions.where_scope(scope)
+    where, values = portable_sql.where_scope(scope)
     lengths: dict[int, int] = dict(
         connection.execute(
             "SELECT m.id, m.word_count FROM pending p CROSS JOIN messages m ON m.id = p.message_id "

@@ -17,12 +17,13 @@ from reservoir_cli.storage.copying import unfinished_copy
 from reservoir_cli.storage.sqlite import store_file
 from reservoir_cli.storage.sqlite.care import erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import Connection, errors
-from reservoir_cli.storage.sqlite.open_and_migrate import (
+from reservoir_cli.storage.sqlite.store_file import (
     check_and_migrate,
     known_version,
     open_file,
+    path_of,
+    refuse_hard_link,
 )
-from reservoir_cli.storage.sqlite.store_file import path_of, refuse_hard_link
 
 
 class Transactions(transactions.Transactions, ABC):

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import scope_conditions
+from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.portable_sql import batches, decoding, placeholders
 from reservoir_cli.storage.search.candidates import Query
 from reservoir_cli.storage.search.quantize import Queries, encode_queries
@@ -260,7 +260,7 @@ def _read(
 def _select(
     connection: Connection, scope: Scope, model_id: str, columns: Sequence[str]
 ) -> sqlite3.Cursor:
-    where, values = scope_conditions.where_scope(scope)
+    where, values = portable_sql.where_scope(scope)
     return connection.execute(
         f"SELECT {', '.join(columns)} FROM blocks m WHERE m.model_id = ? AND {where}",
         [model_id, *values],

@@ -14,8 +14,7 @@ from reservoir_cli.messages import (
     from_epoch_ms,
 )
 from reservoir_cli.storage.keys import conversation_ids
-from reservoir_cli.storage.portable_sql import Connection, decoding
-from reservoir_cli.storage.scope_conditions import where_scope
+from reservoir_cli.storage.portable_sql import Connection, decoding, where_scope
 
 #: The columns of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 COLUMNS = "id, title, source, model, project, branch"

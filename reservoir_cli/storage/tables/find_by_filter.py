@@ -23,8 +23,8 @@ from reservoir_cli.storage.portable_sql import (
     Connection,
     decoding,
     placeholders,
+    where_scope,
 )
-from reservoir_cli.storage.scope_conditions import where_scope
 from reservoir_cli.storage.tables import tag_and_pin_rows
 from reservoir_cli.storage.tables.reads import COLUMNS, to_message
 from reservoir_cli.util.unicode_text import fold

@@ -5,8 +5,7 @@ from typing import Literal, NamedTuple
 
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.portable_sql import Connection, of_message
-from reservoir_cli.storage.scope_conditions import where_scope
+from reservoir_cli.storage.portable_sql import Connection, of_message, where_scope
 from reservoir_cli.storage.tables.conversations import moment_of
 from reservoir_cli.storage.tables.find_by_filter import conditions
 

@@ -19,8 +19,13 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.storage.keys import by_partition
-from reservoir_cli.storage.portable_sql import NO_LIMIT, UNDECODABLE, Connection
-from reservoir_cli.storage.scope_conditions import where_scope, where_thread
+from reservoir_cli.storage.portable_sql import (
+    NO_LIMIT,
+    UNDECODABLE,
+    Connection,
+    where_scope,
+    where_thread,
+)
 from reservoir_cli.storage.tables import tag_and_pin_rows
 
 COLUMNS = (

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.keys import conversation_ids
-from reservoir_cli.storage.portable_sql import Connection, decoding, pack
-from reservoir_cli.storage.scope_conditions import where_scope
+from reservoir_cli.storage.portable_sql import Connection, decoding, pack, where_scope
 from reservoir_cli.storage.transactions import Table, reading, writing
 
 if TYPE_CHECKING:

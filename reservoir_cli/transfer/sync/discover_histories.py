@@ -36,13 +36,17 @@ class History:
     links: tuple[str, ...] = field(default=(), compare=False)
 
 
-def look() -> list[History]:
+def look(form: str | None = None) -> list[History]:
     """Return all known locations, including those without a history.
 
     Of the locations of a tool, only those with a history are returned, or the first one.
+
+    :param form: look for this format only.
     """
     histories: list[History] = []
     for importer in (importers() | plugin_importers()).values():
+        if form not in (None, importer.name):
+            continue
         found = [_inspect(importer, place) for place in importer.places()]
         histories += [history for history in found if history.files or history.links] or found[:1]
     return histories

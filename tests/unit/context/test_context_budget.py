@@ -98,7 +98,7 @@ def test_minimum_history_uses_the_reserve_with_a_warning(memory):
     window = memory.ask(
         model="gpt-4",
         fill=True,
-        knowledge=[("k", piece(3_000))],
+        knowledge=[("k", piece(3_300))],
         settings={"max_knowledge_tokens": 9_000},
     )
     budget = window.budget

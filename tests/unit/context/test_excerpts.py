@@ -131,7 +131,7 @@ def test_secrets_are_hidden_before_the_text_is_cut(open_reservoir):
     )
     with open_reservoir(redact="mask") as reservoir:
         add_messages(reservoir, Message("assistant", text))
-        window = ask(reservoir)
+        window = ask(reservoir, budget=500)
         (message,) = reservoir.view(Scope("p"), 1)
     (row,) = stored_rows(window)
     assert secret not in window.to("text")
@@ -204,6 +204,19 @@ def test_dropping_the_best_match_is_reported_with_its_tokens(open_reservoir, set
         words = rf"the best match, #{best.id} \(([\d,]+) tokens\), does not fit"
         tokens = int(re.fullmatch(words, note)[1].replace(",", ""))
         assert best.tokens <= tokens <= 1.2 * best.tokens
+
+
+def test_by_tiers_a_best_match_behind_what_does_not_fit_is_said_to_be_there(open_reservoir):
+    with open_reservoir(order="tiers", recent_context_size=1) as reservoir:
+        add_messages(
+            reservoir,
+            Message("user", "delta1 delta2"),
+            Message("assistant", long_reply(*TOPICS)),
+        )
+        (note,) = ask(reservoir, "what are delta1 and delta2?", budget=300).hints
+    assert re.fullmatch(
+        r"the best match, #1 \(\d+ tokens\), comes after a message that does not fit", note
+    )
 
 
 # What a small budget is used for
@@ -341,8 +354,8 @@ def test_a_note_on_excerpts_is_printed_if_there_is_room(open_reservoir):
 @pytest.mark.parametrize(
     ("query", "budget", "of_reply"),
     [
-        ("delta1 delta2", 800, excerpts.REPLY_SHARE),
-        ("my delta1 delta2", 600, excerpts.REPLY_SHARE_ABOUT_USER),
+        ("delta1 delta2", 1_000, excerpts.REPLY_SHARE),
+        ("my delta1 delta2", 750, excerpts.REPLY_SHARE_ABOUT_USER),
     ],
 )
 def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(

@@ -172,7 +172,10 @@ def test_a_context_for_an_unrelated_question_holds_the_nearest_and_says_so(
 
 def test_only_below_the_floor_is_there_a_note(memory, message_ids):
     assert NOTHING_FITS not in memory.ask("pruned roses", **UNRELATED).to("text")
-    assert NOTHING_FITS in memory.ask("capital of Mongolia", **UNRELATED).to("text")
+    for form in ("text", "markdown", "openai"):
+        for budget in (300, 2_000):
+            shown = memory.ask("capital of Mongolia", **{**UNRELATED, "budget": budget})
+            assert NOTHING_FITS in str(shown.to(form)), (form, budget)
 
 
 @pytest.mark.parametrize("budget", [90, 250, 800])

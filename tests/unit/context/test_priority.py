@@ -208,7 +208,7 @@ def as_reader(monkeypatch):
         else:
             # Root ignores file modes, so patch the check of the store.
             monkeypatch.setattr(
-                "reservoir_cli.storage.sqlite.open_and_migrate.os.access", lambda *_: False
+                "reservoir_cli.storage.sqlite.store_file.os.access", lambda *_: False
             )
         store = open_store(location)
         yield store

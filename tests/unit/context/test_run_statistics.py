@@ -162,7 +162,7 @@ def test_a_run_does_not_wait_for_a_locked_store_and_a_note_says_so(reservoir, no
 def test_a_run_of_a_read_only_store_is_silently_not_recorded(
     reservoir, notes, fake_embedder, monkeypatch
 ):
-    monkeypatch.setattr("reservoir_cli.storage.sqlite.open_and_migrate.os.access", lambda *_: False)
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.store_file.os.access", lambda *_: False)
     with closing(open_store(reservoir.store.location)) as store:
         reader = Reservoir(store, reservoir.config, notify=notes.append, embedder=fake_embedder)
         notes.clear()

@@ -175,7 +175,7 @@ def test_three_requests_fill_the_budget_to_within_5_percent(
 ) -> None:
     endpoint.times = times
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
-        messages = [Message("user", f"word {n} " * (3 + n % 5)) for n in range(1_200)]
+        messages = [Message("user", f"word {n} " * (1 + n % 4)) for n in range(2_400)]
         reservoir.ingest(messages, embed=False)
         window = reservoir.context("word?", budget=budget, format="anthropic")
     assert len(endpoint.asked) <= 3

@@ -21,7 +21,7 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.storage import scope_conditions
+from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, locks, schema, tables
@@ -177,7 +177,7 @@ def test_a_statement_that_changes_its_session_would_be_found(statement: str) -> 
 
 @pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")])
 def test_the_condition_of_a_scope_names_its_partition(scope: Scope) -> None:
-    condition, values = scope_conditions.where_scope(scope)
+    condition, values = portable_sql.where_scope(scope)
     assert "partition = ?" in condition
     assert values[0] == "p"
 

@@ -11,7 +11,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.errors import StoreError
 from reservoir_cli.maintenance.backup import salvage
 from reservoir_cli.messages import Key, Message
-from reservoir_cli.storage.sqlite import open_and_migrate, schema, store_file
+from reservoir_cli.storage.sqlite import schema, store_file
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.store import Store
 
@@ -88,7 +88,7 @@ def test_salvaging_a_store_with_code_gives_a_writable_store(
 
 def test_a_store_with_code_is_not_migrated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(path, CODE["a trigger"])
-    monkeypatch.setattr(open_and_migrate, "VERSION", 2)
+    monkeypatch.setattr(store_file, "VERSION", 2)
     monkeypatch.setattr(schema, "VERSION", 2)
     with pytest.raises(StoreError, match="a trigger on messages"):
         Reservoir.open(path)

@@ -129,6 +129,14 @@ def test_a_named_format_selects_its_files_in_a_folder(tmp_path: Path) -> None:
     assert "has the format codex" in error_message(folder, "codex")
 
 
+@pytest.mark.parametrize("damage", [b"xxx", b'{"type": "us', b"\0" * 40, b"# notes"])
+def test_a_format_is_recognised_behind_damaged_lines(tmp_path: Path, damage: bytes) -> None:
+    folder = write_files(tmp_path / "sessions", {"a.jsonl": damage + b"\n" + CODE})
+    for source in (folder, folder / "a.jsonl"):
+        [file], _ = detect(source)
+        assert file.importer.name == "claude-code"
+
+
 def test_a_named_format_selects_files_whose_beginning_is_damaged(tmp_path: Path) -> None:
     damaged = {"cut.jsonl": CODE[20:], "line.jsonl": b"xxx\n" + CODE, "all.jsonl": b'{"type": "us'}
     others = {"chat.jsonl": b'xxx\n{"role": "user", "content": "x"}', "note.txt": b"xxx\n" + CODE}
@@ -136,7 +144,7 @@ def test_a_named_format_selects_files_whose_beginning_is_damaged(tmp_path: Path)
     chosen, passed_over = detect(folder, "claude-code")
     assert {Path(file.file.name).name for file in chosen} == {"whole.jsonl", *damaged}
     assert passed_over == len(others)
-    assert len(detect(folder)[0]) == 1
+    assert len(detect(folder)[0]) == 3  # one has no whole line
 
 
 def test_an_unknown_format_is_wrong_usage_for_any_file(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
-"""Read the settings file, and check every value."""
+"""Read the settings file and ``RESERVOIR_…`` variables, and check every value."""
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,14 +11,23 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.projects import TABLE as PROJECTS
 from reservoir_cli.settings.projects import check_project
-from reservoir_cli.settings.schema import GROUPS, SINGLE, use_own_names
+from reservoir_cli.settings.schema import (
+    GROUPS,
+    SETTINGS,
+    SINGLE,
+    VARIABLES,
+    setting_name,
+    use_own_names,
+)
 from reservoir_cli.settings.setting import Value
-from reservoir_cli.settings.setting_keys import dotted_key, find_setting
+from reservoir_cli.settings.setting_keys import dotted_key, find_setting, similar_settings
 from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
 Tables = dict[str, dict[str, Value]]
 #: The largest settings file accepted, in bytes.
 _MAX_SIZE = 1 << 20
+#: Names after ``RESERVOIR_`` that are not settings.
+_OTHERS = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|PLUGINS|TEST_.*")
 #: The hint for an invalid file.
 _FIX_HINT = "fix it in an editor, or move it away: all settings then have their defaults"
 
@@ -186,3 +197,42 @@ def _flatten(
             raise UsageError(f"{table}.{key} must be a table", hint=f"write [{table}.NAME]")
         else:
             yield name, key, entry
+
+
+def read_environment(file: Path | None) -> tuple[dict[str, Value], tuple[str, ...]]:
+    """Return the settings in environment variables, and warnings about variables without effect.
+
+    :param file: the settings file, if it is not the one that the environment names.
+    :raises UsageError: a value is invalid.
+    """
+    written = {
+        name: SETTINGS[setting_name(name)].parse(os.environ[variable], variable)
+        for name, variable in VARIABLES.items()
+        if variable in os.environ
+    }
+    values, ignored = use_own_names(written)
+    overridden = (
+        f"{VARIABLES[loser]} is ignored: {VARIABLES[winner]} is set, too"
+        for loser, winner in ignored
+    )
+    return values, (*_missing_file(file), *overridden, *unknown_variables())
+
+
+def _missing_file(file: Path | None) -> Iterator[str]:
+    """Yield a warning if the environment names a settings file that does not exist."""
+    if file is None and os.environ.get("RESERVOIR_CONFIG") and not paths.config_file().exists():
+        yield (
+            f"RESERVOIR_CONFIG names {paths.config_file()}, which does not exist: "
+            "using default settings"
+        )
+
+
+def unknown_variables() -> Iterator[str]:
+    """Yield a warning for each variable that begins as ours, but is none of them."""
+    known = [name.upper() for name in VARIABLES]
+    for variable in sorted(os.environ):
+        name = variable.removeprefix("RESERVOIR_")
+        if name not in (variable, *known) and not _OTHERS.fullmatch(name):
+            near = similar_settings(name.lower(), list(VARIABLES), "environment")
+            suggestion = f"; did you mean RESERVOIR_{near[0].upper()}?" if near else ""
+            yield f"{variable} is not a setting{suggestion}"

@@ -18,7 +18,7 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.schema import VERSION
-from reservoir_cli.storage.sqlite import open_and_migrate, schema
+from reservoir_cli.storage.sqlite import schema, store_file
 from reservoir_cli.storage.sqlite.schema import migrations
 from reservoir_cli.storage.store import Store
 
@@ -56,7 +56,7 @@ def test_an_older_store_is_migrated_with_its_messages(
         db.execute("ALTER TABLE messages ADD COLUMN colour TEXT")
 
     monkeypatch.setattr(schema, "migrations", later)
-    for module in (schema, open_and_migrate):
+    for module in (schema, store_file):
         monkeypatch.setattr(module, "VERSION", VERSION + 1)
     for _ in range(2):
         with closing(open_store(store.location)) as reopened:
