@@ -228,6 +228,8 @@ def fields_of(message: StoredMessage) -> str:
     return json.dumps(row, sort_keys=True)
 
 
+#: Read now, since the environment of a test has none of our variables.
+CITUS_EXAMPLES = int(os.environ.get("RESERVOIR_TEST_CITUS_EXAMPLES", "5"))
 VERSIONS = {"18": 12, "16": 5}
 
 
@@ -258,8 +260,7 @@ def test_both_kinds_of_store_give_the_same_answers(
 @pytest.mark.skipif(citus.COORDINATOR is None, reason="RESERVOIR_TEST_CITUS names no coordinator")
 def test_a_cluster_gives_the_same_answers_as_a_file(fake_embedder: Embedder) -> None:
     citus.new_store()
-    examples = int(os.environ.get("RESERVOIR_TEST_CITUS_EXAMPLES", "5"))
-    compare(citus.emptied_store, fake_embedder, examples)
+    compare(citus.emptied_store, fake_embedder, CITUS_EXAMPLES)
 
 
 def compare(borrow: Callable[[], str], embedding: Embedder, examples: int) -> None:
