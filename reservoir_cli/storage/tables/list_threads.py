@@ -71,9 +71,7 @@ def newest_threads(
     in_partitions = listed if scope.partition is None else ""
     rows = connection.execute(
         f"""
-        SELECT t.*, c.title, c.source, c.model, c.project, c.branch,
-        {_text_of_conversation("q.role = 'user'", "ASC")},
-        coalesce({_text_of_conversation(_SAID, "DESC")}, {_TEXT_OF_DOCUMENT}, {_LAST_SINGLE})
+        SELECT t.*, c.title, c.source, c.model, c.project, c.branch
         FROM (
             SELECT g.*, COUNT(*) OVER () AS total, COUNT(g.conversation) OVER () AS conversations,
             COUNT(g.document) OVER () AS documents FROM (
@@ -94,30 +92,29 @@ def newest_threads(
         """,
         [*values, *DOCUMENT_SOURCES, *values, count, start],
     ).fetchall()
-    return ThreadList([_listed(row) for row in rows], *(rows[0][6:9] if rows else ()))
+    threads = [_listed(connection, row) for row in rows]
+    return ThreadList(threads, *(rows[0][6:9] if rows else ()))
 
 
 #: Texts that a person or a model wrote, rather than calls and results of tools.
-_SAID = "q.role IN ('user', 'assistant') AND q.content != ''"
-_TEXT = f"SELECT substr(q.content, 1, {_BEGINNING}) FROM messages q WHERE q.partition = t.partition"
-_TEXT_OF_DOCUMENT = f"({_TEXT} AND q.id = t.document)"
-_LAST_SINGLE = f"""(
-    {_TEXT} AND q.instance = t.instance AND q.conversation_id IS NULL AND {_SAID}
-    AND q.source NOT IN ({", ".join(f"'{name}'" for name in DOCUMENT_SOURCES)})
-    ORDER BY q.created_at DESC, q.id DESC LIMIT 1
-)"""
+_SAID = "role IN ('user', 'assistant') AND content != ''"
 
 
-def _text_of_conversation(condition: str, direction: str) -> str:
-    """Return the subquery for the beginning of a conversation's first or last matching text."""
-    return f"""(
-        {_TEXT} AND q.conversation_id = t.conversation AND q.instance = t.instance AND {condition}
-        ORDER BY q.created_at {direction}, q.id {direction} LIMIT 1
-    )"""
-
-
-def _listed(row: Sequence[Any]) -> ListedThread:
-    partition, instance, name, document, messages, last, _, _, _, *metadata, question, latest = row
+def _listed(connection: Connection, row: Sequence[Any]) -> ListedThread:
+    partition, instance, name, document, messages, last, _, _, _, *metadata = row
+    question = ""
+    if document is not None:
+        latest = _read_text(connection, "partition = ? AND id = ?", partition, document)
+    elif name is None:
+        single = f"conversation_id IS NULL AND {_SAID} AND source NOT IN "
+        single += f"({placeholders(DOCUMENT_SOURCES)})"
+        where = f"partition = ? AND instance = ? AND {single}"
+        latest = _read_text(connection, where, partition, instance, *DOCUMENT_SOURCES)
+    else:
+        where = "partition = ? AND conversation_id = ? AND instance = ? AND "
+        thread = partition, name, instance
+        question = _read_text(connection, f"{where} role = 'user'", *thread, order="ASC")
+        latest = _read_text(connection, where + _SAID, *thread)
     return ListedThread(
         partition,
         instance,
@@ -125,6 +122,19 @@ def _listed(row: Sequence[Any]) -> ListedThread:
         document,
         messages,
         moment_of(last),
-        question or "",
-        latest or "",
+        question,
+        latest,
     )
+
+
+def _read_text(connection: Connection, where: str, *values: Any, order: str = "DESC") -> str:
+    """Return the beginning of the first or last text that matches.
+
+    A query of its own, since a cluster runs no subquery for each row of a list.
+    """
+    row = connection.execute(
+        f"SELECT substr(content, 1, {_BEGINNING}) FROM messages WHERE {where}"
+        f" ORDER BY created_at {order}, id {order} LIMIT 1",
+        values,
+    ).fetchone()
+    return row[0] if row else ""
