@@ -8,6 +8,12 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
+from reservoir_cli.context.budget import (
+    NEWEST_SHARE,
+    PINNED_SHARE,
+    RUNNING_SHARE,
+    SMALL_BUDGET,
+)
 from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.fill_window import LITTLE_LEFT, fill_by_score, fill_by_tier
@@ -28,9 +34,8 @@ DUPLICATE = "duplicate"
 QUESTION = "question"
 UNLIKE = "below min_cosine"
 AFTER_QUESTION = "after the question"
-#: The share of the budget that the running session may take while other messages fit; below a
-#: number of tokens, only the share of the newest messages.
-RUNNING_SHARE, SMALL_BUDGET = 1 / 4, 500
+#: The reason given for keeping pinned messages.
+_PINNED = "pinned"
 
 
 class SelectionOptions(NamedTuple):
@@ -213,10 +218,6 @@ def _ages_of(candidates: Iterable[Candidate]) -> set[int]:
     return {candidate.age for candidate in candidates if candidate.age is not None}
 
 
-#: The share of the budget that they take at most.
-NEWEST_SHARE = 1 / 8
-
-
 def keep_newest(
     groups: Sequence[MessageGroup], window: WindowBuilder, budget: int, count: int
 ) -> None:
@@ -240,12 +241,6 @@ def _newest_groups(groups: Sequence[MessageGroup], count: int) -> list[MessageGr
             break
         chosen.append(group)
     return chosen
-
-
-#: The share of the budget for pinned and newest messages together.
-PINNED_SHARE = 1 / 4
-#: The reason given for keeping them.
-_PINNED = "pinned"
 
 
 def keep_pins(groups: Sequence[MessageGroup], window: WindowBuilder, budget: int) -> None:
