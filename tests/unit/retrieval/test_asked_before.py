@@ -21,9 +21,8 @@ EMPTY = "I don't have any information about which bus goes to the quarry."
 @pytest.fixture
 def reservoir(store):
     """Open a store without a model, in which everything is ranked by words."""
-    with Reservoir(
-        store, config.load(None, {"partition": "p", "recall_floor": 0.0, "min_history_messages": 0})
-    ) as opened:
+    settings = {"partition": "p", "recall_floor": 0.0, "min_history_messages": 0}
+    with Reservoir(store, config.load(None, {**settings, "embedding_model": "./none"})) as opened:
         yield opened
 
 

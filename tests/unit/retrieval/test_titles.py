@@ -16,7 +16,8 @@ HERE = Scope("p", "p")
 @pytest.fixture
 def reservoir(store):
     """Open a store with a titled conversation whose messages lack the words of the title."""
-    with Reservoir(store, config.load(None, {"partition": "p"})) as opened:
+    settings = {"partition": "p", "embedding_model": "./none"}
+    with Reservoir(store, config.load(None, settings)) as opened:
         for number, (conversation, text) in enumerate(
             [("a", "The dough rests overnight."), ("b", "Tyres are inflated."), ("c", "It rained.")]
         ):
