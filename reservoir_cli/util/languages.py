@@ -91,15 +91,17 @@ def is_about_speaker(text: str) -> bool:
     return known is None or not known.isdisjoint(re.findall(_WORD, text.lower()))
 
 
-def has_foreign_words(text: str, words: Collection[str]) -> bool:
-    """Return whether a text is not English, and some of these words are common in its language."""
-    language = guess_language(text)
-    return language != "en" and not _WORDS.get(str(language), frozenset()).isdisjoint(words)
-
-
 def function_words(text: str) -> frozenset[str]:
     """Return the words, in lower case, that are common in the language of a text."""
     return _WORDS.get(str(guess_language(text)), frozenset())
+
+
+def foreign_function_words(text: str) -> list[str]:
+    """Return the words of a text that are common in its language, unless that is English."""
+    if guess_language(text) == "en":
+        return []
+    common = function_words(text)
+    return [word for word in dict.fromkeys(re.findall(_WORD, text.lower())) if word in common]
 
 
 def is_function_word(word: str) -> bool:

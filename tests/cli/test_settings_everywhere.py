@@ -132,7 +132,7 @@ CASES = [
     Case("reserve_tokens", ("models", "--json", "-p", "p"), 100, 900, model="gpt-4"),
     Case("trim_budget_tokens", TRIM, 700, 1_000, "--budget"),
     *(
-        Case(setting, TRIM, first, other, None, {"trim_budget_tokens": 900}, "gpt-4")
+        Case(setting, TRIM, first, other, None, {"trim_budget_tokens": 960}, "gpt-4")
         for setting, first, other in (
             ("token_counter", "ratio", "approximate"),
             ("token_multiplier", 3.0, 1.5),

@@ -97,7 +97,7 @@ def test_no_escape_sequence_reaches_a_terminal(world: Path, arguments: list[str]
 
 def test_a_question_on_a_terminal_names_nothing_raw(world: Path) -> None:
     env = {**worlds.environment(world), "NO_COLOR": "1", "TERM": "xterm"}
-    command = ["partitions", "--delete", f"evil{ESC}"]
+    command = ["partitions", "delete", f"evil{ESC}"]
     code, shown = forked.on_terminal(*command, env=env, folder=world, typed=b"n\n")
     assert code == 1
     assert "forget all of evil\\x1b[31m" in shown

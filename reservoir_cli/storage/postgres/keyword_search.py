@@ -121,7 +121,10 @@ def correct_misspelt(
         places, known = candidates.places(ids)
         return Posting(places, counts[0][known])
 
-    return correct_misspelt_words.correct(question, typed, vocabulary, posting_of)
+    def stems_of(words: Sequence[str]) -> list[str]:
+        return [stemmed[0] for stemmed in stemmer.stems(list(words)) if stemmed]
+
+    return correct_misspelt_words.correct(question, typed, vocabulary, posting_of, stems_of)
 
 
 def _counts(

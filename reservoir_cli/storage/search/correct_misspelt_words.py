@@ -4,10 +4,10 @@ Stems are compared, so words that differ only by an ending are already equal. Th
 read only for words without a single hit, and only the part with the same first letters.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from reservoir_cli.storage.search.candidates import Correction, Posting
-from reservoir_cli.util.languages import has_foreign_words
+from reservoir_cli.util.languages import foreign_function_words
 
 #: The shortest stem to correct, because shorter ones have too many neighbours, and the shortest
 #: one in which two slips are allowed.
@@ -18,8 +18,9 @@ _ENDINGS = (
     *("able", "ible", "ities", "ously", "fully", "ively"),
 )
 _LONGEST_ENDING = max(map(len, _ENDINGS))
-#: The most words of a question that are corrected, and the most neighbours tried for each.
-_WORDS, _TRIED = 3, 5
+#: The most words of a question that are corrected, the most neighbours tried for each, and how
+#: many common words show its language.
+_WORDS, _TRIED, _COMMON = 3, 5, 4
 
 
 def slips_allowed(stem: str) -> int:
@@ -34,6 +35,7 @@ def correct(
     absent: Mapping[str, str],
     vocabulary: Callable[[str], Iterable[tuple[str, int]]],
     posting_of: Callable[[str], Posting],
+    stems_of: Callable[[Sequence[str]], Iterable[str]],
 ) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
     """Find the stems that were probably meant by words that no message of a scope contains.
 
@@ -44,9 +46,11 @@ def correct(
     :param vocabulary: returns the stems of the index that begin like a stem, with the number of
         their messages.
     :param posting_of: returns the posting of a stem in the scope.
+    :param stems_of: returns the stems of words.
     :returns: the corrected words, and the postings of their corrections.
     """
-    if has_foreign_words(question, absent.values()):
+    common = stems_of(foreign_function_words(question)[:_COMMON])
+    if not all(len(posting_of(stem).places) for stem in common):
         return (), ()
     words: list[Correction] = []
     postings: list[Posting] = []

@@ -6,6 +6,7 @@ of occurrences is reached.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,10 @@ def correct_misspelt(
     def posting_of(stem: str) -> Posting:
         return _in_scope(candidates, *_count(_docs(connection, stem, _READ_AT_MOST)))
 
-    return correct_misspelt_words.correct(question, typed, vocabulary, posting_of)
+    def stems_of(words: Sequence[str]) -> list[str]:
+        return [stem.name for stem in look_up(connection, " ".join(words))] if words else []
+
+    return correct_misspelt_words.correct(question, typed, vocabulary, posting_of, stems_of)
 
 
 def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:
