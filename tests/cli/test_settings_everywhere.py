@@ -33,7 +33,7 @@ TURN = [
     {"role": "system", "content": "be brief"},
     {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png,x"}]},
     *(
-        {"role": "user", "content": f"{number}: some words of an old question"}
+        {"role": "user", "content": f"{number}: слова старого вопроса, some old words"}
         for number in range(99)
     ),
     {"role": "user", "content": "now"},
@@ -132,7 +132,7 @@ CASES = [
     Case("reserve_tokens", ("models", "--json", "-p", "p"), 100, 900, model="gpt-4"),
     Case("trim_budget_tokens", TRIM, 700, 1_000, "--budget"),
     *(
-        Case(setting, TRIM, first, other, None, {"trim_budget_tokens": 960}, "gpt-4")
+        Case(setting, TRIM, first, other, None, {"trim_budget_tokens": 900}, "gpt-4")
         for setting, first, other in (
             ("token_counter", "ratio", "approximate"),
             ("token_multiplier", 3.0, 1.5),
