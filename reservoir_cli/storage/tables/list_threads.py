@@ -71,24 +71,19 @@ def newest_threads(
     in_partitions = listed if scope.partition is None else ""
     rows = connection.execute(
         f"""
-        SELECT t.*, c.title, c.source, c.model, c.project, c.branch
-        FROM (
-            SELECT g.*, COUNT(*) OVER () AS total, COUNT(g.conversation) OVER () AS conversations,
-            COUNT(g.document) OVER () AS documents FROM (
-                SELECT m.partition, m.instance, m.conversation_id AS conversation,
-                CAST(NULL AS bigint) AS document, COUNT(*) AS messages, MAX(m.created_at) AS last
-                FROM messages m WHERE {condition} AND m.conversation_id IS NOT NULL
-                GROUP BY m.partition, m.conversation_id, m.instance
-                UNION ALL
-                SELECT m.partition, m.instance, NULL, CASE WHEN {is_document} THEN m.id END,
-                COUNT(*), MAX(m.created_at)
-                FROM messages m WHERE {condition} AND m.conversation_id IS NULL {in_partitions}
-                GROUP BY 1, 2, 4
-            ) g ORDER BY last DESC, partition, instance, conversation, document DESC
-            LIMIT ? OFFSET ?
-        ) t LEFT JOIN conversations c
-        ON c.partition = t.partition AND c.instance = t.instance AND c.id = t.conversation
-        ORDER BY t.last DESC, t.partition, t.instance, t.conversation, t.document DESC
+        SELECT g.*, COUNT(*) OVER () AS total, COUNT(g.conversation) OVER () AS conversations,
+        COUNT(g.document) OVER () AS documents FROM (
+            SELECT m.partition, m.instance, m.conversation_id AS conversation,
+            CAST(NULL AS bigint) AS document, COUNT(*) AS messages, MAX(m.created_at) AS last
+            FROM messages m WHERE {condition} AND m.conversation_id IS NOT NULL
+            GROUP BY m.partition, m.conversation_id, m.instance
+            UNION ALL
+            SELECT m.partition, m.instance, NULL, CASE WHEN {is_document} THEN m.id END,
+            COUNT(*), MAX(m.created_at)
+            FROM messages m WHERE {condition} AND m.conversation_id IS NULL {in_partitions}
+            GROUP BY 1, 2, 4
+        ) g ORDER BY last DESC, partition, instance, conversation, document DESC
+        LIMIT ? OFFSET ?
         """,
         [*values, *DOCUMENT_SOURCES, *values, count, start],
     ).fetchall()
@@ -101,8 +96,8 @@ _SAID = "role IN ('user', 'assistant') AND content != ''"
 
 
 def _listed(connection: Connection, row: Sequence[Any]) -> ListedThread:
-    partition, instance, name, document, messages, last, _, _, _, *metadata = row
-    question = ""
+    partition, instance, name, document, messages, last, *_ = row
+    question, conversation = "", None
     if document is not None:
         latest = _read_text(connection, "partition = ? AND id = ?", partition, document)
     elif name is None:
@@ -115,16 +110,28 @@ def _listed(connection: Connection, row: Sequence[Any]) -> ListedThread:
         thread = partition, name, instance
         question = _read_text(connection, f"{where} role = 'user'", *thread, order="ASC")
         latest = _read_text(connection, where + _SAID, *thread)
+        conversation = _read_conversation(connection, partition, instance, name)
     return ListedThread(
         partition,
         instance,
-        None if name is None else Conversation(name, *metadata),
+        conversation,
         document,
         messages,
         moment_of(last),
         question,
         latest,
     )
+
+
+def _read_conversation(
+    connection: Connection, partition: str, instance: str, name: str
+) -> Conversation:
+    row = connection.execute(
+        "SELECT title, source, model, project, branch FROM conversations"
+        " WHERE partition = ? AND instance = ? AND id = ?",
+        [partition, instance, name],
+    ).fetchone()
+    return Conversation(name, *(row or ()))
 
 
 def _read_text(connection: Connection, where: str, *values: Any, order: str = "DESC") -> str:
