@@ -417,6 +417,21 @@ def test_a_truncated_store_is_salvaged_as_far_as_possible(sound: Home, tmp_path:
     assert saved == sound.rows("id, content")
 
 
+def test_wherever_a_store_ends_every_message_is_saved_or_counted_as_lost(tmp_path: Path) -> None:
+    data = damaging.build(tmp_path).db.read_bytes()
+    path, target = tmp_path / "cut.db", tmp_path / "saved.db"
+    for size in range(4096, len(data), len(data) // 24):
+        path.write_bytes(data[:size])
+        try:
+            lost = backup.salvage(str(path), target)
+        except StoreCorruptError:
+            assert not target.exists()
+            continue
+        assert lost.saved
+        assert lost.saved + lost.messages >= 400, size
+        target.unlink()
+
+
 def test_an_unfinished_copy_is_salvaged_as_unfinished(sound: Home, tmp_path: Path) -> None:
     path, target = tmp_path / "half.db", tmp_path / "saved.db"
     copied(sound.db, path)

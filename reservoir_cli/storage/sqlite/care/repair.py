@@ -381,14 +381,22 @@ def _last_id(old: sqlite3.Connection, name: str) -> int:
     return last
 
 
-def count_missing(old: sqlite3.Connection, new: sqlite3.Connection) -> int:
-    """Count the messages in the old indexes that the copy lacks, as a lost page raises no error."""
+def count_missing(
+    old: sqlite3.Connection, new: sqlite3.Connection, *, is_complete: bool = True
+) -> int:
+    """Count the messages in the old indexes that the copy lacks, as a lost page raises no error.
+
+    :param is_complete: whether all pages of the messages were read. If not, and no index can be
+        read either, every number that was ever given to a message counts.
+    """
     copied = new.execute("SELECT COUNT(*) FROM messages").fetchone()[0]
-    counts = [copied]
+    counts = []
     for rows in ("messages INDEXED BY messages_by_instance", "messages_fts_docsize"):
         with suppress(sqlite3.DatabaseError):
             counts.append(old.execute(f"SELECT COUNT(*) FROM {rows}").fetchone()[0])
-    return int(max(counts) - copied)
+    if not counts and not is_complete:
+        counts.append(_last_id(old, "messages"))
+    return int(max([copied, *counts]) - copied)
 
 
 def find_lost_summaries(

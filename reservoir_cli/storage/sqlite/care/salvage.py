@@ -87,7 +87,7 @@ def _copy_rows(path: Path, fresh: Path) -> Lost:
             closing(connect_to_damaged(f"{path.as_uri()}?mode=rw", OWN_FILE)) as old,
         ):
             lost = copy_tables(old, new, all_or_nothing=False)
-            count = count_missing(old, new)
+            count = count_missing(old, new, is_complete="messages" not in lost)
     except sqlite3.DatabaseError as error:
         raise StoreCorruptError(_NOTHING, hint="copy a backup to its place") from error
     return Lost(0, count, tuple(sorted(lost - DISPENSABLE - {"messages"})))
