@@ -64,7 +64,7 @@ def rows(shown):
 def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(machine):
     result = machine.talk("init", answers=[(prompt, "\n") for prompt in (READ, WHICH, WHERE, RUN)])
     assert result.code == 0
-    assert "Claude Code: 1 file, 6.0 KB, ~/.claude/projects\n" in result.out
+    assert "Claude Code: 1 file, 6.0 kB, ~/.claude/projects\n" in result.out
     assert rows(result.out) == [("Claude Code", 2, 11, 11), ("Codex", 1, 7, 7), ("llm", 1, 2, 2)]
     assert stored(machine) == everything()
     [command] = re.findall(r"now try: (.*)\n", result.out)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
 from reservoir_cli.agents.connect import CLIENTS, status
 from reservoir_cli.cli import console, open_store, options
@@ -46,7 +47,6 @@ _READ = "Read them to see what they contain?"
 _SHORT = 1_000
 #: Messages embedded first, to estimate how long the rest takes.
 _FIRST_BATCH = 64
-_UNITS = ("bytes", "KB", "MB", "GB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +158,7 @@ def _print_places(places: Sequence[History], present: Sequence[History]) -> None
     console.aside("found on this machine, and not read yet:")
     for history in present:
         count, path = options.counted(history.files, "file"), abbreviate_home(history.path)
-        console.aside(f"  {history.tool}: {count}, {_format_size(history.size)}, {path}")
-
-
-def _format_size(size: float) -> str:
-    unit = 0
-    while size >= 1_000 and unit < len(_UNITS) - 1:
-        size, unit = size / 1_000, unit + 1
-    return f"{size:.0f} {_UNITS[unit]}" if size >= 10 or not unit else f"{size:.1f} {_UNITS[unit]}"
+        console.aside(f"  {history.tool}: {count}, {decimal(history.size)}, {path}")
 
 
 def _sources(
