@@ -14,7 +14,7 @@ from reservoir_cli.retrieval.ranking import Floats, Positions
 #: Messages are recalled if they have this share of the best one's similarity: for a question by
 #: itself, and for a prompt in a running session.
 _NEAR, _NEAR_IN_SESSION = 0.4, 0.85
-#: The share of the best fit that counts as near, too, for a question by itself.
+#: The share of the best fit that also counts as near if a question stands alone.
 _ALIKE = 0.85
 #: The most messages that are recalled for a prompt in a session, without their questions or
 #: replies.

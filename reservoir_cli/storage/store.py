@@ -11,13 +11,14 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.message_filter import EVERYTHING, Filter
-from reservoir_cli.messages import Key, Message, Scope, StoredMessage, ThreadName, to_epoch_ms
+from reservoir_cli.messages import Key, Message, Scope, StoredMessage, to_epoch_ms
 from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.keys import Keys, by_partition
-from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage.portable_sql import batches
+from reservoir_cli.storage.problems import Problem, Repaired
 from reservoir_cli.storage.tables import (
     context_runs,
     conversations,
@@ -34,7 +35,7 @@ from reservoir_cli.storage.tables import (
     writes,
 )
 from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
-from reservoir_cli.util.progress import Progress, counted, no_progress
+from reservoir_cli.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,42 +49,6 @@ if TYPE_CHECKING:
         Uncompared,
     )
     from reservoir_cli.tokens import TokenCounter
-
-
-class Problem(NamedTuple):
-    """A fault of a store.
-
-    :param detail: a description, without any text of a message.
-    :param repairable: whether ``repair`` fixes it; otherwise a backup is needed.
-    """
-
-    detail: str
-    repairable: bool
-
-
-class Repaired(NamedTuple):
-    """What a repair could not restore.
-
-    :param texts: ids of messages whose texts had invalid bytes, now replaced by U+FFFD.
-    :param summaries: the conversations whose summaries could not be read, and are deleted;
-        ``None`` if it is unknown which.
-    """
-
-    texts: Sequence[int] = ()
-    summaries: Sequence[ThreadName] | None = ()
-
-
-def derived_problems(connection: Connection, unindexed: int, unranked: int) -> Iterator[Problem]:
-    """Yield the problems of derived data.
-
-    :param unindexed: how many messages are wrong in the full-text index.
-    :param unranked: how many are wrong in the ranking data.
-    """
-    for data, count in (("full-text index", unindexed), ("ranking data", unranked)):
-        if count:
-            yield Problem(f"the {data} is wrong for {counted(count, 'message')}", repairable=True)
-    if count := tag_and_pin_rows.count_orphans(connection):
-        yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
 
 
 class Writes(Embeddings):

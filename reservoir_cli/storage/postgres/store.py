@@ -21,10 +21,11 @@ from reservoir_cli.storage.postgres import (
 from reservoir_cli.storage.postgres.server_errors import errors
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
+from reservoir_cli.storage.problems import Problem, Repaired, derived_problems
 from reservoir_cli.storage.search.candidates import Query, Uncompared
 from reservoir_cli.storage.search.links import Place, Vectors
 from reservoir_cli.storage.search.stemmer import Stemmer
-from reservoir_cli.storage.store import Problem, Repaired, Store, derived_problems
+from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables import tag_and_pin_rows
 from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import reading, writing

@@ -11,6 +11,7 @@ from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.problems import Problem, Repaired
 from reservoir_cli.storage.schema import VERSION
 from reservoir_cli.storage.search.links import Place, Vectors
 from reservoir_cli.storage.search.quantize import restore
@@ -19,7 +20,7 @@ from reservoir_cli.storage.sqlite.care import erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import Transactions
-from reservoir_cli.storage.store import Problem, Repaired, Store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder

@@ -20,11 +20,11 @@ from reservoir_cli.messages import Scope, ThreadName, clean_text
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.portable_sql import batches
+from reservoir_cli.storage.problems import Problem, derived_problems
 from reservoir_cli.storage.schema import OF_MESSAGES
 from reservoir_cli.storage.sqlite import keyword_search, store_file
 from reservoir_cli.storage.sqlite.care import check_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.store import Problem, derived_problems
 from reservoir_cli.storage.tables import reads, tag_and_pin_rows
 from reservoir_cli.storage.tables.delete import by_place
 from reservoir_cli.util.progress import counted

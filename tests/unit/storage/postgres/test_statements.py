@@ -25,7 +25,8 @@ from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, locks, schema, tables
-from reservoir_cli.storage.store import Repaired, Store
+from reservoir_cli.storage.problems import Repaired
+from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 
