@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, transactions
@@ -217,9 +217,13 @@ class Transactions(transactions.Transactions, ABC):
                 self._depth, self._writing = 0, False
 
     def _roll_back(self) -> None:
+        server = self._connection.server
         with suppress(psycopg.Error):
-            if self._connection.server.info.transaction_status != TransactionStatus.IDLE:
+            if server.info.transaction_status != TransactionStatus.IDLE:
                 self._connection.execute("ROLLBACK")
+        if server.info.pipeline_status != PipelineStatus.OFF:
+            # A pool that lost the server between statements leaves it open for good.
+            server.close()
 
     def _find_holders(self, begin: str, waited: tuple[bytes, Any]) -> list[Holder]:
         """Return who holds the lock for which a statement waited; nobody if that is not known."""
@@ -243,7 +247,7 @@ class Transactions(transactions.Transactions, ABC):
         try:
             cursor = self._connection.execute(statement)
         except psycopg.OperationalError:
-            if not self._connection.server.broken:
+            if not self._connection.server.closed:
                 raise
             self._connection.server.close()
             self._connection = self._connect()

@@ -118,6 +118,13 @@ def test_a_lost_connection_is_reopened_for_the_next_read(url: str, store: Store)
     say(store, "more")
 
 
+def test_a_connection_that_is_stuck_in_a_pipeline_is_replaced(store: Store) -> None:
+    """A pool that loses its server while statements are on their way leaves one like this."""
+    store._connection.server.pgconn.enter_pipeline_mode()
+    say(store, "kept")
+    assert contents(store.last(EVERYWHERE, 0)) == ["kept"]
+
+
 # Many servers
 
 
