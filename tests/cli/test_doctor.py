@@ -63,6 +63,28 @@ def test_a_store_that_cannot_be_read_is_a_fault(cli, damage):
     assert "fault" in {reported["store"][0], reported.get("contents", ("", ""))[0]}
 
 
+def test_salvage_names_what_a_damaged_table_costs(cli, tmp_path):
+    """Whatever table lies on the lost page."""
+    cli.say("hello")
+    with closing(sqlite3.connect(cli.db)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        pages = connection.execute(
+            "SELECT name, rootpage FROM sqlite_master "
+            "WHERE rootpage > 1 AND type = 'table' AND name != 'messages'"
+        ).fetchall()
+    whole = cli.db.read_bytes()
+    warned = {}
+    for name, page in pages:
+        start = (page - 1) * 4096
+        cli.db.write_bytes(whole[:start] + b"\xff" * 4096 + whole[start + 4096 :])
+        warned[name] = cli("doctor", "--salvage", str(tmp_path / f"{name}.db")).err
+    assert "imports may bring forgotten messages back" in warned["tombstones"]
+    assert "embed rebuilds all embeddings" in warned["properties"]
+    assert "some titles of conversations cannot be read" in warned["conversations"]
+    assert "some pins cannot be read" in warned["pins"]
+    assert "cannot be read" not in warned["tags"]  # their index holds as much
+
+
 def test_settings_that_cannot_be_read_are_a_fault_and_the_rest_is_checked(cli):
     cli.say("hello")
     (cli.home / "reservoir.toml").write_text("nonsense = 1\n", encoding="utf-8")

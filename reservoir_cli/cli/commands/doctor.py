@@ -122,7 +122,7 @@ def _salvage(flags: Globals, target: Path, as_json: bool) -> None:
 #: The consequence if a table is only partly readable.
 _MISSING = {
     "conversations": "some titles of conversations cannot be read",
-    "forgotten": "some tombstones cannot be read: imports may bring forgotten messages back",
+    "tombstones": "some tombstones cannot be read: imports may bring forgotten messages back",
     "tool_calls": "some messages were saved without their tool calls, which cannot be read",
     "pins": "some pins cannot be read",
     "tags": "some tags cannot be read",
