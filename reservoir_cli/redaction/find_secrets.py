@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from reservoir_cli.redaction.false_alarms import Proof, is_real, is_real_token
+from reservoir_cli.redaction.plain_words import consists_of_plain_words
 from reservoir_cli.redaction.read_values import read_value
 from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
 from reservoir_cli.redaction.secrets_in_tables import (
@@ -123,6 +124,8 @@ def _has_invisible(text: str) -> bool:
 
 
 def _find_visible(text: str) -> list[Secret]:
+    if consists_of_plain_words(text):
+        return []
     # Lowercasing İ would give two characters and shift all offsets after it.
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []

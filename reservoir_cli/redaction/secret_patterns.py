@@ -436,7 +436,7 @@ GUESSES = (
             *("passw", "passphrase", "pw", "secret", "token", "auth", "login", "identify"),
             *FOREIGN_WORDS,
         ),
-        rf"(?:(?<![a-z])pw|passw|passphrase|pwd|secret|token|auth|login|identify|{FOREIGN})"
+        rf"(?:(?<![a-z])pw|passw|passphrase|pwd|secret|token|auth(?![a-z])|login|identify|{FOREIGN})"
         r"[^\n]{0,60}?[\s\"'|>=({<](?=[^\s\"'`,;<>(){}|]{0,30}\d)"
         r"([^\s\"'`,;<>(){}|]{12,64}+)(?![(\[{:])",
         from_word=True,
