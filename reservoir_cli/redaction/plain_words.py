@@ -5,6 +5,7 @@ from functools import cache
 
 from reservoir_cli.redaction.false_alarms import Proof, is_real
 from reservoir_cli.redaction.names_of_secrets import IN_LETTERS, TELLING
+from reservoir_cli.redaction.secret_patterns import GUESSES
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN
 
 #: Words, a number or something short, in punctuation; nothing in it separates a name from a value.
@@ -14,29 +15,30 @@ _PLAIN = re.compile(
 )
 _LETTERS = re.compile(r"[^\W\d_]+")
 _MOST_WORDS = 100_000
-_plain_words = set[str]()
+#: Shorter words that were seen, by whether they are plain ones.
+_plain, _others = set[str](), set[str]()
 
 
-def consists_of_plain_words(text: str) -> bool:
-    """Return whether no word of a text is a secret or announces one, such as ``password``.
+def words_to_scan(text: str) -> list[str]:
+    """Return the words of a text that may be a secret or announce one, such as ``password``.
 
-    A secret is a word that is no plain one, or a number or some words behind a name.
+    A secret is in such a word, or a number or some words behind one.
     """
     words = text.split()
-    if _plain_words.issuperset(words):
-        return True
-    for word in words:
-        if word not in _plain_words:
-            if not _is_plain(word):
-                return False
-            if len(_plain_words) >= _MOST_WORDS:
-                _plain_words.clear()
-            _plain_words.add(word)
-    return True
+    if _plain.issuperset(words):
+        return []
+    rest = [word for word in words if word not in _plain]
+    if len(_plain) + len(_others) > _MOST_WORDS:
+        _plain.clear()
+        _others.clear()
+    for word in rest:
+        if word not in _others and len(word) < SHORTEST_TOKEN:
+            (_plain if _is_plain(word) else _others).add(word)
+    return [word for word in rest if word not in _plain]
 
 
 def _is_plain(word: str) -> bool:
-    if len(word) >= SHORTEST_TOKEN or not _PLAIN.fullmatch(word):
+    if not _PLAIN.fullmatch(word):
         return False
     values = {word, word.strip(".,;:!?()[]\"'"), *_LETTERS.findall(word)}
     if any(is_real(value, in_code=False, proof=Proof.SURE) for value in values):
@@ -51,5 +53,6 @@ def _announces_a_secret(letters: str) -> bool:
 
 @cache
 def _parts() -> tuple[str, ...]:
-    """Return the longest words of what announces a secret."""
-    return tuple({max(_LETTERS.findall(text), key=len) for text in TELLING})
+    """Return the longest words of what announces a secret, and what the rules look for."""
+    names = {max(_LETTERS.findall(text), key=len) for text in TELLING}
+    return tuple(names.union(*(filter(str.isalpha, rule.words + rule.needs) for rule in GUESSES)))
