@@ -8,7 +8,7 @@ from itertools import pairwise
 _PLACEHOLDER = (
     r"(?i)example|placeholder|change.?me|your|xxx|\*\*\*|\.\.\.|…|•|redacted|dummy|sample|insert"
     r"|foobar|^pass|password$|secret$|todo|replace|undefined|12345|(.)\1{5}"
-    r"|(?<![a-z])(?:fake|mock|test|testing|none|null|nil|my|not|true|false)(?![a-z])"
+    r"|(?<![a-z0-9])(?:fake|mock|test|testing|none|null|nil|my|not|true|false)(?![a-z])"
 )
 #: A variable, a template, a colour or a hash of a password: a reference to a secret.
 _REFERENCE = (

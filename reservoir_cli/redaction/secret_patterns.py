@@ -65,7 +65,7 @@ _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
 _CELL_START, _CELL_END = r"[ \t]{0,40}[*`]{0,3}", r"[*`]{0,3}[ \t]{0,40}"
 #: The type of a variable between its name and its value.
 _TYPED = (
-    r"(?:(?:\?|!)?\s?:\s?(?:&(?:'static )?)?[a-z][\w.<>\[\]| ]{0,30}?\s=(?!=)"
+    r"(?:(?:\?|!)?\s?:\s?(?:&(?:'static )?)?[a-z\[][\w.<>\[\]| ]{0,30}?\s=(?!=)"
     r"|\s(?:string|\[\]byte)\s=|\sas [a-z.]{1,20}\s=)"
 )
 _SIGN = rf"(?:{_TYPED}|:=|=>|={{1,3}}|:|：|＝|->|→){_BOLD}"
@@ -74,10 +74,10 @@ _ENCODED_SIGN = r"(?:%22|%27){0,1}(?:%3a|%3d)(?:%20|\+)?"
 #: or attributes: name: NAME value: value.
 _ASSIGNS = (
     rf"(?:[\]\"'`\\*)]{{0,4}}(?:\s{{0,3}}|[ \t]{{4,30}}){_SIGN}|{_ENCODED_SIGN}"
-    rf"|[\"'\\,]{{0,4}}\s{{1,40}}[\"'\\]{{0,2}}value[\"'\\]{{0,2}}\s{{0,3}}[:=]\s{{0,3}}"
+    rf"|[\"'\\,]{{0,4}}\s{{0,40}}[\"'\\]{{0,2}}(?:parameter|default)?value[\"'\\]{{0,2}}\s{{0,3}}[:=]\s{{0,3}}"
     rf"|[\"'`]\s{{0,3}},\s{{0,3}}(?=[\"'`])"
     # X || "value", os.getenv("X") or "value", variable "X" { default = "value" }
-    rf"|[\"'\])]{{0,3}}\s{{0,2}}(?:\|\||\?\?|\sor)\s{{0,2}}(?=[\"'`])"
+    rf"|[\"'\])?]{{0,4}}\s{{0,2}}(?:\|\||\?\?|\sor)\s{{0,2}}(?=[\"'`])"
     rf"|\"\s\{{[^{{}}]{{0,200}}?\sdefault\s{{0,9}}=\s{{0,3}}(?=\")"
     # X { get; set; } = "value", fetch("X") { "value" }
     rf"|\s?\{{[^{{}}\n\"']{{1,40}}\}}\s?=(?=\s?[\"'])|[\"']\)\s?\{{\s{{0,3}}(?=[\"']))"
@@ -89,16 +89,16 @@ _FOR = (
     r"|til|för|pro|od|для|от|к|на|untuk|cho|za|u|pe|pentru|dla|do|på|hos|fra|bagi|за|до)"
     r"(?:\s[\w.@'’/-]{1,30}){1,4}?|\s(?:dell|all|nell|sull|d|l)['’]\w[\w.@-]{0,30}(?:\s[\w.@-]{1,30}){0,3}?"
     r"|\s(?:is|was|has been) (?:generated|created|set)(?: for [\w.@-]{1,40})?(?=:)"
-    r"|\s(?:nova|nueva|neu|nuova|nouveau|temporal|temporaire|temporär|provisoire|actual|actuel))?"
+    r"|\s(?:nova|nueva|neu|nuova|nouveau|temporal|temporaire|temporär|provisoire|actual|actuel|wi-?fi|wlan|admin|root|vpn))?"
 )
 _IS = (
     r"(?:(?:['’]s|\s{1,3}(?:(?:is|was|will be|should be|has been|gets?)"
     r"(?: (?:now|set|changed|reset|updated) ?(?:to)?)?|set to|(?:changed|reset) (?:to|from)"
     r"|to|becomes|reads|ist|war|lautet|lautete|heißt|auf|est|était|es|este|esta|c['’]est|era|será|é|è|jest"
-    r"|to jest|är|er|je|on|là|adalah|είναι|है|คือ))"
+    r"|to jest|är|er|je|on|là|adalah|είναι|है|คือ|هي|هو))"
     r"(?:\s{1,3}(?:now|still|currently|jetzt|immer noch|leider|aktuell|ahora|maintenant))?"
     r"\s{0,3}[:：]?(?=[\s\"'`“„«])"
-    r"|\s?(?:是|为|為|设为|改为|改成|就是|は|は、|를|는|은)\s?[:：]?|\s{0,2}[:：]|\s{1,3}[-–—]\s)"
+    r"|\s?(?:是|为|為|设为|改为|改成|就是|は|は、|を(?=[「『])|를|는|은)\s?[:：]?|\s{0,2}[:：]|\s{1,3}[-–—]\s)"
 )
 
 #: Secrets recognised by what surrounds them; the value may be a placeholder or a name. The patterns
