@@ -119,7 +119,7 @@ IN_LETTERS = {
     "cred": "cred(?:s|entials?|enciales)?(?![a-z])",
     "key": f"(?<![a-z])keys?(?![a-z])|(?:{'|'.join(_KEYS)})key",
     "login": "(?<![a-z])logins?(?![a-z])",
-    "pass": "pass(?:[wpcdo]|e?(?![a-z]))|(?:db|database|key)pass",
+    "pass": "pass(?:[wpcdo]|e(?![a-z]))|(?<![a-z])pass(?![a-z])|(?:db|database|key)pass",
     "pin": "(?<![a-z])pin(?:code)?(?![a-z])",
     "secret": "secret(?!ar)",
     "token": f"tokens?(?![a-z])|(?:{'|'.join(_TOKENS)})token",
