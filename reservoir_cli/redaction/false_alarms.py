@@ -2,12 +2,13 @@
 
 import re
 from enum import IntEnum
+from itertools import pairwise
 
 #: Words that people write in place of a secret.
 _PLACEHOLDER = (
     r"(?i)example|placeholder|change.?me|your|xxx|\*\*\*|\.\.\.|…|•|redacted|dummy|sample|insert"
     r"|foobar|^pass|password$|secret$|todo|replace|undefined|12345|(.)\1{5}"
-    r"|(?<![a-z])(?:fake|mock|test|testing|none|null|nil|my|not|true|false)(?![a-z])"
+    r"|(?<![a-z0-9])(?:fake|mock|test|testing|none|null|nil|my|not|true|false)(?![a-z])"
 )
 #: A variable, a template, a colour or a hash of a password: a reference to a secret.
 _REFERENCE = (
@@ -16,13 +17,15 @@ _REFERENCE = (
     r"|(?i:enc\[|op://|vault:|arn:|ssm:|secret://|keyring:)"
 )
 #: A name of a variable behind its sign, as in ``$DB_PASSWORD1`` or ``%USER%``.
-_VARIABLE = r"[$@%&*:!#]+([A-Za-z_]\w*)(?:[.\[:-].*|%|\$)?$"
+_VARIABLE = r"[$@%&*:!#]+([A-Za-z_]\w*)(?:[.\[:-][\w.\[\]:'\"-]*|%|\$)?$"
 _PATH = r"[~.]{0,2}/"
 #: Words, each with at most a number after it, as in names of variables, types and resources.
 _WORDS = r"_*(?:[A-Za-z]+\d{0,4}|\d{1,4})(?:(?:->|[._:/?-]+)(?:[A-Za-z]+\d{0,4}|\d{1,4}))*_*"
 _DOTTED = r"[A-Za-z_][\w$]*(?:(?:\.|->|::)[A-Za-z_][\w$]*)+"
 #: The type of a key, such as ``Ed25519PrivateKey``.
-_KEY_TYPE = r"[A-Z][A-Za-z]*\d{0,5}(?:Private|Public|Secret|Signing|Verifying)Key"
+_KEY_TYPE = (
+    r"(?:\w{1,20}\.){0,3}[A-Z][A-Za-z]*\d{0,5}(?:Private|Public|Secret|Signing|Verifying)Key"
+)
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
 _DATE = r"\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4}"
 #: A number with its unit, a version, an ordinal, and what else is counted.
@@ -30,6 +33,11 @@ _MEASURE = (
     r"\d+(?:\.\d+)?-?(?:bits?|bytes?|[kmg]i?b|ms|secs?|seconds?|mins?|minutes?|hours?|days?|weeks?|months?|years?|chars?|characters?|digits?"
     r"|letters?|x|th|nd|rd|st|tokens?|words?|symbols?|times?)\b|v?\d+\.\d+\.\d+|\d+/\d+\w*"
     r"|\d+\s?(?:文字|桁|位|个字符|字符|자)\S*"
+)
+#: Versions, words with a number, addresses, calls, settings, keys that are pressed, and patterns.
+_NOT_MIXED = (
+    r"^v?\d+[.\d]*$|^[a-z]+\d{0,3}$|://|::|\w\("
+    r"|^[a-z_]+=|^(?i:[a-z]+\+){1,3}\w{1,3}$|\[\^?\w-\w|(?i:abcdef)"
 )
 _LONGEST_NAME = 200
 #: Nearly every name in the place of a secret contains one of these words.
@@ -51,19 +59,55 @@ _NAME_WORDS = frozenset(
     # algorithms
     " aes argon bcrypt ed ecdsa hmac hs md pbkdf rs rsa scram scrypt sha utf bit".split()
 )
-#: Words of sentences, which no pass phrase of four words lacks by chance.
+#: What sentences about passwords contain, and labels: pass phrases do not.
+_MESSAGE_WORDS = frozenset(
+    "must your should enter type choose set see use need required invalid incorrect wrong missing"
+    " reset forgot change changed contain contains least most minimum maximum character characters"
+    " letters digits field only cannot failed match new step steps page version part chapter line"
+    " error errors try again retry attempt attempts after before per expires login log sign user"
+    " account email confirm repeat times default optional".split()
+)
+_MESSAGE = r"(?i)pass|kennw|contrase|senha|parol|wachtw|hasł|heslo|şifre|zeichen|cara[ct]|charact|karakt|tecken|tegn|znak|символ|знак"  # noqa: E501
+#: Words of sentences, which no pass phrase of four words lacks by chance, except one with numbers.
 _SENTENCE_WORDS = frozenset(
-    "a an and are as at be by can for from has have if in is it must my no not of on one or"
-    " should that the this to was will with your you please enter type choose set see use need"
-    " required invalid incorrect wrong missing reset forgot change changed contain contains"
-    " least character characters letters digits field only cannot failed match der die das und"
+    "a an and are as at be by can for from has have if in is it my no not of on one or"
+    " that the this to was will with you please der die das und"
     " ist nicht le la les est pas el los es no ein eine den dem des für von mit zu bei auf aus"
     " im am dein deine ihr ihre sein bitte un une du de des et ou pour avec sur votre vos ton"
     " son dans una y o para con por su tu al del il lo gli di del per con tuo che een het van"
     " voor je uw met en att för på och med do da em com sua seu para nie na do od się jest ve"
     " bir için".split()
 )
-_VOWELS = "aeiouyäöüáéíóúàèâêîôûåæøőű"
+#: How seldom each letter, a to z, follows another one in words of 17 languages and in names of
+#: programs: a digit is what its share costs in bits.
+_RARITY = (
+    "64338646554232949232446765",  # a
+    "24661768267275379346388947",  # b
+    "29472881263477278463489964",  # c
+    "26651677286464269446366954",  # d
+    "55336546455331657123656575",  # e
+    "27762367198376279344387967",  # f
+    "27871744297363379235377978",  # g
+    "27761786287354279353476958",  # h
+    "35342548775342358433647785",  # i
+    "27541787374544269634378997",  # j
+    "27662777295375179333366948",  # k
+    "26641667196355269844468958",  # l
+    "14761878297535239756489959",  # m
+    "27432536295664378732457945",  # n
+    "64437546665332549234333885",  # o
+    "27672675397376149153488959",  # p
+    "74776787789475877467057999",  # q
+    "26541657295544269433456954",  # r
+    "36372665284556337731467954",  # s
+    "27671774296565269343366946",  # t
+    "44443456445332539222667775",  # u
+    "18771888297675289567568946",  # v
+    "17552785196673369447598726",  # w
+    "35352466297556427541666457",  # x
+    "34244555554433539423663965",  # y
+    "15541966275553359675365934",  # z
+)
 #: Signs that no name has between letters.
 _ODD_SIGN = re.compile(r"[A-Za-z0-9][!#$^~][A-Za-z0-9]|[A-Za-z][!@#%&][A-Z]")
 
@@ -71,12 +115,14 @@ _ODD_SIGN = re.compile(r"[A-Za-z0-9][!#$^~][A-Za-z0-9]|[A-Za-z][!@#%&][A-Z]")
 class Proof(IntEnum):
     """How surely the surroundings say that a value is a secret."""
 
+    #: Any text may follow: only what cannot be anything else counts.
+    NEAR = 0
     #: Any word may follow: only what looks like a password counts.
-    HINT = 0
-    WEAK = 1
-    SURE = 2
+    HINT = 1
+    WEAK = 2
+    SURE = 3
     #: The place of a password, where no other value can stand.
-    CERTAIN = 3
+    CERTAIN = 4
 
 
 def is_real_token(token: str) -> bool:
@@ -114,7 +160,9 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
         return pin and 4 <= len(value) <= 12 and not re.match(r"(?:19|20)\d\d$", value)
     if not any(map(str.isalpha, value)) or not value.strip("=-_.*#~"):
         return False
-    if proof is Proof.HINT and not _is_mixed(value):
+    if proof <= Proof.HINT and not _is_mixed(value):
+        return False
+    if proof is Proof.NEAR and not _is_drawn(value):
         return False
     if any(map(str.isdigit, value)):
         if len(value) > _LONGEST_NAME:
@@ -127,16 +175,32 @@ def _is_mixed(value: str) -> bool:
     """Return whether a value mixes letters and digits as passwords do, and names do not."""
     kinds = (r"[a-z]", r"[A-Z]", r"\d", r"[^\w\s:/]")
     bare = value.rstrip(".,:;!?")
-    if not bare.isascii() or re.search(r"^v?\d+[.\d]*$|^[a-z]+\d{0,3}$|://|::|\w\(", bare):
+    if not bare.isascii() or re.search(_NOT_MIXED, bare):
         return False
+    if re.fullmatch(r"(?=.*\d)[0-9a-f]{32,}", bare):
+        return True
     return sum(bool(re.search(kind, bare)) for kind in kinds) >= 3 or is_random(bare)
+
+
+def _is_drawn(value: str) -> bool:
+    """Return whether kinds of characters change as in no name, path, version or address."""
+    kinds = [0 if x.islower() else 1 if x.isupper() else 2 if x.isdigit() else 3 for x in value]
+    changes = sum(x != y for x, y in pairwise(kinds))
+    return (
+        {0, 1, 2} <= set(kinds)
+        and not re.search(r"[/@\\]|^[\w.-]+[:=]|\.\w{2,4}$", value)
+        and changes >= 0.48 * (len(value) - 1)
+        and not _has_name_word(value)
+    )
 
 
 def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
     """Return whether words are a password with blanks rather than a sentence."""
     plain = {word.strip(".,:;!?").lower() for word in words}
-    if plain & _SENTENCE_WORDS or len(words) > 12:
+    if plain & _MESSAGE_WORDS or len(words) > 12:
         return False
+    if plain & _SENTENCE_WORDS:
+        return proof > Proof.HINT and _is_odd_sentence(words)
     if any(len(word) >= 4 and is_real(word, in_code=in_code, proof=proof) for word in words):
         return not re.search(_MEASURE, " ".join(words))
     if proof <= Proof.WEAK or re.search(_MEASURE, " ".join(words)):
@@ -147,6 +211,15 @@ def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
         return False
     # "Step 2 failed" is no pass phrase.
     return len(words) >= 4 or (len(words) == 3 and bool(re.search(r"\d\d", "".join(bare))))
+
+
+def _is_odd_sentence(words: list[str]) -> bool:
+    """Return whether words of a sentence hold a number as a pass phrase does."""
+    text = " ".join(words)
+    if len(words) < 4 or text[-1] in ".:!?" or re.search(f"{_MESSAGE}|{_MEASURE}", text):
+        return False
+    numbered = [word for word in words if any(map(str.isdigit, word))]
+    return 1 <= len(numbered) <= 2 and all(word.isalnum() for word in words) and len(words) <= 8
 
 
 def _is_reference(value: str) -> bool:
@@ -174,13 +247,21 @@ def _is_odd(value: str, *, certain: bool) -> bool:
         return True
     if len(value) >= 8 and _ODD_SIGN.search(value) and not re.search(r"[=(<>]", value):
         return True
-    if is_random(letters) and letters.lower() != letters and not letters.isupper():
-        return True
-    lowered = letters.lower()
-    vowels = sum(letter in _VOWELS for letter in lowered) / len(lowered)
-    return len(lowered) >= 8 and (
-        vowels < 0.13 or bool(re.search(rf"[^{_VOWELS}\W\d_]{{6}}", value.lower()))
-    )
+    if re.search(r"[/=]", value) or _has_name_word(value):
+        return False
+    return len(letters) >= 8 and _rarity(value.lower()) > (3.8 if len(letters) >= 10 else 4.3)
+
+
+def _rarity(lowered: str) -> float:
+    """Return how seldom the letters of words follow each other, in the mean of their pairs."""
+    first = ord("a")
+    pairs = [pair for word in re.findall("[a-z]+", lowered) for pair in pairwise(map(ord, word))]
+    return sum(int(_RARITY[x - first][y - first]) for x, y in pairs) / max(1, len(pairs))
+
+
+def _has_name_word(value: str) -> bool:
+    words = {word.lower() for word in re.findall(_WORD, value) if len(word) > 3}
+    return bool(words & _NAME_WORDS)
 
 
 def _is_name(value: str) -> bool:

@@ -4,13 +4,15 @@ import re
 from typing import NamedTuple
 
 #: Where unquoted values end. A password may contain most punctuation.
-_UNQUOTED = re.compile(r"[^\s\"'`\\,;<>(){}\[\]|，。；、！？）】」』”]+")
+_UNQUOTED = re.compile(
+    r"(?:[^\s\"'`\\,;<>(){}\[\]|，。；、！？）】」』”&]|&(?![\w.-]{1,40}=))+"  # &: of a form
+)
 #: What may stand between the sign after the name and the value: blanks, the type of a string.
 _BEFORE = re.compile(
     r"[ \t]{0,40}(?:\{\s{0,20}[\"']value[\"']\s?:\s?)?"
-    r"(?:(?:Some|String::from|SecretStr(?:ing)?|Secret)?\((?=\s?[\"']))?"
-    r"(?:!!str[ \t]{1,3}|[bfrub@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?",
-    re.I,
+    # Some("value"), SecretStr("value"): a type, which begins with a capital
+    r"(?:(?:String::from|[A-Z]\w{0,30})?\((?=\s?[\"']))?"
+    r"(?:!!str[ \t]{1,3}|[bfrunBFRUN@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?",
 )
 _QUOTE = re.compile(r"\"\"\"|'''|\\{1,8}[\"'`]|&quot;|%22|%27|[\"'`“„«‘「『]")
 _CLOSING = {"“": "”", "„": "“", "«": "»", "‘": "’", "「": "」", "『": "』"}
@@ -27,6 +29,9 @@ _LINE_LENGTHS = (60, 64, 72, 76)
 _MOST_PARTS = 200
 #: The line of a file of settings, in which the value ends with the line.
 _SETTING = re.compile(r"(?:^|\n)[ \t+-]{0,9}(?:export[ \t]{1,3}|set[ \t]{1,3})?[A-Z][A-Z0-9_]*=$")
+#: The line of a file of settings whose value may contain blanks.
+_INI = re.compile(r"(?:^|\n)[a-z][a-z0-9_.-]{0,60}[ \t]?=[ \t]?$")
+_PHRASE = re.compile(r"\w+(?: \w+){2,11}(?=[ \t]*(?:\n|$))")
 _REST = re.compile(r"[^\s\"'`=:()]*")
 #: The longest part of a line before a value that is looked at.
 _REACH = 120
@@ -96,6 +101,8 @@ def _read_unquoted(text: str, start: int) -> Value | None:
         value := _read_quoted(text, default.end(), default[1])
     ):
         return value
+    if phrase := _read_phrase(text, start):
+        return phrase
     spans = [(start, _rest_of_setting(text, start, match.end()))]
     end = spans[0][1]
     joint = _CONTINUED.match(text, end)
@@ -110,6 +117,14 @@ def _read_unquoted(text: str, start: int) -> Value | None:
         spans.append(wrapped.span(1))
         length = wrapped.end(1) - wrapped.start(1)
     return Value(spans, False, spans[-1][1])
+
+
+def _read_phrase(text: str, start: int) -> Value | None:
+    """Return the words up to the end of a line of an INI file."""
+    phrase = _PHRASE.match(text, start)
+    if not phrase or not _INI.search(text[max(0, start - _REACH) : start]):
+        return None
+    return Value([phrase.span()], True, phrase.end())
 
 
 def _rest_of_setting(text: str, start: int, end: int) -> int:

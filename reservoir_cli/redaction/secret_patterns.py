@@ -1,8 +1,18 @@
 """The patterns of private keys, and of secrets that are recognised by what surrounds them."""
 
+import re
 from typing import NamedTuple
 
 from reservoir_cli.redaction.false_alarms import Proof
+from reservoir_cli.redaction.names_of_secrets import (
+    CALLS_WITH_NAME,
+    FOREIGN,
+    FOREIGN_WORDS,
+    NAME_WORDS,
+    NAMES,
+    NO_SECRET_KEYS,
+    SUFFIX,
+)
 
 
 class Rule(NamedTuple):
@@ -46,85 +56,8 @@ BLOCKS = (
     ),
 )
 
-_KEYS = (
-    "api app access auth service account db database priv private client secret encryption master"
-    " root admin signing storage shared preshared subscription deploy license consumer webhook host"
-    " account ssh hmac crypt cipher unseal recovery certificate project server rest sdk integration"
-    " function functions sas write personal user".split()
-)
-_TOKENS = (
-    "api access auth refresh bearer session bot id csrf xsrf personal user admin root secret deploy"
-    " ci github gitlab npm hf service bootstrap join registration runner oauth app vault push"
-    " verification device reset sas security upload install".split()
-)
-
-
-def _last_word_pattern(words: list[str], last: str) -> str:
-    """Return a pattern for the last word of names such as ``api_key``."""
-    before = (f"(?<={word}{gap}{last})" for word in dict.fromkeys(words) for gap in ("", "[_ -]"))
-    return f"{last}(?:{'|'.join(before)})"
-
-
-#: Words for a password or key in other languages: what is looked for, and a pattern from there on.
-_FOREIGN_NAMES = {
-    "contrase": "contrase(?:ñ|n)y?a",
-    "mdp": "mdp(?![a-z])",
-    "senha": "senha",
-    "clave": "clave(?![a-z])(?: de api| api| secreta)?",
-    "clé": "clé (?:api|d.api|secrète|privée)",
-    "parola": "parola(?: d.ordine)?",
-    "wachtwoord": "wachtwoord",
-    "kennwort": "kennwort",
-    "zugangs": "zugangs(?:code|kennung|schlüssel)",
-    "api": "api[ -](?:schlüssel|nyckel|sleutel|nøgle|klucz|klíč|ключ|anahtarı)",
-    "lösenord": "lösenord(?:et)?",
-    "adgangskode": "adgangskoden?",
-    "salasana": "salasana",
-    "hasło": "hasło",
-    "heslo": "heslo",
-    "jelszó": "jelszó",
-    "şifre": "şifre(?:si|n|niz)?",
-    "kata sandi": "kata sandi(?:nya)?",
-    "mật khẩu": "mật khẩu",
-    "парол": "парол(?:ь|я|ем)",
-    "ключ api": "ключ api",
-    "κωδικ": "κωδικός(?: πρόσβασης)?",
-    **{
-        word: word
-        for word in (
-            *("密码", "密碼", "口令", "密钥", "密鑰", "令牌", "パスワード", "비밀번호", "암호"),
-            *("كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "รหัสผ่าน", "पासवर्ड", "पासकोड"),
-        )
-    },
-}
-_FOREIGN, _FOREIGN_WORDS = "|".join(_FOREIGN_NAMES.values()), tuple(_FOREIGN_NAMES)
-#: Names of passwords, which leave no doubt, from the significant word on.
-_PASSWORDS = (
-    f"pass(?:word|wort|wd|phrase|code)|passe(?![a-z])|pwd|{_last_word_pattern(['db', 'database', 'key'], 'pass')}"  # noqa: E501
-    f"|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)(?<![a-z0-9]pass)"
-    f"|{_last_word_pattern(['root', 'bind', 'user', 'admin'], 'pw')}|psk(?![a-z])|{_FOREIGN}"
-)
-#: Names of variables that hold secrets, from the significant word on.
-_NAMES = (
-    f"{_last_word_pattern(_KEYS, 'key')}|{_last_word_pattern(_TOKENS, 'token')}"
-    f"|key-data(?<=client-key-data)|secret(?<!existingsecret)(?<!existing_secret)(?<!\\d:secret)|{_PASSWORDS}"
-)
-#: Endings of names that hold something about a secret, not the secret itself.
-_ABOUT = "".join(
-    f"(?<!{ending})"
-    for ending in (
-        *("id", "name", "path", "file", "url", "uri", "type", "hash", "length", "count", "field"),
-        *("version", "label", "policy", "arn", "ref", "hint", "env", "prompt", "regex", "_at"),
-        *("header", "algorithm", "_alg", "encryption", "method", "provider", "store", "manager"),
-        *("backend", "scope", "source", "size", "limit", "expires", "expiry", "format", "class"),
-        *("selector", "engine", "location", "dir", "endpoint", "host", "prefix", "suffix"),
-        *("placeholder", "title", "description", "message", "error", "template", "_min", "_max"),
-        *("updated", "changed", "created", "date", "ttl", "timeout", "rotation", "days"),
-        *("strength", "score", "status", "attempts", "age", "lifetime", "rounds", "cost", "index"),
-    )
-)
-_SUFFIX = rf"[a-z0-9_]{{0,40}}+(?:-base)?{_ABOUT}"
-_NAME_WORDS = ("key", "pass", "pw", "secret", "token", "psk")
+#: A text between quotes, as an argument of a call.
+_LITERAL = r"[\"'][^\"'\n]{1,120}[\"']\s{0,3}"
 #: The end of a name in bold type: ``**Password:** value``.
 _BOLD = r"\*{0,2}"
 _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
@@ -132,8 +65,8 @@ _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
 _CELL_START, _CELL_END = r"[ \t]{0,40}[*`]{0,3}", r"[*`]{0,3}[ \t]{0,40}"
 #: The type of a variable between its name and its value.
 _TYPED = (
-    r"(?:(?:\?|!)?\s?:\s?(?:&(?:'static )?)?[a-z][\w.<>\[\]| ]{0,30}?\s=(?!=)"
-    r"|\s(?:string|\[\]byte)\s=)"
+    r"(?:(?:\?|!)?\s?:\s?(?:&(?:'static )?)?[a-z\[][\w.<>\[\]| ]{0,30}?\s=(?!=)"
+    r"|\s(?:string|\[\]byte)\s=|\sas [a-z.]{1,20}\s=)"
 )
 _SIGN = rf"(?:{_TYPED}|:=|=>|={{1,3}}|:|：|＝|->|→){_BOLD}"
 _ENCODED_SIGN = r"(?:%22|%27){0,1}(?:%3a|%3d)(?:%20|\+)?"
@@ -141,29 +74,31 @@ _ENCODED_SIGN = r"(?:%22|%27){0,1}(?:%3a|%3d)(?:%20|\+)?"
 #: or attributes: name: NAME value: value.
 _ASSIGNS = (
     rf"(?:[\]\"'`\\*)]{{0,4}}(?:\s{{0,3}}|[ \t]{{4,30}}){_SIGN}|{_ENCODED_SIGN}"
-    rf"|[\"'\\,]{{0,4}}\s{{1,40}}[\"'\\]{{0,2}}value[\"'\\]{{0,2}}\s{{0,3}}[:=]\s{{0,3}}"
+    rf"|[\"'\\,]{{0,4}}\s{{0,40}}[\"'\\]{{0,2}}(?:parameter|default)?value[\"'\\]{{0,2}}\s{{0,3}}[:=]\s{{0,3}}"
     rf"|[\"'`]\s{{0,3}},\s{{0,3}}(?=[\"'`])"
     # X || "value", os.getenv("X") or "value", variable "X" { default = "value" }
-    rf"|[\"'\])]{{0,3}}\s{{0,2}}(?:\|\||\?\?|\sor)\s{{0,2}}(?=[\"'`])"
-    rf"|\"\s\{{[^{{}}]{{0,200}}?\sdefault\s{{0,9}}=\s{{0,3}}(?=\"))"
+    rf"|[\"'\])?]{{0,4}}\s{{0,2}}(?:\|\||\?\?|\sor)\s{{0,2}}(?=[\"'`])"
+    rf"|\"\s\{{[^{{}}]{{0,200}}?\sdefault\s{{0,9}}=\s{{0,3}}(?=\")"
+    # X { get; set; } = "value", fetch("X") { "value" }
+    rf"|\s?\{{[^{{}}\n\"']{{1,40}}\}}\s?=(?=\s?[\"'])|[\"']\)\s?\{{\s{{0,3}}(?=[\"']))"
 )
 #: Words between a name and its value in a sentence.
 _FOR = (
     r"(?:\s?[(（][^()（）\n]{1,30}[)）]"
     r"|\s(?:for|of|on|at|für|von|vom|zum|zur|pour|de|du|des|del|do|da|della|dello|la|para|van|voor|per"
-    r"|til|för|pro|od|od|для|от|к|на|untuk|cho)"
-    r"(?:\s[\w.@'’/-]{1,30}){1,4}?"
+    r"|til|för|pro|od|для|от|к|на|untuk|cho|za|u|pe|pentru|dla|do|på|hos|fra|bagi|за|до)"
+    r"(?:\s[\w.@'’/-]{1,30}){1,4}?|\s(?:dell|all|nell|sull|d|l)['’]\w[\w.@-]{0,30}(?:\s[\w.@-]{1,30}){0,3}?"
     r"|\s(?:is|was|has been) (?:generated|created|set)(?: for [\w.@-]{1,40})?(?=:)"
-    r"|\s(?:nova|nueva|neu|nuova|nouveau|temporal|temporaire|temporär)(?=\s?[:：]))?"
+    r"|\s(?:nova|nueva|neu|nuova|nouveau|temporal|temporaire|temporär|provisoire|actual|actuel|wi-?fi|wlan|admin|root|vpn))?"
 )
 _IS = (
     r"(?:(?:['’]s|\s{1,3}(?:(?:is|was|will be|should be|has been|gets?)"
     r"(?: (?:now|set|changed|reset|updated) ?(?:to)?)?|set to|(?:changed|reset) (?:to|from)"
-    r"|to|becomes|reads|ist|war|lautet|lautete|heißt|auf|est|était|es|este|esta|era|será|é|è|jest"
-    r"|to jest|är|er|je|on|là|adalah|είναι|है|คือ))"
+    r"|to|becomes|reads|ist|war|lautet|lautete|heißt|auf|est|était|es|este|esta|c['’]est|era|será|é|è|jest"
+    r"|to jest|är|er|je|on|là|adalah|είναι|है|คือ|هي|هو))"
     r"(?:\s{1,3}(?:now|still|currently|jetzt|immer noch|leider|aktuell|ahora|maintenant))?"
     r"\s{0,3}[:：]?(?=[\s\"'`“„«])"
-    r"|\s?(?:是|为|為|设为|改为|改成|就是|は|は、|를|는|은)\s?[:：]?|\s{0,2}[:：]|\s{1,3}[-–—]\s)"
+    r"|\s?(?:是|为|為|设为|改为|改成|就是|は|は、|を(?=[「『])|를|는|은)\s?[:：]?|\s{0,2}[:：]|\s{1,3}[-–—]\s)"
 )
 
 #: Secrets recognised by what surrounds them; the value may be a placeholder or a name. The patterns
@@ -218,6 +153,7 @@ GUESSES = (
         r"|\s{0,3}=?\s{0,3}\(\s{0,3}[\"'][^\s\"']{1,80}[\"']\s{0,3},\s{0,3}"
         r"[\"']([^\s\"']{6,}+)[\"']\s{0,3}\))",
         from_word=True,
+        proof=Proof.SURE,
     ),
     Rule(
         "aws-secret-key",
@@ -239,11 +175,12 @@ GUESSES = (
         from_word=True,
         needs=("=",),
     ),
-    # A row of a table: | name | value |, and an element: <name>value</name>
+    # A row of a table: | name | value |, an element: <name>value</name>, and two of them, one after
+    # the other: <td>name</td> <td>value</td>, <key>name</key> <string>value</string>
     Rule(
         "secret-value",
-        _NAME_WORDS,
-        rf"(?:{_NAMES}){_SUFFIX}(?:>([^\s<]{{6,}}+)</|:?</t[dh]>\s{{0,9}}<td[^>]{{0,40}}>([^\s<]{{6,}}+)<"
+        NAME_WORDS,
+        rf"(?:{NAMES}){SUFFIX}(?:(?:\s[^<>\n]{{1,80}})?>([^\s<][^\n<]{{5,200}}+)</|:?</\w{{1,20}}>\s{{0,40}}<\w{{1,20}}[^>\n]{{0,40}}>([^\s<]{{6,}}+)<"
         rf"|{_CELL_END}\|{_CELL_START}([^\s|`*\"'\\,;<>(){{}}\[\]]{{6,}}+){_CELL_END}\|)",
         from_word=True,
         proof=Proof.SURE,
@@ -251,8 +188,8 @@ GUESSES = (
     ),
     Rule(
         "secret-value",
-        (*_NAME_WORDS, *_FOREIGN_WORDS),
-        rf"(?:{_NAMES}){_SUFFIX}{_ASSIGNS}",
+        (*NAME_WORDS, *FOREIGN_WORDS),
+        rf"(?:{NAMES}){SUFFIX}{_ASSIGNS}",
         from_word=True,
         proof=Proof.SURE,
         reads=True,
@@ -260,11 +197,12 @@ GUESSES = (
     # ENV NAME value, setenv NAME value, --name value
     Rule(
         "secret-value",
-        ("--", "env ", "setx "),
-        rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?|(?:env|setx) (?=[a-z])[a-z0-9_]{{0,40}}?)"
-        rf"(?:(?:{_NAMES}){_SUFFIX}|token|auth|pat|secret)(?![\w-])[ \t]{{1,3}}(?![-$])",
+        ("--", "env ", "setx ", "set -"),
+        rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?"
+        rf"|(?:env|setx|set(?: --?[a-z]{{1,9}}){{1,3}}) (?=[a-z])[a-z0-9_]{{0,40}}?)"
+        rf"(?:(?:{NAMES}){SUFFIX}|token|auth|pat|secret)(?![\w-])[ \t]{{1,3}}(?![-$])",
         from_word=True,
-        needs=(*_NAME_WORDS, *_FOREIGN_WORDS, "auth"),
+        needs=(*NAME_WORDS, *FOREIGN_WORDS, "auth"),
         reads=True,
     ),
     # "token" alone more often means a token of a text than one of a service.
@@ -272,7 +210,7 @@ GUESSES = (
         "secret-value",
         ("token", "cred"),
         r"(?:token|cred(?:s|entials?)?)(?:(?<![a-z0-9]token)|(?<=\\[nrt]token))[\"'\\*]{0,3}\s{0,3}"
-        rf"(?:{_TYPED}|[=:])(?=[ \t\"'`*\\]{{0,8}}[^\s\"'`*\\]{{12}})",
+        rf"(?:{_TYPED}|[=:])(?=[ \t(\"'`*\\]{{0,8}}[^\s\"'`\\]{{12}})",
         from_word=True,
         reads=True,
     ),
@@ -288,16 +226,18 @@ GUESSES = (
         r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+))",
         in_code=False,
         from_word=True,
+        proof=Proof.SURE,
     ),
     # echo VALUE | sudo -S, echo name:VALUE | chpasswd
     Rule(
         "password-option",
         ("echo ",),
         r"echo\s{1,3}(?:-n\s)?[\"']?(?:[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|\s?(?:sudo )?chpasswd"
-        r"|([^\s\"':]{6,80})[\"']?\s?\|\s?(?:sudo -s|[^\n|]{1,80}(?:-stdin|--with-token)))",
+        r"|([^\s\"':]{6,80})[\"']?\s?\|\s?(?:sudo -s|[^\n|]{1,80}(?:-stdin|--with-token))"
+        r"|(?<=(?:key|ile|ass|ord|ret|ken)[ =]<\(echo )[\"']?([^\s\"':)]{6,80}))",
         in_code=False,
         from_word=True,
-        needs=("|",),
+        needs=("|", "<("),
     ),
     # rdesktop /p:VALUE, keytool -storepass VALUE, ConvertTo-SecureString "VALUE"
     Rule(
@@ -316,14 +256,48 @@ GUESSES = (
         proof=Proof.SURE,
         needs=(" -asplain",),
     ),
-    # connection.login("name", "VALUE"), user.setPassword("VALUE")
+    # connection.login("name", "VALUE"), connect("source", "name", "VALUE")
     Rule(
         "password-in-call",
-        (".login(", "networkcredential(", "basicauth(", "basiccredential(", "setpassword("),
-        r"(?:(?:\.login|networkcredential|basicauth|basiccredential)\(\s{0,9}[\"'][^\"'\n]{1,80}[\"']\s{0,3},"
-        r"\s{0,9}[\"']([^\"'\n]{4,200})[\"']|setpassword\(\s{0,3}[\"']([^\"'\n]{4,200})[\"']\s{0,3}\))",
+        (*CALLS_WITH_NAME, "connect("),
+        rf"(?:(?:{'|'.join(map(re.escape, CALLS_WITH_NAME))})\s{{0,9}}{_LITERAL},"
+        rf"|connect\(\s{{0,9}}(?:{_LITERAL},\s{{0,9}}){{2}})"
+        r"\s{0,9}[\"']([^\"'\n]{4,200})[\"']",
         from_word=True,
         proof=Proof.SURE,
+    ),
+    # builder.with_api_key("VALUE"), user.setPassword("VALUE")
+    Rule(
+        "password-in-call",
+        (
+            *(".set", ".with", ".api", ".pass", ".secret", ".token", ".auth", ".access", ".client"),
+            *("setpass", "setsecret", "setapi"),
+        ),
+        rf"\.?(?=[a-z])(?:set|with)?[a-z_]{{0,20}}?(?:{NAMES}|token)"
+        r"\(\s{0,9}[\"']([^\"'\n]{6,200})[\"']\s{0,9}\)",
+        from_word=True,
+        proof=Proof.SURE,
+        needs=('("', "('"),
+    ),
+    # Any other name of a key, with a value that nothing but a key looks like.
+    Rule(
+        "secret-value",
+        ("_key", "_auth", "_pat"),
+        rf"_(?:key|auth|pat)(?![a-z]){NO_SECRET_KEYS}{_ASSIGNS}"
+        r"(?=[ \t\"'`\\]{0,4}[^\s\"'`/]{16})",
+        from_word=True,
+        proof=Proof.HINT,
+        reads=True,
+    ),
+    # proxy_set_header X-Api-Key "VALUE"
+    Rule(
+        "secret-value",
+        NAME_WORDS,
+        rf"(?:{NAMES}){SUFFIX}(?:(?<=[_-][a-z]{{3}})|(?<=[_-][a-z]{{5}}))"
+        r"[ \t]{1,9}(?=[\"'][^\s\"']{12})",
+        from_word=True,
+        proof=Proof.HINT,
+        reads=True,
     ),
     # mysql -ppassword, redis-cli -a password
     Rule(
@@ -340,34 +314,50 @@ GUESSES = (
                 "zip ",
                 " login",
             ),
-            *("sqlcmd", "ipmitool", "snmp"),
+            *("sqlcmd", "ipmitool", "snmp", "bcp", "tsql", "psexec", "evil-winrm", "crackmapexec"),
+            *("nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net user ", "lftp ", "bw unlock"),
+            "wpa_passphrase ",
         ),
         rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,}}+)"
         r"|(?:redis-cli(?=\s)[^\n]{0,200}? -a|ldap\w{1,10}(?=\s)[^\n]{0,200}? -w"
-        r"|snmp\w{1,10}(?=\s)[^\n]{0,200}? -[ax]|(?:sqlcmd|ipmitool)(?=\s)[^\n]{0,200}? -p"
+        r"|snmp\w{1,10}(?=\s)[^\n]{0,200}? -[ax]|ssh-keygen(?=\s)[^\n]{0,200}? -[np]"
+        r"|(?:sqlcmd|ipmitool|bcp|tsql|psexec|evil-winrm|crackmapexec|nxc)(?=\s)[^\n]{0,200}? -p"
+        r"|kadmin(?=\s)[^\n]{0,200}? -w|lftp [^\n]{0,60}?-u [\w.@-]{1,60},|bw unlock"
+        r"|net user [\w.-]{1,40}|wpa_passphrase\s{1,3}[\"']?[\w.-]{1,32}[\"']?"
+        r"|rabbitmqctl (?:add_user|change_password) [\w.-]{1,40}"
         r"|(?:mosquitto_|mongo)\w{1,10}(?=\s)[^\n]{0,200}? -p|zip(?=\s)[^\n]{0,60}? -p"
-        rf"| login(?=\s)[^\n]{{0,200}}? -p)\s{{1,3}}[\"']?({_VALUE}{{6,}}+))",
+        rf"| login(?=\s)[^\n]{{0,200}}? -p)\s{{0,3}}[\"']?({_VALUE}{{6,}}+))",
         in_code=False,
         from_word=True,
-        needs=(" -p", " -a", " -w"),
+        needs=(
+            *(" -p", " -a", " -w", " -n", " -x", " -u"),
+            *("bw ", "net user ", "rabbitmqctl ", "wpa_"),
+        ),
+        proof=Proof.SURE,
     ),
     # .netrc, .pgpass, redis.conf
     Rule(
         "password-in-file",
-        ("login", ":543", ":*:", "requirepass", "masterauth", "auth-pass", "bindpw", "wpa-psk"),
+        (
+            *("login", ":543", ":*:", "requirepass", "masterauth", "auth-pass", "bindpw"),
+            *("wpa-psk", "\npass", "]:"),
+        ),
         r"\blogin[ \t]{1,9}\S{1,80}[\s/,]{1,40}password:?\s{1,9}[\"']?([^\s\"']{5,}+)"
+        # a line of a dialogue or a file of settings, and [host]:port name:VALUE
+        r"|\npass(?:word|wd)?[ \t]{1,9}([^\s\"'=:]{6,}+)[ \t]{0,9}(?=[\r\n]|$)"
+        r"|\]:\d{2,5}[ \t]{1,9}[\w.@+-]{1,60}:([^\s\"']{6,}+)"
         r"|:(?:543\d|\*):[^\s:]{1,80}:[^\s:]{1,80}:([^\s\"']{6,}+)"
         r"|(?:requirepass|masterauth|bindpw|wpa-psk|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",  # noqa: E501
-        needs=("pass", "masterauth", ":543", ":*:", "bindpw", "wpa-psk"),
+        needs=("pass", "masterauth", ":543", ":*:", "bindpw", "wpa-psk", "]:"),
         in_code=False,
         from_word=True,
         proof=Proof.SURE,
     ),
     Rule(
         "password-in-words",
-        ("pass", "pw", "key", "token", "secret", *_FOREIGN_WORDS),
+        ("pass", "pw", "key", "token", "secret", *FOREIGN_WORDS),
         rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|key(?:(?<=(?:api|ret|ess|ate)[ -]key)|(?<=my key))|token|secret(?<!\d:secret)"  # noqa: E501
-        rf"|{_FOREIGN})(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",
+        rf"|{FOREIGN})(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",
         from_word=True,
         proof=Proof.SURE,
         reads=True,
@@ -401,11 +391,24 @@ GUESSES = (
             "zugangsdaten",
             "identifiants",
             "账号密码",
+            "zugang ",
+            "acceso ",
+            "accès ",
         ),
-        r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugangsdaten|identifiants|credenciales|账号密码)"  # noqa: E501
-        r"(?:\sfor\s[\w.-]{1,30})?\s{0,2}(?:are|is|:|=|sind|：)?\s{0,3}[\"'`]?[\w.@+-]{2,60}[\"'`]?"
+        r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugang(?:sdaten)?|identifiants|acceso|accès|credenciales|账号密码)"  # noqa: E501
+        rf"(?:{_FOR}\s?[:：]|(?:\sfor\s[\w.-]{{1,30}})?\s{{0,2}}(?:are|is|:|=|sind|：)?)\s{{0,3}}[\"'`]?[\w.@+-]{{2,60}}[\"'`]?"
+        r"(?:are|is|:|=|sind|：)?\s{0,3}[\"'`]?[\w.@+-]{2,60}[\"'`]?"
         r"\s{0,3}[:/,|]\s{0,3}[\"'`]?([^\s\"'`,]{6,}+)",
         from_word=True,
+    ),
+    # name@host / VALUE
+    Rule(
+        "password-in-words",
+        ("@",),
+        r"@[a-z0-9-]{1,60}(?:\.[a-z0-9-]{1,60}){1,4} / [\"'`]?([^\s\"'`,]{6,}+)",
+        from_word=True,
+        proof=Proof.HINT,
+        needs=(" / ",),
     ),
     # CREATE USER name WITH PASSWORD 'value', IDENTIFIED BY 'value'
     Rule(
@@ -419,11 +422,24 @@ GUESSES = (
     # with password VALUE, and a value on a line of its own
     Rule(
         "password-in-words",
-        ("pass", "pw", "key", "token", *_FOREIGN_WORDS),
+        ("pass", "pw", "key", "token", *FOREIGN_WORDS),
         rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)|pw|token(?:(?<=this token)"
-        rf"|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))|{_FOREIGN})(?![a-z_-])"
+        rf"|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))|{FOREIGN})(?![a-z_-])"
         r"(?::?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,80})",
         from_word=True,
         proof=Proof.HINT,
+    ),
+    # Any text between a word and a value that nothing but a secret looks like.
+    Rule(
+        "password-in-words",
+        (
+            *("passw", "passphrase", "pw", "secret", "token", "auth", "login", "identify"),
+            *FOREIGN_WORDS,
+        ),
+        rf"(?:(?<![a-z])pw|passw|passphrase|pwd|secret|token|auth(?![a-z])|login|identify|{FOREIGN})"
+        r"[^\n]{0,60}?[\s\"'|>=({<](?=[^\s\"'`,;<>(){}|]{0,30}\d)"
+        r"([^\s\"'`,;<>(){}|]{12,64}+)(?![(\[{:])",
+        from_word=True,
+        proof=Proof.NEAR,
     ),
 )

@@ -27,13 +27,14 @@ _HEADER_END = re.compile(r"[a-z -]{0,12}[ \t\"*`]{0,40}(?:[|\t,;\n]|  |$)")
 #: What separates the cells of a table.
 DELIMITERS = ("|", "\t", ",", ";", "  ")
 _RULER = re.compile(r"[\s|:+=─-]+")
-_CELL = re.compile(r"[\s\"'*`]*([^\s\"'*`](?:.*[^\s\"'*`])?)")
+#: The text of a cell, with what encloses it.
+_CELL = re.compile(r"\s*(?P<mark>[\"'*`]{0,3})(?P<text>[^\s\"'*`](?:.*\S)??)(?P=mark)\s*$")
 _MOST_ROWS = 10_000
 _LONGEST_LINE = 5_000
 
 _SECRET_KIND = re.compile(r"\bkind[\"']?[ \t]*:[ \t]*[\"']?secret\b")
 _DATA = re.compile(r"^([ \t]*)(?:data|stringdata):[ \t]*\n", re.MULTILINE)
-_ENTRY = re.compile(r"([ \t]+)[\"']?[\w.-]+[\"']?:[ \t]*[\"']?([A-Za-z0-9+/=]{4,})[\"']?[ \t]*$")
+_ENTRY = re.compile(r"[ \t]+[\"']?[\w.-]+[\"']?:[ \t]*[\"']?([^\s\"'|>][^\s\"']{3,})[\"']?[ \t]*$")
 _JSON_DATA = re.compile(r"\"data\"[ \t]*:[ \t]*\{([^{}]*)\}")
 _JSON_ENTRY = re.compile(r":\s*\"([A-Za-z0-9+/=]{4,})\"")
 
@@ -48,13 +49,14 @@ def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterat
         if position < done:
             continue
         line, after = _line_at(lowered, lowered.rfind("\n", 0, position) + 1)
+        line = line.replace("||", "|")  # the headers of a wiki
         done = after
         if len(line) > _LONGEST_LINE or not (delimiter := _delimiter_of(line)):
             continue
         columns = {
             number
             for number, (start, end) in enumerate(_cells(line, delimiter))
-            if (cell := _CELL.match(line[start:end])) and _HEADERS.fullmatch(cell[1])
+            if (cell := _CELL.match(line[start:end])) and _HEADERS.fullmatch(cell["text"])
         }
         if columns:
             done = yield from _cells_of(text, after, delimiter, columns)
@@ -83,7 +85,7 @@ def _cells_of(
             for number in columns & set(range(len(cells))):
                 low, high = cells[number]
                 if cell := _CELL.match(line[low:high]):
-                    yield start + low + cell.start(1), start + low + cell.end(1)
+                    yield start + low + cell.start("text"), start + low + cell.end("text")
         start = after
     return start
 
@@ -126,7 +128,7 @@ def _data_of(document: str) -> Iterator[tuple[int, int]]:
             if not line.startswith((data[1] + " ", data[1] + "\t")):
                 break
             if entry:
-                yield position + entry.start(2), position + entry.end(2)
+                yield position + entry.start(1), position + entry.end(1)
             position = after
     for data in _JSON_DATA.finditer(document):
         for entry in _JSON_ENTRY.finditer(data[1]):

@@ -93,7 +93,8 @@ def _parse(path: Path, text: str) -> Contents:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not valid TOML: {error}", hint=_FIX_HINT) from None
+        hint = _hint_of_quotes(text, str(error)) or _FIX_HINT
+        raise UsageError(f"{path} is not valid TOML: {error}", hint=hint) from None
     except ValueError:  # raised by int() for thousands of digits
         raise UsageError(f"{path} has a number with too many digits", hint=_FIX_HINT) from None
     try:
@@ -107,6 +108,14 @@ def _parse(path: Path, text: str) -> Contents:
 def _name_file(path: Path, error: UsageError) -> UsageError:
     """Return an error with the name of the file, and with a hint."""
     return UsageError(f"{path}: {error.message}", hint=error.hint or _FIX_HINT)
+
+
+def _hint_of_quotes(text: str, error: str) -> str:
+    """Return how to write a header whose name needs quotes, as ``[models.llama3:8b]`` does."""
+    at = re.search(r"\(at line (\d+)", error)
+    line = text.splitlines()[int(at[1]) - 1] if at else ""
+    header = re.fullmatch(rf"\s*\[\s*({'|'.join(GROUPS)})\.([^\[\]\"'\s]+)\s*\]\s*(?:#.*)?", line)
+    return f'write the name in quotes: [{header[1]}."{header[2]}"]' if header else ""
 
 
 def _check_document(document: Mapping[str, Any]) -> Contents:

@@ -17,6 +17,16 @@ from tests.support.patterns import draw_match
 SURROUNDINGS = Path(__file__).parent / "secrets_corpus" / "surroundings.txt"
 CONSONANTS = "bcdfghjklmnpqrstvwxz"
 SIGNS = "#%&$@"
+DRAWN = {
+    "A": (string.ascii_letters + string.digits, (16, 24, 32)),
+    "H": (string.hexdigits[:16], (32, 40, 64)),
+    "R": (string.ascii_letters, (12, 14, 18)),
+}
+PHRASES = (
+    "lantern7 with pepper 31",
+    "Close the gate 58 slowly",
+    "seven owls eat 4 apples at night",
+)
 
 
 def mixed(generator: random.Random, count: int) -> str:
@@ -43,6 +53,11 @@ def draw(shape: str, generator: random.Random) -> str:
     if shape == "B":
         base64 = string.ascii_letters + string.digits
         return "".join(generator.choices(base64, k=118)) + "7="
+    if shape == "W":
+        return generator.choice(PHRASES)
+    if shape in DRAWN:
+        letters, counts = DRAWN[shape]
+        return "".join(generator.choices(letters, k=generator.choice(counts)))
     if shape == "K":
         letters = generator.choice([string.hexdigits[:16], string.ascii_letters + string.digits])
         return "".join(generator.choices(letters, k=generator.randint(32, 44))) + "9"
@@ -81,11 +96,11 @@ def leaks(text: str, secrets: list[str]) -> bool:
 
 def test_nearly_all_secrets_are_found_in_all_surroundings() -> None:
     generator = random.Random(43)
-    cases = [(line, *filled(line, generator)) for line in templates() for _ in range(4)]
+    cases = [(line, *filled(line, generator)) for line in templates() for _ in range(3)]
     missed = [(line, text) for line, text, secrets in cases if leaks(text, secrets)]
     share = 1 - len(missed) / len(cases)
     print(f"{len(cases)} secrets in {len(templates())} surroundings: {share:.1%} found")
-    assert len(templates()) >= 480
+    assert len(templates()) >= 700
     assert share >= 0.96, "\n".join(sorted({line for line, _ in missed}))
 
 

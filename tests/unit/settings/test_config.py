@@ -67,6 +67,23 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(file: Path, data: byte
     assert config.load(file).values == {"model": "gpt-4", "partition": "p"}
 
 
+@pytest.mark.parametrize("name", ["llama3:8b", "org/name", "büro"])
+def test_a_name_that_needs_quotes_is_shown_in_quotes(file: Path, name: str) -> None:
+    write_settings(file, f"fill = true\n[models.{name}]  # local\ncontext_window = 9\n")
+    with pytest.raises(UsageError) as caught:
+        config.load(file)
+    assert caught.value.hint == f'write the name in quotes: [models."{name}"]'
+
+
+@pytest.mark.parametrize("name", ["gpt-3.5-turbo", "llama3:8b", "org/a.b"])
+def test_a_model_with_dots_is_written_in_quotes_and_read_again(file: Path, name: str) -> None:
+    edit_settings_file.edit(file, {f"models.{name}.context_window": "9000"})
+    assert f'[models."{name}"]' in file.read_text("utf-8")
+    assert config.load(file).models[name] == {"context_window": 9000}
+    edit_settings_file.edit(file, {f"models.{name}.context_window": None})
+    assert not config.load(file).models
+
+
 BROKEN = {
     "no TOML": ("model = ", "is not valid TOML"),
     "a torn string": ('model = "gpt', "is not valid TOML"),

@@ -1,0 +1,126 @@
+"""The names of secrets in settings, code and sentences, as patterns for lowercased text. Data."""
+
+_KEYS = (
+    "api app access auth service account db database priv private client secret encryption master"
+    " root admin signing storage shared preshared subscription deploy license consumer webhook host"
+    " account ssh hmac crypt cipher unseal recovery certificate project server rest sdk integration"
+    " function functions sas write personal user".split()
+)
+_TOKENS = (
+    "api access auth refresh bearer session bot id csrf xsrf personal user admin root secret deploy"
+    " ci github gitlab npm hf service bootstrap join registration runner oauth app vault push"
+    " verification device reset sas security upload install".split()
+)
+
+
+def _last_word_pattern(words: list[str], last: str) -> str:
+    """Return a pattern for the last word of names such as ``api_key``."""
+    before = (f"(?<={word}{gap}{last})" for word in dict.fromkeys(words) for gap in ("", "[_ -]"))
+    return f"{last}(?:{'|'.join(before)})"
+
+
+#: Words for a password or key in other languages: what is looked for, and a pattern from there on.
+_FOREIGN_NAMES = {
+    "contrase": "contrase(?:ñ|n)y?a",
+    "mdp": "mdp(?![a-z])",
+    "senha": "senha",
+    "clave": "clave(?![a-z])(?: de api| api| secreta)?",
+    "clé": "clé (?:api|d.api|secrète|privée)",
+    "parola": "parola(?: d.ordine)?",
+    "wachtwoord": "wachtwoord",
+    "kennwort": "kennwort",
+    "zugangs": "zugangs(?:code|kennung|schlüssel)",
+    "api": "api[ -](?:schlüssel|nyckel|sleutel|nøgle|klucz|klíč|ключ|anahtarı)",
+    "lösenord": "lösenord(?:et)?",
+    "adgangskode": "adgangskoden?",
+    "salasana": "salasana",
+    "hasło": "hasło",
+    "heslo": "heslo",
+    "jelszó": "jelszó",
+    "şifre": "şifre(?:si|n|niz)?",
+    "kata sandi": "kata sandi(?:nya)?",
+    "mật khẩu": "mật khẩu",
+    "парол": "парол(?:ь|я|ем|а|ата)",
+    "passord": "passord(?:et)?",
+    "lozink": "lozink(?:a|u)",
+    "zaporka": "zaporka",
+    "лозинк": "лозинк(?:а|ата)",
+    "geslo": "geslo",
+    "slaptažod": "slaptažodis",
+    "parool": "parool",
+    "salasõna": "salasõna",
+    "lykilorð": "lykilorð(?:ið)?",
+    "pasahitza": "pasahitza",
+    "contrasinal": "contrasinal",
+    "kata laluan": "kata laluan",
+    "nenosiri": "nenosiri",
+    "wagwoord": "wagwoord",
+    "ключ api": "ключ api",
+    "κωδικ": "κωδικός(?: πρόσβασης)?",
+    **{
+        word: word
+        for word in (
+            *("密码", "密碼", "口令", "密钥", "密鑰", "令牌", "パスワード", "비밀번호", "암호"),
+            *("كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "รหัสผ่าน", "पासवर्ड", "पासकोड"),
+            *("رمز عبور", "گذرواژه", "پاس ورڈ", "পাসওয়ার্ড", "கடவுச்சொல்", "პაროლი", "գաղտնաբառ"),
+            *("құпиясөз", "нууц үг"),
+        )
+    },
+}
+FOREIGN, FOREIGN_WORDS = "|".join(_FOREIGN_NAMES.values()), tuple(_FOREIGN_NAMES)
+#: Names of passwords, which leave no doubt, from the significant word on.
+_PASSWORDS = (
+    f"pass(?:word|wort|wd|phrase|code)|passe(?![a-z])|pwd|{_last_word_pattern(['db', 'database', 'key'], 'pass')}"  # noqa: E501
+    f"|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)(?<![a-z0-9]pass)"
+    f"|{_last_word_pattern(['root', 'bind', 'user', 'admin'], 'pw')}|psk(?![a-z])|{FOREIGN}"
+)
+#: Names of variables that hold secrets, from the significant word on.
+NAMES = (
+    f"{_last_word_pattern(_KEYS, 'key')}|{_last_word_pattern(_TOKENS, 'token')}"
+    f"|key-data(?<=client-key-data)|secret(?<!existingsecret)(?<!existing_secret)(?<!\\d:secret)|{_PASSWORDS}"
+)
+#: Endings of names that hold something about a secret, not the secret itself.
+_ABOUT = "".join(
+    f"(?<!{ending})"
+    for ending in (
+        *("id", "name", "path", "file", "url", "uri", "type", "hash", "length", "count", "field"),
+        *("version", "label", "policy", "arn", "ref", "hint", "env", "prompt", "regex", "_at"),
+        *("header", "algorithm", "_alg", "encryption", "method", "provider", "store", "manager"),
+        *("backend", "scope", "source", "size", "limit", "expires", "expiry", "format", "class"),
+        *("selector", "engine", "location", "dir", "endpoint", "host", "prefix", "suffix"),
+        *("placeholder", "title", "description", "message", "error", "template", "_min", "_max"),
+        *("updated", "changed", "created", "date", "ttl", "timeout", "rotation", "days"),
+        *("strength", "score", "status", "attempts", "age", "lifetime", "rounds", "cost", "index"),
+    )
+)
+#: Names of keys that are no secrets.
+NO_SECRET_KEYS = "".join(
+    f"(?<!{word}_key)"
+    for word in (
+        *("public", "primary", "foreign", "sort", "partition", "cache", "object", "row", "group"),
+        *("idempotency", "dedup", "lookup", "unique", "hash", "range", "file", "map", "s3"),
+        *("routing", "translation", "message", "query", "dedupe", "block", "commit"),
+    )
+)
+#: Calls that take a name and a password.
+CALLS_WITH_NAME = (
+    *(".login(", "networkcredential(", "basicauth(", "basiccredential(", ".begin(", "httpbasic("),
+    *(".authenticate(", "passwordauthentication(", "usernamepassword(", ".credentials("),
+    *("usernamepasswordcredentials(", ".basic_auth(", ".setcredentials(", "defaultcredentials("),
+)
+SUFFIX = rf"[a-z0-9_]{{0,40}}+(?:-base)?{_ABOUT}"
+NAME_WORDS = ("key", "pass", "pw", "secret", "token", "psk")
+#: Parts of words that announce a secret.
+TELLING = (*NAME_WORDS, "pin", "cred", "login", "auth", "identified", *FOREIGN_WORDS)
+#: How some of them stand in words that announce one: not as in "passing", "capital" or "monkey".
+IN_LETTERS = {
+    "api": "api(?![a-z])",
+    "auth": "auth(?:orization)?(?![a-z])|auth(?:token|cookie)",
+    "cred": "cred(?:s|entials?|enciales)?(?![a-z])",
+    "key": f"(?<![a-z])keys?(?![a-z])|(?:{'|'.join(_KEYS)})key",
+    "login": "(?<![a-z])logins?(?![a-z])",
+    "pass": "pass(?:[wpcdo]|e(?![a-z]))|(?<![a-z])pass(?![a-z])|(?:db|database|key)pass",
+    "pin": "(?<![a-z])pin(?:code)?(?![a-z])",
+    "secret": "secret(?!ar)",
+    "token": f"tokens?(?![a-z])|(?:{'|'.join(_TOKENS)})token",
+}

@@ -1,0 +1,39 @@
+"""Words that need not be scanned for secrets, which are nearly all words of prose."""
+
+import pytest
+
+from reservoir_cli.redaction.plain_words import words_to_scan
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "We moved the cache to the other host last week, because it was (too) slow.",
+        "It's a state-of-the-art idea; 3.5% of 1,200 users agreed on 2026-05-09 – and “liked” it.",
+        "The passing compass of a monkey, a capital pinned by the secretary & incredible authors",
+        "Das Gerät läuft wieder, außerdem ist die Straße frei.",
+        "one and/or two, at 10:30, for the 2nd time [1]",
+    ],
+)
+def test_nothing_in_prose_is_scanned(text: str) -> None:
+    for _ in range(2):
+        assert words_to_scan(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "scanned"),
+    [
+        ("the password is correct horse battery staple", ["password"]),
+        ("mein Kennwort: 4711 oder so", ["Kennwort:"]),
+        ("my pin is 4711", ["pin"]),
+        ("use kX7#wQz9 for it", ["kX7#wQz9"]),
+        ("take zqXvbKwJtR then", ["zqXvbKwJtR"]),
+        ("run --login or a=b", ["--login", "a=b"]),
+        ("at https://example.org now", ["https://example.org"]),
+        ("パスワードは abc です", ["パスワードは"]),
+    ],
+)
+def test_what_may_be_a_secret_or_announces_one_is_scanned(text: str, scanned: list[str]) -> None:
+    for _ in range(2):
+        assert words_to_scan(text) == scanned
