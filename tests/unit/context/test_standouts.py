@@ -6,6 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from builders import NOW, Compass
+from each import each
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.context.prompts_that_ask_nothing import is_about_the_work, is_question
@@ -202,9 +203,7 @@ wie war das mit Lingui|welche Farbe hat das Banner|où est la clé|cuál es el p
 """.strip()
 
 
-@pytest.mark.parametrize(
-    "prompt", [*re.split(r"[|\n]", WORK.split("\n```")[0]), "```" + WORK.split("```")[1] + "```"]
-)
+@each("prompt", [*re.split(r"[|\n]", WORK.split("\n```")[0]), "```" + WORK.split("```")[1] + "```"])
 def test_prompts_about_the_work_at_hand(prompt):
     assert is_about_the_work(prompt)
 
