@@ -10,7 +10,7 @@ def test_every_row_is_tried_and_each_failure_is_named() -> None:
     tried = []
 
     @each(("base", "plus"), [(1, 2), (3, 4)])
-    @each("factor", [5, 6, 7])
+    @each("factor", [5, pytest.param(6, id="six"), 7])
     def product_is_odd(base: int, plus: int, factor: int, fixture: str) -> None:
         tried.append((base, plus, factor, fixture))
         if factor == 7:
@@ -23,7 +23,7 @@ def test_every_row_is_tried_and_each_failure_is_named() -> None:
     assert tried == [(b, p, f, "f") for b, p in ((1, 2), (3, 4)) for f in (5, 6, 7)]
     first = failed.value.exceptions[0]
     assert first.__notes__ == ["row: (1, 2)"]
-    assert [each.__notes__ for each in first.exceptions] == [["row: 6"], ["row: 7"]]
+    assert [each.__notes__ for each in first.exceptions] == [["row: six"], ["row: 7"]]
 
 
 def test_a_table_without_rows_is_an_error() -> None:

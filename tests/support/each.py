@@ -1,7 +1,7 @@
 """Run a test for each row of a table as one test, which reports every row that fails."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -18,18 +18,17 @@ def each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[..., Any
     tests that change nothing.
     """
     split = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
-    table = [*rows]
+    table = [_named(row, len(split)) for row in rows]
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @wraps(test)
         def of_all_rows(**others: Any) -> None:
             failures = []
-            for row in table:
-                row_values = (row,) if len(split) == 1 else row
+            for name, row in table:
                 try:
-                    test(**others, **dict(zip(split, row_values, strict=True)))
+                    test(**others, **dict(zip(split, row, strict=True)))
                 except _FAILURES as failure:
-                    failure.add_note(f"row: {row!r:.500}")
+                    failure.add_note(f"row: {name:.500}")
                     failures.append(failure)
             if failures:
                 raise BaseExceptionGroup(f"{len(failures)} of {len(table)} rows fail", failures)
@@ -41,3 +40,11 @@ def each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[..., Any
         return of_all_rows
 
     return decorate
+
+
+def _named(row: Any, length: int) -> tuple[str, Sequence[Any]]:
+    """Return the name of a row, or what it holds, and its values."""
+    if isinstance(row, type(pytest.param())):
+        assert not row.marks
+        return str(row.id or row.values), row.values
+    return repr(row), (row,) if length == 1 else row

@@ -152,8 +152,8 @@ def test_arguments_are_an_object_or_its_json_as_the_provider_requires(arguments,
             assert text == arguments
 
 
-@pytest.mark.parametrize("form", PROVIDERS)
-@pytest.mark.parametrize(
+@each("form", PROVIDERS)
+@each(
     "arguments",
     [
         pytest.param('{"limit": NaN}', id="NaN"),
