@@ -24,7 +24,7 @@ from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
 #: Long enough for a slow machine; a process that hangs is still ended.
-PATIENCE = 120
+PATIENCE = 300
 #: Variables that Python reads before ``main()`` runs.
 _BEFORE_MAIN = {"PYTHONPATH", "PYTHONIOENCODING", "LANG", "LC_ALL", "LC_CTYPE"}
 
