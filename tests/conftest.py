@@ -35,6 +35,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("reservoir")
 
+#: Tests of both kinds of store.
+_OF_STORES = Path(__file__).parent / "unit" / "storage"
 SAMPLES = Path(__file__).parents[1] / "samples"
 #: Free bytes that the temporary folders of a run need.
 _ROOM = 4 * 2**30
@@ -146,10 +148,17 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests that use a store on both databases; ``sqlite`` marks those for SQLite only."""
+    """Run tests of stores, and tests marked ``both_stores``, on both databases; others on SQLite.
+
+    What is built on stores works alike on both, since ``test_same_answers.py`` finds no difference.
+    """
     if "store_kind" in metafunc.fixturenames:
-        only_sqlite = metafunc.definition.get_closest_marker("sqlite")
-        metafunc.parametrize("store_kind", ["sqlite"] if only_sqlite else ["sqlite", "postgres"])
+        test = metafunc.definition
+        both = test.path.is_relative_to(_OF_STORES) or test.get_closest_marker("both_stores")
+        if both and not test.get_closest_marker("sqlite"):
+            metafunc.parametrize("store_kind", ["sqlite", "postgres"])
+        else:
+            metafunc.parametrize("store_kind", ["sqlite"])
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from reservoir_cli.agents import llm_answers
 from reservoir_cli.context.render.frame import unwrap
 
 ANSWER = "We dropped Redis because it lost 214 jobs in a failover."
-PATIENCE = 120
+PATIENCE = 300
 real_llm = pytest.mark.skipif(
     find_spec("llm") is None or not entry_points(group="llm", name="reservoir"),
     reason="llm and reservoir-cli are not installed in one environment: pip install llm",

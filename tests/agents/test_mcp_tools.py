@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from each import each
 
 from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, offered_tools
 from reservoir_cli.errors import UsageError
@@ -80,7 +81,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments", "problem"), WRONG, ids=str)
+@each(("tool", "arguments", "problem"), WRONG)
 def test_wrong_arguments_are_named(tool: str, arguments: dict, problem: str) -> None:
     with pytest.raises(UsageError) as caught:
         TOOLS[tool].check(arguments)

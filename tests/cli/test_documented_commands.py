@@ -27,6 +27,7 @@ from pathlib import Path
 import forked
 import pytest
 import typer
+from each import each
 
 from reservoir_cli.cli.app import app
 from reservoir_cli.cli.command_list import EXAMPLES
@@ -151,7 +152,7 @@ def test_a_block_of_commands_runs(reader, block):
             assert not shown or block.mark == "output differs" or out == shown
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
+@each("block", BLOCKS)
 def test_every_block_names_its_language(block):
     assert block.language in ("sh", "console", "python", "sql", *FILES)
     if block.language == "text":
@@ -175,7 +176,7 @@ def test_a_file_for_another_program_is_well_formed(block):
     assert READERS[block.language](block.text) is not False
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         (str(block), command)
@@ -183,7 +184,6 @@ def test_a_file_for_another_program_is_well_formed(block):
         if block.language in FILES
         for command in re.findall(r"(?:bin/|[\s'|:])reservoir (-?[a-z][^|\"'>\n]*)", block.text)
     ],
-    ids=str,
 )
 def test_a_command_in_a_file_for_another_program_exists(command):
     assert not unknown_options(command[1].split(" -- ")[0])
@@ -210,7 +210,7 @@ def test_the_preview_in_fzf_shows_a_message_of_any_partition(reader):
     assert shown == f"user: {message['content']}\n"
 
 
-@pytest.mark.parametrize("block", NOT_RUN, ids=str)
+@each("block", NOT_RUN)
 def test_files_and_options_in_a_block_that_is_not_run_exist(block):
     assert subprocess.run(["bash", "-n", "-c", block.text], check=False).returncode == 0
     commands = re.split(r"\n|(?<= )\|(?= )", block.text)

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from each import each
 
 from reservoir_cli.cli.command_list import EXAMPLES, GROUPS, SUMMARIES, Commands
 
@@ -141,7 +142,7 @@ def test_the_list_of_commands_loads_none_of_them(cli, command):
     assert bool(re.search(r"reservoir_cli\.cli\.options$", result.err, re.M)) == bool(command)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_the_readme_knows_every_command(name):
     assert f"reservoir {name}" in README.read_text(encoding="utf-8")
 

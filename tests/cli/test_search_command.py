@@ -5,22 +5,25 @@ import re
 import sys
 
 import pytest
+from each import each
 
 from reservoir_cli import Reservoir
 from reservoir_cli.cli import clipboard
 from reservoir_cli.messages import Conversation, Scope
 
 FIELDS = ["rank", "score", "similarity", "cosine", "bm25", "linked"]
+JOBS, BAKERY = "the job queue lost messages", "the queue at the bakery is long"
+THEORY, OTHER = "queueing theory and its jobs", "a job queue of somebody else"
 
 
 @pytest.fixture
 def notes(cli):
     cli.store(
-        {"content": "the job queue lost messages", "trace_id": "t-1"},
+        {"content": JOBS, "trace_id": "t-1"},
         {"content": "then use a table", "role": "assistant", "trace_id": "t-1"},
-        {"content": "the queue at the bakery is long"},
-        {"content": "queueing theory and its jobs", "instance": "papers"},
-        {"content": "a job queue of somebody else", "partition": "other", "instance": "other"},
+        {"content": BAKERY},
+        {"content": THEORY, "instance": "papers"},
+        {"content": OTHER, "partition": "other", "instance": "other"},
     )
     return cli
 
@@ -31,6 +34,10 @@ def test_hits_are_numbered_role_and_content(notes):
     assert notes("search", "--keyword", "job queue lost", "--full").out == (
         "1. user: the job queue lost messages\n"
     )
+
+
+def test_unquoted_words_are_one_question_of_a_context(notes):
+    assert JOBS in notes("context", "what", "lost", "messages?").out
 
 
 def test_one_conversation_is_searched_by_the_beginning_of_its_id(cli):
@@ -45,36 +52,35 @@ def test_one_conversation_is_searched_by_the_beginning_of_its_id(cli):
     cli("search", "queue", "--conversation", "", code=2)
 
 
-def test_all_words_are_tried_first_then_any_with_a_note(notes):
-    assert "bakery" in notes("search", "--keyword", "queue long").out
-    assert notes("search", "--keyword", "queue long").out.count("\n") == 1
-    result = notes("search", "--keyword", "bakery theory")
-    assert result.out.count("\n") == 2
-    assert result.err.startswith("note: ")
-
-
-def test_a_phrase_keeps_its_order(notes):
-    assert notes("search", "--keyword", '"queue lost"').out.count("\n") == 1
-    assert notes("search", "--keyword", '"lost queue"').out == ""
-
-
-def test_a_star_matches_a_prefix(notes):
-    assert "bakery" in notes("search", "--keyword", "bak*").out
-    assert notes("search", "--keyword", "bak").out == ""
-
-
-@pytest.mark.parametrize(
-    "typed", ['"unclosed queue', "queue AND (", "queue OR OR", "queue^", "{queue}"]
+@each(
+    ("words", "expected"),
+    [
+        (["queue long"], {BAKERY}),  # all words are tried first, then any
+        (["bakery theory"], {BAKERY, THEORY}),
+        (['"queue lost"'], {JOBS}),  # a phrase keeps its order
+        (['"lost queue"'], set()),
+        (["bak*"], {BAKERY}),  # a star matches a prefix
+        (["bak"], set()),
+        (["job", "queue", "lost"], {JOBS}),  # unquoted words are one query
+        (["queue*"], {JOBS, BAKERY, THEORY}),  # the whole partition
+        (["queue*", "-i", "default"], {JOBS, BAKERY}),
+        (["queue*", "--all-partitions"], {JOBS, BAKERY, THEORY, OTHER}),
+        (["queue AND ("], {THEORY}),
+        *(  # other operators are words
+            ([typed], {JOBS, BAKERY, THEORY})
+            for typed in ('"unclosed queue', "queue OR OR", "queue^", "{queue}")
+        ),
+        *(  # unknown terms find nothing and are no error
+            (["--", typed], set())
+            for typed in ("*", '"', "---", "()", '""', "'", "text:zeppelin", "NEAR(zeppelin")
+        ),
+    ],
 )
-def test_other_operators_are_searched_as_words(notes, typed):
-    assert "queue" in notes("search", "--keyword", typed).out
-
-
-@pytest.mark.parametrize(
-    "typed", ["*", '"', "---", "()", '""', "'", "text:zeppelin", "NEAR(zeppelin"]
-)
-def test_an_unknown_term_finds_nothing_and_is_not_an_error(notes, typed):
-    assert notes("search", "--keyword", "--", typed).out == ""
+def test_words_phrases_and_prefixes_are_found(notes, words, expected):
+    result = notes("search", "--keyword", "--full", *words)
+    assert {line.partition(": ")[2] for line in result.out.splitlines()} == expected
+    assert result.out.count("\n") == len(expected)
+    assert result.err.startswith("note: ") or words != ["bakery theory"]
 
 
 def test_an_empty_result_is_zero_bytes_and_not_an_error(notes):
@@ -83,14 +89,6 @@ def test_an_empty_result_is_zero_bytes_and_not_an_error(notes):
     assert result.err.startswith("note: nothing in default contains these words (")
     assert notes("search", "--keyword", "zeppelin", "--jsonl").out == ""
     assert notes("search", "--keyword", "zeppelin", "--json").document["hits"] == []
-
-
-def test_the_whole_partition_is_searched_unless_an_instance_is_named(notes):
-    hits = notes("search", "--keyword", "queue*").out
-    assert "queueing theory" in hits
-    assert "somebody else" not in hits
-    assert "queueing" not in notes("search", "--keyword", "queue*", "-i", "default").out
-    assert "somebody else" in notes("search", "--keyword", "queue*", "--all-partitions").out
 
 
 def test_an_empty_scope_says_where_messages_are(notes):
@@ -182,13 +180,6 @@ def test_words_that_no_message_contains_are_reported(samples):
     for typed in ("qqzzxxwv Redis", "Redis"):
         assert note not in samples("search", typed, "--all-partitions").err
     assert note not in samples("search", "--semantic", "qqzzxxwv", "--all-partitions").err
-
-
-def test_unquoted_words_are_one_query(notes):
-    assert notes("search", "--keyword", "job", "queue", "lost").out == (
-        "#1 2026-05-09 user: the job queue lost messages\n"
-    )
-    assert "job queue lost" in notes("context", "what", "lost", "messages?").out
 
 
 def test_hits_can_be_printed_on_one_line_with_times_or_as_passages(cli):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from each import each
 
 SYSTEM = {"role": "system", "content": "You are an agent."}
 FILLER = "the quick brown fox jumps over the lazy dog " * 20
@@ -33,9 +34,20 @@ def trim(cli):
     return trimming
 
 
-def test_a_list_from_stdin_is_trimmed(trim):
-    result = trim(LIST, "--iteration", "2", "--budget", "500")
+def test_a_list_from_stdin_or_a_file_is_trimmed_in_every_format_of_the_help(cli, trim, tmp_path):
+    file = tmp_path / "loop.json"
+    file.write_text(json.dumps(LIST), encoding="utf-8")
+    arguments = ("--iteration", "2", "--budget", "500")
+    for form in ("openai", "anthropic", "auto"):
+        assert trim(LIST, *arguments, "--format", form).document == CUT
+    result = trim(LIST, *arguments)
+    assert result.out.endswith("]\n")
+    assert "ü" in result.out
+    for source in ((str(file),), ("-",)):
+        assert cli("trim", *source, *arguments, stdin=json.dumps(LIST)).out == result.out
+    assert json.loads(file.read_text(encoding="utf-8")) == LIST
     assert result.document == CUT
+    assert not cli.db.exists(), "nothing is stored"
 
 
 def test_a_request_body_is_printed_as_a_request_body(trim):
@@ -73,21 +85,6 @@ def test_an_anthropic_body_keeps_results_with_their_calls(trim):
     assert trimmed.document == {**body, "messages": [messages[0], *messages[3:]]}
 
 
-@pytest.mark.parametrize("form", ["openai", "anthropic", "auto"])
-def test_every_format_in_the_help_is_accepted(trim, form):
-    arguments = ("--iteration", "2", "--budget", "500", "--format", form)
-    assert trim(LIST, *arguments).document == CUT
-
-
-def test_a_file_is_read_like_stdin(cli, trim, tmp_path):
-    file = tmp_path / "loop.json"
-    file.write_text(json.dumps(LIST), encoding="utf-8")
-    arguments = ("--iteration", "2", "--budget", "500")
-    assert cli("trim", str(file), *arguments).document == CUT
-    assert cli("trim", *arguments, "-", stdin=json.dumps(LIST)).document == CUT
-    assert json.loads(file.read_text(encoding="utf-8")) == LIST
-
-
 def test_a_missing_file_is_exit_1_and_named(cli, tmp_path):
     absent = str(tmp_path / "absent.json")
     result = cli("trim", absent, "--iteration", "2", "--budget", "500", code=1)
@@ -95,18 +92,20 @@ def test_a_missing_file_is_exit_1_and_named(cli, tmp_path):
     assert result.out == ""
 
 
-@pytest.mark.parametrize(
-    "arguments",
+@each(
+    ("messages", "arguments"),
     [
-        pytest.param(("--iteration", "1", "--budget", "500"), id="the first iteration"),
-        pytest.param(("--iteration", "9"), id="the setting is off by default"),
-        pytest.param(("--iteration", "9", "--budget", "0"), id="0 is off"),
-        pytest.param(("--iteration", "9", "--budget", "500", "--turn-start", "1"), id="no old"),
-        pytest.param(("--iteration", "9", "--budget", "100000"), id="it fits"),
+        (LIST, ("--iteration", "1", "--budget", "500")),
+        (LIST, ("--iteration", "9")),  # the setting is off by default
+        (LIST, ("--iteration", "9", "--budget", "0")),
+        (LIST, ("--iteration", "9", "--budget", "500", "--turn-start", "1")),
+        (LIST, ("--iteration", "2", "--budget", "500", "--turn-start", "3")),
+        (LIST, ("--iteration", "9", "--budget", "100000")),
+        ([SYSTEM, *OLD[1::2]], ("--iteration", "2", "--budget", "500")),  # no question
     ],
 )
-def test_a_short_list_is_printed_unchanged(trim, arguments):
-    assert trim(LIST, *arguments).document == LIST
+def test_a_list_without_old_messages_or_that_fits_is_printed_unchanged(trim, messages, arguments):
+    assert trim(messages, *arguments).document == messages
 
 
 def test_a_budget_under_500_is_raised_to_500_with_a_note(trim):
@@ -125,19 +124,8 @@ def test_the_budget_of_the_setting_is_used_and_raised_to_500_too(trim):
 
 def test_the_turn_starts_at_the_given_index(trim):
     arguments = ("--iteration", "2", "--budget", "500", "--turn-start")
-    assert trim(LIST, *arguments, "3").document == LIST
     assert trim(LIST[:5], *arguments, "5").document == CUT[:3]
-
-
-def test_a_turn_after_the_end_is_exit_2(trim):
-    result = trim(LIST, "--iteration", "2", "--budget", "500", "--turn-start", "9", code=2)
-    assert "9" in result.err
-    assert result.out == ""
-
-
-def test_a_list_without_a_question_has_no_old_part(trim):
-    messages = [SYSTEM, *(message for message in OLD if message["role"] == "assistant")]
-    assert trim(messages, "--iteration", "2", "--budget", "500").document == messages
+    assert "9" in trim(LIST, *arguments, "9", code=2).err
 
 
 @pytest.mark.parametrize(
@@ -171,37 +159,29 @@ def test_a_terminal_is_told_what_to_type(cli):
     assert "note: type the list of messages, then end it with Ctrl-D" in shown.out
 
 
-@pytest.mark.parametrize(
-    "document",
+NOT_FINITE = "error: stdin has a number that is too large, or NaN\n"
+
+
+@each(
+    ("document", "error"),
     [
-        "not json",
-        "",
-        "{",
-        '"text"',
-        "7",
-        "null",
-        '{"model": "m"}',
-        '{"messages": {}}',
-        "[1]",
-        '["x"]',
+        *((f'[{{"role": "user", "content": {number}}}]', NOT_FINITE)
+          for number in ("1e400", "-1e400", "NaN", "Infinity")),
+        *((document, "error: ") for document in (
+            "not json", "", "{", '"text"', "7", "null", '{"model": "m"}', '{"messages": {}}',
+            "[1]", '["x"]',
+        )),
     ],
-)
-def test_anything_but_a_list_of_messages_is_exit_1(trim, document):
+)  # fmt: skip
+def test_anything_but_a_list_of_messages_is_exit_1(trim, document, error):
     result = trim(document, "--iteration", "2", "--budget", "500", code=1)
     assert result.out == ""
-    assert result.err.startswith("error: ")
+    assert result.err.startswith(error)
     assert "Traceback" not in result.err
     assert "unexpected" not in result.err
 
 
-@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
-def test_a_number_that_no_request_can_hold_is_named_as_the_reason(trim, number):
-    document = f'[{{"role": "user", "content": {number}}}]'
-    error = trim(document, "--iteration", "2", code=1).err
-    assert error.startswith("error: stdin has a number that is too large, or NaN\n")
-
-
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         ("--iteration", "2", "--format", "yaml"),
@@ -209,6 +189,7 @@ def test_a_number_that_no_request_can_hold_is_named_as_the_reason(trim, number):
         ("--iteration", "-1"),
         ("--iteration", "two"),
         ("--iteration", "2", "--turn-start", "-1"),
+        ("--iteration", "2", "--budget", "500", "--turn-start", "9"),
         ("--iteration", "2", "--budget", "much"),
         (),
     ],
@@ -219,7 +200,7 @@ def test_wrong_usage_is_exit_2(trim, arguments):
     assert result.err.startswith("error: ")
 
 
-@pytest.mark.parametrize(
+@each(
     "odd",
     [
         {"role": "assistant", "content": "x", "tool_calls": 5},
@@ -227,27 +208,10 @@ def test_wrong_usage_is_exit_2(trim, arguments):
         {"role": "assistant", "content": [{"type": "tool_use", "id": {"a": 1}}]},
         {"role": ["user"], "content": {"a": 1}},
         {},
+        # Valid JSON, as after cutting a text in the middle of an emoji.
+        {"role": "assistant", "content": "half of a pair: \ud83d"},
     ],
-    ids=["calls are a number", "id is a list", "use id is an object", "role is a list", "empty"],
 )
 def test_odd_messages_are_printed_unchanged(trim, odd):
     result = trim([SYSTEM, *OLD, odd, *TURN], "--iteration", "2", "--budget", "500")
     assert result.document == [SYSTEM, *OLD[2:], odd, *TURN]
-
-
-def test_half_a_surrogate_pair_is_printed_unchanged(trim):
-    # Valid JSON, as after cutting a text in the middle of an emoji.
-    odd = {"role": "user", "content": "half of a pair: \ud83d"}
-    assert trim([SYSTEM, odd, *TURN], "--iteration", "1").document == [SYSTEM, odd, *TURN]
-
-
-def test_only_the_list_is_on_stdout(trim):
-    result = trim(LIST, "--iteration", "2", "--budget", "50")
-    assert json.loads(result.out) == CUT
-    assert result.out.endswith("]\n")
-    assert "ü" in result.out
-
-
-def test_nothing_is_stored(cli, trim):
-    trim(LIST, "--iteration", "2", "--budget", "500")
-    assert not cli.db.exists()

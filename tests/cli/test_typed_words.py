@@ -4,6 +4,7 @@ import re
 
 import pytest
 import typer
+from each import each
 
 from reservoir_cli.cli.app import app
 from reservoir_cli.cli.typed_words import split_short_options
@@ -17,7 +18,7 @@ def parameters(name):
     return [parameter for command in (found, *inner) for parameter in command.params]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_every_short_option_with_a_value_takes_it_after_an_equals_sign(name):
     options = [option for option in parameters(name) if option.param_type_name == "option"]
     short = [

@@ -4,6 +4,7 @@ import re
 import pytest
 from builders import full_width
 from contract import ROW
+from each import each
 
 AT = "2026-05-09T14:23:01Z"
 TRACE = "1b2c3d4e-0000-4000-8000-000000000000"
@@ -16,16 +17,20 @@ def filled_cli(cli):
     return cli
 
 
-def test_piped_messages_are_role_and_content_with_their_newlines(filled_cli):
-    result = filled_cli("view")
-    assert result.out == "user: first line\n  second line\nassistant: an answer\n"
-    assert result.err == ""
-
-
-def test_oneline_puts_a_message_on_a_line(filled_cli):
-    assert filled_cli("view", "--oneline").out == (
-        "user: first line\\n  second line\nassistant: an answer\n"
-    )
+@each(
+    ("options", "shown"),
+    [
+        ((), "user: first line\n  second line\nassistant: an answer\n"),
+        (("--oneline",), "user: first line\\n  second line\nassistant: an answer\n"),
+        (
+            ("1", "--timestamps", "--oneline", "--role", "user"),
+            "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\\n  second line\n",
+        ),
+    ],
+)
+def test_piped_messages_are_role_and_content_and_keep_their_newlines(filled_cli, options, shown):
+    result = filled_cli("view", *options)
+    assert (result.out, result.err) == (shown, "")
 
 
 def test_timestamps_puts_utc_time_and_short_trace_before_each_message(filled_cli):
@@ -35,12 +40,6 @@ def test_timestamps_puts_utc_time_and_short_trace_before_each_message(filled_cli
     )
     form = r"2026-05-09T14:23:02\+00:00 \[[0-9a-f]{8}\] assistant: an answer\n"
     assert re.search(form, shown)
-
-
-def test_timestamps_and_oneline_can_be_combined(filled_cli):
-    assert filled_cli("view", "1", "--timestamps", "--oneline", "--role", "user").out == (
-        "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\\n  second line\n"
-    )
 
 
 def test_ten_are_shown_unless_a_count_is_given_and_zero_shows_all(cli):

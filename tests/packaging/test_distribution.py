@@ -13,6 +13,7 @@ from zipfile import ZipFile
 
 import pytest
 from distributions import build, unpack
+from each import each
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -242,7 +243,7 @@ def test_every_imported_package_is_a_dependency() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("dependency", PROJECT["dependencies"])
+@each("dependency", PROJECT["dependencies"])
 def test_every_dependency_has_one_lowest_version(dependency: str) -> None:
     assert [specifier.operator for specifier in Requirement(dependency).specifier].count(">=") == 1
 

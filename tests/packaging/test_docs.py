@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from each import each
 
 from reservoir_cli.settings import config
 from reservoir_cli.settings.schema import DEFAULTS, SETTINGS
@@ -28,7 +29,7 @@ def uncommented(text: str) -> str:
     return re.sub(r"(?m)^# (?=\w+ = |\[)", "", text)
 
 
-@pytest.mark.parametrize("key", SETTINGS)
+@each("key", SETTINGS)
 def test_the_example_lists_every_setting_with_its_default(key: str) -> None:
     shown = tomllib.loads(uncommented(TOP))
     assert key in shown

@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 from dialogue import ANSWER, assistant, chat, completion, texts, user
+from each import each
 from proxied import Served
 from upstream import Reply, Upstream
 
@@ -170,7 +171,7 @@ ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@each("name", ANSWERS)
 def test_an_answer_is_read_whole(name: str) -> None:
     path, values, text, calls = ANSWERS[name]
     answer = Answer()

@@ -28,7 +28,7 @@ from reservoir_cli.server.running_servers import RunningServer
 from reservoir_cli.util.process_start_time import process_start_time
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
-PATIENCE = 120
+PATIENCE = 300
 CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"It lost jobs."}}]}\n\n'
 END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ def test_numbers_escapes_duplicate_keys_and_whitespace_are_not_changed(text: str
     assert changed.replace(added, "") == text
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         b"",

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from each import each
 
 from reservoir_cli.server.limits import LINES_AT_A_TIME
 from reservoir_cli.server.proxy.split_stream import Reader
@@ -87,8 +88,8 @@ EMPTY = (
 )
 
 
-@pytest.mark.parametrize("event", EMPTY)
-@pytest.mark.parametrize("kind", ["text/event-stream", "application/x-ndjson", ""])
+@each("event", EMPTY)
+@each("kind", ["text/event-stream", "application/x-ndjson", ""])
 def test_a_step_reads_a_bounded_number_of_lines(event: bytes, kind: str) -> None:
     count = 20 * LINES_AT_A_TIME
     reader, lines = Reader(kind, "", lambda _: None), list[bytes]()

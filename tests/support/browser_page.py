@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from selenium.webdriver.remote.webdriver import WebDriver
 
 #: Seconds that a loaded machine may take.
-PATIENCE = 90
+PATIENCE = 300
 
 
 def until(browser: "WebDriver", holds: Callable[[], object]) -> None:

@@ -1,9 +1,11 @@
 """Run ``reservoir`` as a user does: real processes in a temporary home, perhaps on a terminal."""
 
+import atexit
 import fcntl
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,6 +14,7 @@ import tty
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +24,20 @@ from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
 #: Long enough for a slow machine; a process that hangs is still ended.
-PATIENCE = 120
+PATIENCE = 300
 #: Variables that Python reads before ``main()`` runs.
 _BEFORE_MAIN = {"PYTHONPATH", "PYTHONIOENCODING", "LANG", "LC_ALL", "LC_CTYPE"}
+
+#: Homes in which rows were stored, by these rows and the environment, and the largest that is kept.
+_stored: dict[str, Path] = {}
+_LARGEST = 100_000
+
+
+@cache
+def _stored_homes() -> Path:
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @dataclass(frozen=True)
@@ -115,9 +129,12 @@ class Cli:
         return int(self("ingest", "--no-embed", *options, stdin=text).out)
 
     def store(self, *rows: Mapping[str, Any]) -> None:
-        """Store many messages by one process: rows of which only ``content`` is required."""
-        file = self.home / "rows.jsonl"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        """Store many messages by one process: rows of which only ``content`` is required.
+
+        An empty home gets a copy of the home in which the same rows were stored before.
+        """
+        self.home.mkdir(parents=True, exist_ok=True)
+        file, is_empty = self.home / "rows.jsonl", not any(self.home.iterdir())
         full = [
             {
                 "partition": "default",
@@ -130,8 +147,15 @@ class Cli:
             }
             for number, row in enumerate(rows)
         ]
-        file.write_text("".join(json.dumps(row) + "\n" for row in full), encoding="utf-8")
+        text = "".join(json.dumps(row) + "\n" for row in full)
+        key = f"{sorted(self.env.items())}".replace(str(self.home), "") + text
+        if is_empty and key in _stored:
+            shutil.copytree(_stored[key], self.home, dirs_exist_ok=True)
+            return
+        file.write_text(text, encoding="utf-8")
         self("ingest", "--no-embed", str(file))
+        if is_empty and len(text) < _LARGEST:
+            _stored[key] = shutil.copytree(self.home, _stored_homes() / str(len(_stored)))
 
     def rows(self, *options: str) -> list[dict[str, Any]]:
         """Return the rows of all messages that ``view`` shows."""

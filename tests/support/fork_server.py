@@ -27,7 +27,7 @@ import measuring
 _INITIAL = dict(os.environ)
 
 #: Seconds after which a command is killed.
-PATIENCE = 120
+PATIENCE = 300
 #: Modules that no forked command imports.
 _NOT_FORKED = (
     "reservoir_cli.agents.llm_plugin",

@@ -14,7 +14,7 @@ if os.name == "posix":
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 #: Long enough for a slow machine; a server that hangs is still ended.
-PATIENCE = 120
+PATIENCE = 300
 MODERN, LEGACY, OLDER = "2026-07-28", "2025-11-25", "2025-06-18"
 ERAS = (MODERN, LEGACY, OLDER)
 _META = "io.modelcontextprotocol/"

@@ -12,7 +12,7 @@ from pathlib import Path
 from postgres_server import free_port
 
 #: Seconds that a loaded machine may take.
-_PATIENCE = 120
+_PATIENCE = 300
 #: How often a pool is started before its failure counts.
 _ATTEMPTS = 3
 

@@ -17,7 +17,7 @@ from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings import config
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 @dataclass

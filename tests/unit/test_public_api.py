@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from each import each
 
 import reservoir_cli
 
@@ -28,7 +29,7 @@ def test_public_names_are_sorted_and_unique() -> None:
     assert reservoir_cli.__all__ == sorted(set(reservoir_cli.__all__))
 
 
-@pytest.mark.parametrize("name", reservoir_cli.__all__)
+@each("name", reservoir_cli.__all__)
 def test_a_public_name_exists_and_equals_that_in_its_module(name: str) -> None:
     value = getattr(reservoir_cli, name)
     assert value.__name__ == name

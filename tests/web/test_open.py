@@ -14,7 +14,7 @@ from reservoir_cli.cli.commands import open as open_command
 from reservoir_cli.errors import ReservoirError
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
-PATIENCE = 180
+PATIENCE = 300
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from each import each
 from validators import problems
 
 ASKS = {"role": "user", "content": "go on"}
@@ -73,8 +74,8 @@ BAD_OPENAI = [
 ]
 
 
-@pytest.mark.parametrize("form", ["openai", "azure"])
-@pytest.mark.parametrize(("rule", "messages"), BAD_OPENAI)
+@each("form", ["openai", "azure"])
+@each(("rule", "messages"), BAD_OPENAI)
 def test_the_validator_finds_what_openai_refuses(form, rule, messages):
     assert rule in problems(form, {"model": "m", "messages": messages})
 
@@ -204,7 +205,7 @@ BAD_ANTHROPIC = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "body"), BAD_ANTHROPIC)
+@each(("rule", "body"), BAD_ANTHROPIC)
 def test_the_validator_finds_what_anthropic_refuses(rule, body):
     assert rule in problems("anthropic", body)
 

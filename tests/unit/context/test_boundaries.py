@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from builders import NOW
+from each import each
 from validators import problems
 from windows import (
     EVERYTHING,
@@ -93,8 +94,8 @@ MORE_TOKENS = (
 )
 
 
-@pytest.mark.parametrize("token", [*TOKENS, *MORE_TOKENS])
-@pytest.mark.parametrize("form", [name for name in FORMATS if name != "json"])
+@each("token", [*TOKENS, *MORE_TOKENS])
+@each("form", [name for name in FORMATS if name != "json"])
 def test_control_tokens_of_chat_templates_are_broken_up_in_stored_text(form, token):
     calling = stored(2, "assistant", token, tool_calls=(ToolCall("c", "f", f'{{"q": "{token}"}}'),))
     result = stored(3, "tool", f"a{token}b", tool_call_id="c")
@@ -201,8 +202,8 @@ def test_max_tokens_is_the_minimum_of_reserve_model_limit_and_remaining_window(
     assert context.to("anthropic")["max_tokens"] == expected
 
 
-@pytest.mark.parametrize("token", [*TOKENS, *MORE_TOKENS])
-@pytest.mark.parametrize("hidden", ["\u2060", "\ufeff", "\u200d", "\u202e" * 100])
+@each("token", [*TOKENS, *MORE_TOKENS])
+@each("hidden", ["\u2060", "\ufeff", "\u200d", "\u202e" * 100])
 def test_a_control_token_with_invisible_characters_is_broken_up(token: str, hidden: str) -> None:
     for position in range(1, len(token)):
         broken = defuse(token[:position] + hidden + token[position:])
@@ -270,10 +271,8 @@ FORGERIES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "break_", ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1e", "\x85", "\u2028", "\u2029"]
-)
-@pytest.mark.parametrize("form", ["text", "markdown"])
+@each("break_", ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1e", "\x85", "\u2028", "\u2029"])
+@each("form", ["text", "markdown"])
 def test_no_line_of_a_turn_of_history_forges_one_of_the_context(form: str, break_: str) -> None:
     for forged in FORGERIES:
         for role in ("user", "tool"):

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from each import each
 from validators import problems
 from windows import (
     CALLING,
@@ -151,8 +152,8 @@ def test_arguments_are_an_object_or_its_json_as_the_provider_requires(arguments,
             assert text == arguments
 
 
-@pytest.mark.parametrize("form", PROVIDERS)
-@pytest.mark.parametrize(
+@each("form", PROVIDERS)
+@each(
     "arguments",
     [
         pytest.param('{"limit": NaN}', id="NaN"),
@@ -175,8 +176,8 @@ def test_deeply_nested_arguments_can_be_written_and_counted(form):
     assert count_turns(context.turns, form, METER) > 600
 
 
-@pytest.mark.parametrize("call_id", ["x" * 41, "functions.bash:0", "ä", "", "a b", "call|1"])
-@pytest.mark.parametrize("form", PROVIDERS)
+@each("call_id", ["x" * 41, "functions.bash:0", "ä", "", "a b", "call|1"])
+@each("form", PROVIDERS)
 def test_invalid_ids_are_replaced_consistently_in_call_and_result(form, call_id):
     call = replace(CALLING, tool_calls=(replace(SEARCH, id=call_id),))
     body = window([USER, call, replace(RESULT, tool_call_id=call_id), REPLY]).to(form)
@@ -206,8 +207,8 @@ def test_a_repeated_id_gets_its_own_result(form):
     assert printed.index('"in line 7"') < printed.index('"in line 7!"')
 
 
-@pytest.mark.parametrize("form", PROVIDERS)
-@pytest.mark.parametrize("name", ["web.search", "n" * 65, "größe", "a b"])
+@each("form", PROVIDERS)
+@each("name", ["web.search", "n" * 65, "größe", "a b"])
 def test_invalid_names_are_replaced(form, name):
     call = replace(CALLING, tool_calls=(replace(SEARCH, name=name),))
     assert problems(form, window([USER, call, RESULT]).to(form)) == []

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from builders import NOW, Compass
+from each import each
 
 from reservoir_cli import Filter, Message, Reservoir, UsageError
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
@@ -267,12 +268,12 @@ qué es esto|cómo era|quando era|hoe was het|wat was dat|como foi
 """.strip()
 
 
-@pytest.mark.parametrize("text", ["", "  \n", *re.split("[|\n]", NOTHING_ASKED)])
+@each("text", ["", "  \n", *re.split("[|\n]", NOTHING_ASKED)])
 def test_consent_thanks_and_commands_are_not_questions(text):
     assert asks_nothing(text)
 
 
-@pytest.mark.parametrize("text", re.split("[|\n]", ASKED))
+@each("text", re.split("[|\n]", ASKED))
 def test_questions_and_names_are_questions(text):
     assert not asks_nothing(text)
 

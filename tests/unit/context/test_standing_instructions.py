@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from each import each
 
 from reservoir_cli.context.standing_instructions import is_standing
 from reservoir_cli.messages import Role, StoredMessage
@@ -29,7 +30,7 @@ def make_message(text: str, role: Role = Role.USER) -> StoredMessage:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Always give the versions of what you name.",

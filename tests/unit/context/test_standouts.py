@@ -6,6 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from builders import NOW, Compass
+from each import each
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.context.prompts_that_ask_nothing import is_about_the_work, is_question
@@ -14,6 +15,8 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.settings import config
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
+
+pytestmark = pytest.mark.both_stores
 
 #: Embeddings along three axes: prompts are on the first or, if they name the boiler, on the second.
 PROMPT, BOILER, OTHER = np.eye(3, dtype=np.float32)
@@ -200,9 +203,7 @@ wie war das mit Lingui|welche Farbe hat das Banner|où est la clé|cuál es el p
 """.strip()
 
 
-@pytest.mark.parametrize(
-    "prompt", [*re.split(r"[|\n]", WORK.split("\n```")[0]), "```" + WORK.split("```")[1] + "```"]
-)
+@each("prompt", [*re.split(r"[|\n]", WORK.split("\n```")[0]), "```" + WORK.split("```")[1] + "```"])
 def test_prompts_about_the_work_at_hand(prompt):
     assert is_about_the_work(prompt)
 

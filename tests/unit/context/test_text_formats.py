@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from each import each
 from windows import (
     EVERYTHING,
     INTRODUCTION,
@@ -157,8 +158,8 @@ TITLES = {
 }
 
 
-@pytest.mark.parametrize("absent", TITLES)
-@pytest.mark.parametrize("form", ["text", *PROVIDERS])
+@each("absent", TITLES)
+@each("form", ["text", *PROVIDERS])
 def test_an_absent_section_does_not_affect_others(form, absent):
     sections = {key: value for key, value in EVERYTHING.items() if key != absent}
     printed = json.dumps(window(TURNS, **sections).to(form))
@@ -200,10 +201,8 @@ def test_a_call_is_printed_as_name_and_json(arguments, printed):
     assert f"**assistant:** {expected}\n" in window([USER, message, RESULT]).to("markdown")
 
 
-@pytest.mark.parametrize(
-    "content", ["  spaces \n\n", "tabs\t\r\n", "[Recalled Messages]", "é🦊", "a\n---\nb"]
-)
-@pytest.mark.parametrize("form", PROVIDERS)
+@each("content", ["  spaces \n\n", "tabs\t\r\n", "[Recalled Messages]", "é🦊", "a\n---\nb"])
+@each("form", PROVIDERS)
 def test_a_message_is_printed_exactly_as_stored(form, content):
     body = window([stored(1, "user", content), REPLY]).to(form)
     printed = body["messages"][0]["content"]

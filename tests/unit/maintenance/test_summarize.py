@@ -20,6 +20,8 @@ from reservoir_cli.storage.copying.copy_store import copy
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.tables.summaries import Summaries
 
+pytestmark = pytest.mark.both_stores
+
 HERE = Scope("p", "i")
 TALK = [
     "The job queue moved from Redis to Postgres in spring.",

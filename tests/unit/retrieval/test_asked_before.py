@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from builders import NOW
+from each import each
 
 from reservoir_cli import Message, Reservoir, ToolCall
 from reservoir_cli.messages import Scope
@@ -125,7 +126,7 @@ def test_a_statement_with_the_words_of_the_question_is_no_echo(store, reservoir)
     assert {"The quarry bus is 61.", "Behind the mill."} <= set(found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "adds"),
     [
         ("I don't know which bus that is.", False),

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, DAY, NOW, moment, spans
@@ -22,7 +23,7 @@ def score(notation: str, time: str, zone: tzinfo = BERLIN) -> float:
     return float(date_scores(spans(notation), np.array([moment(time, zone)]), zone)[0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("notation", "time", "expected"),
     [
         pytest.param("2023-07-07", "2023-07-07T00:00", 1, id="the first moment is inside"),

@@ -15,6 +15,8 @@ from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
+pytestmark = pytest.mark.both_stores
+
 HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
 HERE = Scope("p", "i")
 

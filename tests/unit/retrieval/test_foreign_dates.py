@@ -5,6 +5,7 @@ import time
 from datetime import date
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from named_days import NOW, format_spans, spans
@@ -341,12 +342,12 @@ février-notes.md
 NEGATIVE = [line for line in WITHOUT.splitlines() if "```" not in line and line != "昨天"]
 
 
-@pytest.mark.parametrize(("question", "expected"), (GERMAN | FRENCH | SPANISH | CHINESE).items())
+@each(("question", "expected"), (GERMAN | FRENCH | SPANISH | CHINESE).items())
 def test_a_foreign_date_is_parsed(question: str, expected: str) -> None:
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
-@pytest.mark.parametrize(("question", "expected"), RANGES.items())
+@each(("question", "expected"), RANGES.items())
 def test_a_foreign_range_is_one_span(question: str, expected: str) -> None:
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
@@ -356,7 +357,7 @@ def test_two_foreign_dates_that_are_no_range_stay_two(question: str, expected: s
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
-@pytest.mark.parametrize("question", [*NEGATIVE, "```\n昨天\n```"])
+@each("question", [*NEGATIVE, "```\n昨天\n```"])
 def test_text_that_resembles_a_foreign_date_is_not_parsed(question: str) -> None:
     assert find_dates(question, NOW) == ()
 
@@ -365,7 +366,7 @@ def test_text_that_resembles_a_foreign_date_is_not_parsed(question: str) -> None
 _GERMAN = {"am 25.01. beim Zahnarzt", "vom 3.5. bis 7.5.2024"}
 
 
-@pytest.mark.parametrize("question", sorted({*POSITIVE, *ENGLISH_WITHOUT} - _GERMAN))
+@each("question", sorted({*POSITIVE, *ENGLISH_WITHOUT} - _GERMAN))
 def test_english_dates_are_not_affected(question: str) -> None:
     assert " ".join(in_english(question).split()) == " ".join(question.split())
 
@@ -421,7 +422,7 @@ def test_any_question_can_be_parsed(question: str) -> None:
     assert all(span.start < span.end for span in find_dates(question, NOW))
 
 
-@pytest.mark.parametrize(
+@each(
     "part",
     [
         "am ",

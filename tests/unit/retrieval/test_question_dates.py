@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, NOW, format_spans, moment, spans
@@ -381,7 +382,7 @@ def test_a_date_is_read(question: str, expected: str) -> None:
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
-@pytest.mark.parametrize("question", NEGATIVE)
+@each("question", NEGATIVE)
 def test_text_without_dates_gives_none(question: str) -> None:
     assert find_dates(question, NOW) == ()
 
@@ -398,7 +399,7 @@ def test_dates_in_code_blocks_are_ignored_but_not_those_around_them() -> None:
     assert find_dates(question, NOW) == spans("07-01/07-31; 2026-05-12")
 
 
-@pytest.mark.parametrize(
+@each(
     ("now", "question", "expected"),
     [
         ("2026-03-31T12:00", "two months ago", "2026-01-16/2026-02-15"),
@@ -454,7 +455,7 @@ def test_any_question_gives_valid_spans_and_scores(question: str) -> None:
     assert 0 <= scores[0] <= 1
 
 
-@pytest.mark.parametrize(
+@each(
     "part",
     (
         "may |early |week before |7 |1,|July and |between July and |a few |`|(|'|the |7 July to "

@@ -12,6 +12,8 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture
 def reservoir(store, monkeypatch):

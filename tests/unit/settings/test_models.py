@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,14 +124,14 @@ def test_no_maximum_output_exceeds_the_window() -> None:
     assert all(model.output_limit <= model.context_window for model in MODELS if model.output_limit)
 
 
-@pytest.mark.parametrize(("name", "expected"), FOUND)
+@each(("name", "expected"), FOUND)
 def test_name_finds_its_model(name: str, expected: str) -> None:
     model = find_model(name)
     assert model is not None
     assert model.name == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "gpt-4-32k",
@@ -205,7 +206,7 @@ def test_every_model_finds_itself_and_has_sane_figures(model: Model) -> None:
         assert model.recommended <= model.context_window - model.reserve
 
 
-@pytest.mark.parametrize("alias", OTHER_NAMES)
+@each("alias", OTHER_NAMES)
 def test_every_alias_resolves_and_is_not_a_model_itself(alias: str) -> None:
     assert alias not in NAMES
     model = find_model(alias)

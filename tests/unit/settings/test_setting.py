@@ -1,6 +1,7 @@
 """Parsing and validating values of settings."""
 
 import pytest
+from each import each
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.schema import DEFAULTS, PROFILES, SETTINGS, TABLES
@@ -42,7 +43,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("key", "word", "value"), WORDS)
+@each(("key", "word", "value"), WORDS)
 def test_a_value_is_parsed(key: str, word: str, value: Value) -> None:
     parsed = ALL[key].parse(word, key)
     assert parsed == value
@@ -99,7 +100,7 @@ def test_text_of_another_type_is_to_be_written_in_quotes(key: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("key", "word", "reason"), WRONG)
+@each(("key", "word", "reason"), WRONG)
 def test_an_invalid_value_is_refused_by_the_name_that_the_user_typed(
     key: str, word: str, reason: str
 ) -> None:
@@ -129,7 +130,7 @@ def test_a_value_of_another_type_is_refused(key: str, value: object) -> None:
         ALL[key].check(value, key)
 
 
-@pytest.mark.parametrize("key", [key for key, value in DEFAULTS.items() if value is not None])
+@each("key", [key for key, value in DEFAULTS.items() if value is not None])
 def test_every_default_is_within_its_own_range(key: str) -> None:
     assert ALL[key].check(DEFAULTS[key], key) == DEFAULTS[key]
     assert ALL[key].parse(ALL[key].format(DEFAULTS[key]), key) == DEFAULTS[key]

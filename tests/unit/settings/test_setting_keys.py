@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.errors import UsageError
@@ -29,7 +30,7 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("key", "parts"), KEYS)
+@each(("key", "parts"), KEYS)
 def test_a_dotted_key_reaches_into_a_table(key: str, parts: tuple) -> None:
     assert split_key(key) == parts
 

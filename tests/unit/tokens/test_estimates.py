@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -162,7 +163,7 @@ def test_approximate_is_low_by_at_most_six_percent_without_words(real: int, text
 
 # Repeated a hundred times, so that the weights show undisturbed by rounding. Words cost what the
 # table says.
-@pytest.mark.parametrize(
+@each(
     ("unit", "words", "others"),
     [
         pytest.param("abcd ", ["abcd"], 0, id="word"),

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from each import each
 from reading import file_of, lines
 
 from reservoir_cli.transfer.detect_format import choose
@@ -57,8 +58,8 @@ LATE_KEYS = {
 }
 
 
-@pytest.mark.parametrize("form", LATE_KEYS)
-@pytest.mark.parametrize("layout", [None, 2])
+@each("form", LATE_KEYS)
+@each("layout", [None, 2])
 def test_keys_count_wherever_they_are(form: str, layout: int | None) -> None:
     text = json.dumps(LATE_KEYS[form], indent=layout)
     assert text.find('"messages"' if form in ("anthropic", "openai") else PASTED[-20:]) != 0

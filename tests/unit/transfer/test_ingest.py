@@ -21,6 +21,8 @@ from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport
 
+pytestmark = pytest.mark.both_stores
+
 HOUR = timedelta(hours=1)
 HERE = Scope("p", "i")
 

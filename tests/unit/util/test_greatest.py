@@ -1,14 +1,14 @@
 """Selecting the few greatest of many numbers gives the same result as sorting."""
 
 import numpy as np
-import pytest
+from each import each
 
 from reservoir_cli.util.greatest import greatest
 
 
-@pytest.mark.parametrize("size", [2, 63, 700, 20_000])
-@pytest.mark.parametrize("different", [1, 3, 50, 10**6])
-@pytest.mark.parametrize("ordered", [False, True])
+@each("size", [2, 63, 700, 20_000])
+@each("different", [1, 3, 50, 10**6])
+@each("ordered", [False, True])
 def test_the_greatest_equal_those_of_sorting(size: int, different: int, ordered: bool):
     values = np.random.default_rng(size).integers(0, different, size).astype(np.float32)
     if ordered:  # no sample is representative

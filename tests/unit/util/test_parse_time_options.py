@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from builders import NOW, full_width
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,7 +138,7 @@ def test_words_mean_the_local_time_at_which_the_period_began(text: str, expected
     assert parse_time(text, NOW) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

@@ -30,6 +30,8 @@ from reservoir_cli.transfer.reports import ExportReport, ImportReport
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport
 
+pytestmark = pytest.mark.both_stores
+
 EVERYTHING = Scope(None)
 MASK = Redactor(lambda _: "off")
 Adding = Callable[..., list[StoredMessage | None]]

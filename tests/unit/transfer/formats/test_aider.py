@@ -4,6 +4,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from each import each
 from reading import (
     SAMPLES,
     entries_by_file,
@@ -37,8 +38,8 @@ def test_the_project_of_a_history_is_its_folder(tmp_path: Path) -> None:
     assert last.conversation.model == "claude-sonnet-4-5"
 
 
-@pytest.mark.parametrize("name", ["notes.md", ".aider.chat.history.md", "x"])
-@pytest.mark.parametrize(
+@each("name", ["notes.md", ".aider.chat.history.md", "x"])
+@each(
     ("text", "is_history"),
     [
         (HISTORY, True),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from reading import SAMPLES, file_of, last_conversation, lines, records, roles_and_texts, skipped
 from reading import read as read_as
 
@@ -193,7 +194,7 @@ SHAPES: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@each("name", SHAPES)
 def test_a_shape_is_recognised_and_read(name: str) -> None:
     form, text, expected = SHAPES[name]
     importer = choose(file_of(text))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from each import each
 from reading import SAMPLES, entries_by_file, records, row_of, skipped
 from samples_of_programs import FILES, PROGRAMS, REASONS, THOUGHTS
 from samples_told import ABOUT, SKIPPED, TOLD
@@ -46,12 +47,12 @@ def by_first(name: str) -> list[tuple[Any, ...]]:
     return rows
 
 
-@pytest.mark.parametrize("name", TOLD)
+@each("name", TOLD)
 def test_every_message_is_imported(name: str) -> None:
     assert by_first(name) == TOLD[name]
 
 
-@pytest.mark.parametrize("name", SKIPPED)
+@each("name", SKIPPED)
 def test_other_records_are_skipped_with_their_position(name: str) -> None:
     def place(row: tuple[str, str]) -> list[int]:
         return [int(word) for word in row[0].replace(",", "").split() if word.isdigit()]
@@ -59,7 +60,7 @@ def test_other_records_are_skipped_with_their_position(name: str) -> None:
     assert sorted(skipped(read(name)), key=place) == SKIPPED[name]
 
 
-@pytest.mark.parametrize("name", ABOUT)
+@each("name", ABOUT)
 def test_titles_and_models_are_imported(name: str) -> None:
     last = {
         record.conversation.id: record.conversation
@@ -72,7 +73,7 @@ def test_titles_and_models_are_imported(name: str) -> None:
     } == ABOUT[name]
 
 
-@pytest.mark.parametrize("name", TOLD)
+@each("name", TOLD)
 def test_every_message_has_a_stable_unique_id(name: str) -> None:
     def ids() -> list[tuple[Any, ...]]:
         imported = records(read(name))
@@ -87,9 +88,7 @@ def test_every_message_has_a_stable_unique_id(name: str) -> None:
     assert all(source and source_id for source, source_id, _ in identities)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in TOLD if name in (*ABOUT, *LISTS) and name != "reservoir.jsonl"]
-)
+@each("name", [name for name in TOLD if name in (*ABOUT, *LISTS) and name != "reservoir.jsonl"])
 def test_a_question_and_all_messages_up_to_the_next_share_a_trace(name: str) -> None:
     questions: dict[str | None, str | None] = {}
     for record in records(read(name)):
@@ -101,7 +100,7 @@ def test_a_question_and_all_messages_up_to_the_next_share_a_trace(name: str) -> 
             assert message.trace_id == questions[message.conversation_id]
 
 
-@pytest.mark.parametrize("name", TOLD)
+@each("name", TOLD)
 def test_each_result_names_the_call_it_answers(name: str) -> None:
     messages = [record.message for record in records(read(name))]
     call_ids = [call.id for message in messages for call in message.tool_calls]
@@ -110,7 +109,7 @@ def test_each_result_names_the_call_it_answers(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", TOLD)
+@each("name", TOLD)
 def test_thinking_is_not_part_of_a_message(name: str) -> None:
     thoughts = ("Warm kitchens", "They want FOR", "Look at the", "I need the tool")
     thoughts += ("Answering\n", "Reading\n", "They mean", "I should think")

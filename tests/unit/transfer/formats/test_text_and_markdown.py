@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from each import each
 from reading import entries_by_file, file_of, read
 
 from reservoir_cli.errors import ReservoirError, UsageError
@@ -96,7 +97,7 @@ def test_the_format_is_detected_by_the_content(text: str, name: str) -> None:
     assert choose(file_of(text, "anything")).name == name
 
 
-@pytest.mark.parametrize("name", importers())
+@each("name", importers())
 def test_an_explicit_format_is_used_for_any_content(name: str) -> None:
     assert choose(file_of("hello"), name).name == name
 

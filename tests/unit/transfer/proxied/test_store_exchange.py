@@ -15,6 +15,8 @@ from reservoir_cli.server.proxy.parse_request import parse
 from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, RESPONSES
 from reservoir_cli.transfer.proxied.exchange import Exchange
 
+pytestmark = pytest.mark.both_stores
+
 SESSION = "11111111-2222-4333-8444-555555555555"
 QUESTION, ANSWER = "why did we drop Redis?", "It lost jobs.\n\nSee the log."
 NEXT, LAST = "and then?", "We took Postgres."

@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from reading import file_of
@@ -213,8 +214,8 @@ def test_what_has_no_end_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) 
     assert file.done < 600_000
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 20])
-@pytest.mark.parametrize("damage", ["xxx", '{"role": "us', '{"a": 1} {"b": 2}', "\0\0"])
+@each("count", [1, 2, 3, 20])
+@each("damage", ["xxx", '{"role": "us', '{"a": 1} {"b": 2}', "\0\0"])
 def test_damaged_lines_at_the_top_lose_only_themselves(count: int, damage: str) -> None:
     text = f"{damage}\n" * count + '{"a": 1}\n\n{"b": 2}\n'
     values = entries(text)

@@ -30,6 +30,8 @@ from reservoir_cli.transfer.reading.watched_files import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync.history_sources import Source
 
+pytestmark = pytest.mark.both_stores
+
 
 def test_a_resumed_session_that_copies_all_lines_adds_only_what_is_new(machine: Machine) -> None:
     first = turn(1, "one?", "one.")
