@@ -58,7 +58,8 @@ COMMANDS = {
 #: Fields that none of these commands prints.
 RARE = {
     *(f"messages[].tool_calls[].{field}" for field in ("id", "name", "arguments")),
-    *("sources[].failures[]", "sources[].reasons[]", "incomplete[]"),
+    *("sources[].failures[]", "sources[].reasons[]", "sources[].notes[]", "notes[]"),
+    "incomplete[]",
     *("use.by_week[].week", "use.by_week[].partition"),
 }
 #: Fields of a message that only some messages have.

@@ -299,7 +299,7 @@ def _print_json(report: ImportReport, dry_run: bool) -> None:
             "unreadable": report.unreadable,
             "secrets": dict(sorted(report.secrets.items())),
             "reasons": report.reasons,
-            "notes": report.notes(),
+            "notes": report.notes(all_names=True),
             "dry_run": dry_run,
         }
     )

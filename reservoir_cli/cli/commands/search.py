@@ -174,7 +174,7 @@ def search(
             _print_notes(found, term, hybrid=not (semantic or keyword))
     if sort == "time":
         found.sort(key=_age)
-    if explain:
+    if explain and found:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
             [_explain_row(hit) for hit in found],
