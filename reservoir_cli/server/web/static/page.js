@@ -22,7 +22,8 @@ function live(form) {
       replace(target, html, !answer.ok);
       sayInPause($(".count", target)?.textContent || target.textContent);
       settle(form, target);
-      history.replaceState(null, "", address);
+      // The address changes after the new rows are painted, so that they do not wait for it.
+      requestAnimationFrame(() => setTimeout(() => history.replaceState(null, "", address)));
     } catch {
       warn(target, "The server does not answer.");
     } finally {
