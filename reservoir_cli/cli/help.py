@@ -100,15 +100,16 @@ class _Helpful(_Base):
     def write_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options, each panel in a section; a summary has only the names of those."""
         panels: dict[str, list[Any]] = {"Options": []}
-        for param in self.get_params(ctx):
+        params: list[Any] = self.get_params(ctx)
+        for param in params:
             if param.param_type_name == "option" and not param.hidden:
                 panels.setdefault(param.rich_help_panel or "Options", []).append(param)
         if self.shows_summary(ctx):
             usual = panels.pop("Options")
-            rare = [param.opts[-1] for params in panels.values() for param in params]
+            rare = [param.opts[-1] for others in panels.values() for param in others]
             panels = {"Options": [param for param in usual if param.opts[-1] not in _HELP]}
-        for title, params in panels.items():
-            _write_section(formatter, title, _records(ctx, params))
+        for title, shown in panels.items():
+            _write_section(formatter, title, _records(ctx, shown))
         if self.shows_summary(ctx):
             more = f"{ctx.command_path} --help says more"
             more += f", also about {', '.join(rare)}." if rare else "."
