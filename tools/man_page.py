@@ -5,7 +5,7 @@ Run ``python tools/man_page.py`` after changing a help text; a test checks that 
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ def _command(command: Any, name: str, context: Any) -> Iterator[str]:
     yield _roff(" ".join(command.collect_usage_pieces(command_context)))
     yield ".PP"
     yield from _paragraphs(inspect.cleandoc(command.help))
-    yield from _records(command, command_context, excluded="--help")
+    yield from _records(command, command_context, excluded=("-h", "--help", "-h, --help"))
     yield ".PP"
     yield "Example:"
     yield from _literal(command.epilog.removeprefix("Example: "))
@@ -130,10 +130,10 @@ def _first(text: str) -> str:
     return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
 
 
-def _records(command: Any, context: Any, excluded: str | None = None) -> Iterator[str]:
+def _records(command: Any, context: Any, excluded: Sequence[str] = ()) -> Iterator[str]:
     """Yield arguments and options with their help."""
     for words, description in command.records(context):
-        if excluded is None or excluded not in words:
+        if words not in excluded:
             yield from (".TP", f".B {_roff(words)}", _roff(" ".join(description.split())))
 
 

@@ -28,7 +28,7 @@ app = typer.Typer(
     cls=CommandGroup,
     help="Your conversations with every model in one private file, "
     "and the best context for the next question.",
-    epilog="Run reservoir COMMAND --help for the options of a command.",
+    epilog="reservoir --help says what each command does, reservoir COMMAND -h how to use it.",
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -83,9 +83,7 @@ def globals_(
     ] = None,
     offline: Annotated[
         bool,
-        typer.Option(
-            "--offline", help="Never use the network, except to reach a store on a server."
-        ),
+        typer.Option("--offline", help="No network, except to reach a store on a server."),
     ] = False,
     _no_plugins: Annotated[
         bool,
@@ -114,7 +112,7 @@ def globals_(
             "--version",
             callback=_show_version,
             is_eager=True,
-            help="Print the versions of reservoir, Python and SQLite, and the model.",
+            help="Print the versions of what is in use, and the model.",
         ),
     ] = False,
     _install: Annotated[
@@ -143,7 +141,8 @@ def globals_(
     file = config_file and Path(os.path.expanduser(config_file))
     ctx.obj = Globals(file, db, offline)
     if ctx.invoked_subcommand is None:
-        console.write(ctx.get_help() + "\n", styled=True)
+        program: Any = ctx.command
+        console.write(program.get_summary(ctx) + "\n", styled=True)
 
 
 def main(*, always_succeed: bool = False) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
+from reservoir_cli.cli.help import HelpfulCommand, ProgramGroup
 from reservoir_cli.cli.mistyped_commands import quote_command
 from reservoir_cli.errors import UsageError
 from reservoir_cli.util.unicode_text import similar_names
@@ -61,29 +61,29 @@ SUMMARIES = {
     "config": "Show or change settings.",
     "budget": "Show how the tokens of a context are divided, line by line.",
     "models": "List the known models and their token limits.",
-    "stats": "Show token usage of contexts over time, and what the store holds.",
+    "stats": "Show the tokens that contexts used, and what the store holds.",
     "trim": "Trim the message list of a tool loop to a budget.",
     "embed": "Embed messages that have no embedding yet.",
-    "summarize": "Summarise conversations that have no summary, or have grown since.",
+    "summarize": "Summarise conversations that are new or have grown.",
     "conversations": "List the conversations of a partition or instance.",
-    "partitions": "List partitions and their instances; rename, merge or delete a partition.",
-    "backup": "Copy the store to a file, even while other programs write to it.",
+    "partitions": "List, rename, merge or delete partitions.",
+    "backup": "Copy the store to a file, even while others write to it.",
     "edit": "Replace the text of a message.",
     "tag": "Give a message one or more tags.",
     "untag": "Remove tags from a message.",
-    "pin": "Include a message in every context of its partition, if it fits.",
+    "pin": "Include a message in every context of its partition.",
     "unpin": "Unpin a message.",
-    "forget": "Delete messages and all traces of their text from the files of the store.",
-    "move": "Move messages to another partition, and their conversations with them.",
-    "export": "Print the messages of a partition, an instance or the whole store, oldest first.",
-    "hook": "Handle a hook event of Claude Code, Codex or Gemini CLI, read as JSON from stdin.",
-    "connect": "Let an agent or an editor search and recall your conversations.",
+    "forget": "Delete messages, and all traces of their text in the store.",
+    "move": "Move messages and their conversations to another partition.",
+    "export": "Print all messages of a partition, an instance or the store.",
+    "hook": "Handle an event of Claude Code, Codex or Gemini CLI.",
+    "connect": "Let an agent or editor search and recall your conversations.",
     "disconnect": "Remove reservoir from the settings of an agent or an editor.",
     "doctor": "Check settings, store, model and speed.",
-    "db": "Manage the database, or copy a store between a file and a PostgreSQL server.",
-    "mcp": "Serve the store to an agent over MCP on stdin and stdout; its client starts this.",
-    "open": "Open the web page: conversations, the context for a question, and usage.",
-    "serve": "Run a proxy that adds memory to any model: clients use the base URL it prints.",
+    "db": "Manage the database, or copy a store to or from a server.",
+    "mcp": "Serve the store to an agent over MCP; its client starts this.",
+    "open": "Open the web page: conversations, contexts and usage.",
+    "serve": "Run a proxy that adds memory to any model.",
 }
 
 #: The commands by what they are for, as in the README; together they are all commands.
@@ -159,7 +159,7 @@ class Commands(MutableMapping[str, Any]):
         return len(EXAMPLES)
 
 
-class CommandGroup(HelpfulGroup):
+class CommandGroup(ProgramGroup):
     """The program: a group whose commands are imported on demand."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -187,7 +187,11 @@ class CommandGroup(HelpfulGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands with their summaries, by what they are for."""
+        """List the commands with their summaries, by what they are for; a summary the names."""
+        if self.shows_summary(ctx):
+            with formatter.section("Commands"):
+                formatter.write_dl([(title, ", ".join(names)) for title, names in GROUPS.items()])
+            return
         for title, names in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(_LONGEST), SUMMARIES[name]) for name in names])

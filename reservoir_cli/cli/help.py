@@ -1,6 +1,7 @@
 """Format help texts identically for terminals, pipes, the docs and the man page.
 
 Terminals get colour. The parser's ranges are left out; help texts mention those that matter.
+``-h`` fits a screen of 24 lines: of the options in a panel (``rich_help_panel``) it has the names.
 """
 
 import inspect
@@ -24,6 +25,9 @@ else:
 
 #: A range as the option parser writes it, such as ``0<=x<=1`` or ``x>=0``.
 _RANGE = re.compile(r"(?:; )?(?:\d+<=)?x[<>]=\d+(?:; )?")
+#: The key in ``ctx.meta`` that asks for a help text of one screen.
+_SUMMARY = "reservoir_cli.help.summary"
+_HELP = ("-h", "--help")
 #: Stands for a hyphen while texts are wrapped, so that no option or name is divided at one.
 _HYPHEN = "\u2011"
 
@@ -45,6 +49,10 @@ class _Helpful(_Base):
         """Return the whole help text, styled for a terminal."""
         return console.style_help(super().get_help(ctx).replace(_HYPHEN, "-"))
 
+    def shows_summary(self, ctx: Any) -> bool:
+        """Return whether ``-h`` asked for a text that fits a screen."""
+        return bool(ctx.meta.get(_SUMMARY))
+
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option ``--help``, which reports output errors like every command."""
         option = super().get_help_option(ctx)
@@ -62,9 +70,11 @@ class _Helpful(_Base):
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the help text, wrapped between words only."""
+        about = inspect.cleandoc(self.help or "")
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text(inspect.cleandoc(self.help or "").replace("-", _HYPHEN))
+            about = about.split("\n\n")[0] if self.shows_summary(ctx) else about
+            formatter.write_text(about.replace("-", _HYPHEN))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the example, wrapped between words only, so that it can be copied."""
@@ -83,14 +93,56 @@ class _Helpful(_Base):
             )
             formatter.write("\n")
 
-    def records(self, ctx: Any, kind: str | None = None) -> list[tuple[str, str]]:
-        """Return (syntax, help text) pairs of the arguments and options.
+    def records(self, ctx: Any) -> list[tuple[str, str]]:
+        """Return (syntax, help text) pairs of the arguments and options."""
+        return _records(ctx, self.get_params(ctx))
 
-        :param kind: only ``argument`` or ``option``.
-        """
-        params = [param for param in self.get_params(ctx) if kind in (None, param.param_type_name)]
-        pairs = [record for param in params if (record := param.get_help_record(ctx))]
-        return [(syntax, _RANGE.sub("", about).removesuffix("  []")) for syntax, about in pairs]
+    def write_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, each panel in a section; a summary has only the names of those."""
+        panels: dict[str, list[Any]] = {"Options": []}
+        params: list[Any] = self.get_params(ctx)
+        for param in params:
+            if param.param_type_name == "option" and not param.hidden:
+                panels.setdefault(param.rich_help_panel or "Options", []).append(param)
+        if self.shows_summary(ctx):
+            usual = panels.pop("Options")
+            rare = [param.opts[-1] for others in panels.values() for param in others]
+            panels = {"Options": [param for param in usual if param.opts[-1] not in _HELP]}
+        for title, shown in panels.items():
+            _write_section(formatter, title, _records(ctx, shown))
+        if self.shows_summary(ctx):
+            more = f"{ctx.command_path} --help says more"
+            more += f", also about {', '.join(rare)}." if rare else "."
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(more.replace("-", _HYPHEN))
+
+
+def _records(ctx: Any, params: Iterable[Any]) -> list[tuple[str, str]]:
+    pairs = [record for param in params if (record := param.get_help_record(ctx))]
+    return [(syntax, _RANGE.sub("", about).removesuffix("  []")) for syntax, about in pairs]
+
+
+def _write_section(formatter: Any, title: str, records: list[tuple[str, str]]) -> None:
+    if records:
+        with formatter.section(title):
+            formatter.write_dl([(words, about.replace("-", _HYPHEN)) for words, about in records])
+
+
+def _show_summary(ctx: Any, option: object, wanted: bool) -> None:
+    ctx.meta[_SUMMARY] = wanted
+    _show_help(ctx, option, wanted)
+
+
+def _summary_option() -> TyperOption:
+    return TyperOption(
+        param_decls=["-h"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_summary,
+        help="Show a summary and exit.",
+    )
 
 
 def _show_help(ctx: Any, _option: object, wanted: bool) -> None:
@@ -118,16 +170,14 @@ class HelpfulCommand(_Helpful, TyperCommand):
     """A command; it accepts ``--quiet``, as the program does before the command."""
 
     def __init__(self, *names: Any, params: list[Any] | None = None, **attributes: Any) -> None:
-        super().__init__(*names, params=[*(params or ()), _quiet_option()], **attributes)
+        params = [*(params or ()), _quiet_option(), _summary_option()]
+        super().__init__(*names, params=params, **attributes)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of arguments and of options."""
-        for title, kind in (("Arguments", "argument"), ("Options", "option")):
-            if records := self.records(ctx, kind):
-                with formatter.section(title):
-                    formatter.write_dl(
-                        [(syntax, about.replace("-", _HYPHEN)) for syntax, about in records]
-                    )
+        arguments = [] if self.shows_summary(ctx) else _arguments(self)
+        _write_section(formatter, "Arguments", _records(ctx, arguments))
+        self.write_options(ctx, formatter)
 
 
 class HelpfulGroup(_Helpful, TyperGroup):
@@ -138,6 +188,24 @@ class HelpfulGroup(_Helpful, TyperGroup):
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             _show_help(ctx, None, True)
         return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the section of options, and the commands."""
+        if not self.shows_summary(ctx):
+            self.write_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+class ProgramGroup(HelpfulGroup):
+    """The program itself; without a command it prints the summary of its help."""
+
+    def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
+        super().__init__(params=[*(params or ()), _summary_option()], **attributes)
+
+    def get_summary(self, ctx: Any) -> str:
+        """Return the help text that fits a screen."""
+        ctx.meta[_SUMMARY] = True
+        return self.get_help(ctx)
 
 
 class ActionGroup(HelpfulGroup):

@@ -22,6 +22,13 @@ from reservoir_cli.util.progress import counted as counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 from reservoir_cli.util.unicode_text import plain_digits, plain_number
 
+#: The section of the options that select messages; ``-h`` has only their names.
+FILTERS = "Filters"
+#: The section of the options for a message that is typed or piped in.
+MESSAGE = "A message from stdin"
+#: The section of the options that choose what is printed, and how.
+OUTPUT = "Output"
+
 
 def check_typed_name(param: typer.CallbackParam, value: str | None) -> str | None:
     """Return a name from the command line, cleaned.
@@ -39,15 +46,30 @@ def expand_user(value: Path | None) -> Path | None:
 
 
 def name_option(
-    *flags: str, about: str, metavar: str = "NAME", complete: Completer | None = None
+    *flags: str,
+    about: str,
+    metavar: str = "NAME",
+    complete: Completer | None = None,
+    panel: str | None = None,
 ) -> Any:
     """Return an option that takes a name or an id, which must not be empty."""
     return typer.Option(
-        *flags, metavar=metavar, help=about, autocompletion=complete, callback=check_typed_name
+        *flags,
+        metavar=metavar,
+        help=about,
+        autocompletion=complete,
+        callback=check_typed_name,
+        rich_help_panel=panel,
     )
 
 
-def tokens_option(*flags: str, about: str = "", least: int | None = 0, hidden: bool = False) -> Any:
+def tokens_option(
+    *flags: str,
+    about: str = "",
+    least: int | None = 0,
+    hidden: bool = False,
+    panel: str | None = None,
+) -> Any:
     """Return an option that takes a number of tokens, such as 150000 or 150,000.
 
     :param least: the smallest number; ``None`` if any is valid.
@@ -63,67 +85,75 @@ def tokens_option(*flags: str, about: str = "", least: int | None = 0, hidden: b
             raise typer.BadParameter(f"{tokens} is not in the range x>={least}.")
         return tokens
 
-    return typer.Option(*flags, metavar="N", help=about, hidden=hidden, parser=parse)
+    return typer.Option(
+        *flags, metavar="N", help=about, hidden=hidden, parser=parse, rich_help_panel=panel
+    )
 
 
 def _partition(about: str) -> Any:
-    about = f"Workspace, such as a person or a project{about}."
+    about = f"Workspace{about}."
     return name_option("-p", "--partition", about=about, complete=completion_values.partitions)
 
 
 def _instance(about: str) -> Any:
-    about = f"Channel in the partition, such as a tool or a topic{about}."
+    about = f"Channel in it{about}."
     return name_option("-i", "--instance", about=about, complete=completion_values.instances)
 
 
 Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
 #: The partition of a report; without it the report covers all of them.
-OnlyPartition = Annotated[str | None, _partition(" (default: all partitions)")]
-OnePartition = Annotated[str, _partition("")]
-Instance = Annotated[str | None, _instance(" (default: the one named after the partition)")]
+OnlyPartition = Annotated[str | None, _partition(", such as a project (default: all)")]
+OnePartition = Annotated[str, _partition(", such as a project")]
+Instance = Annotated[str | None, _instance(" (default: the one named like it)")]
 #: The instance of a read.
-ReadInstance = Annotated[str | None, _instance(" (default: the whole partition)")]
+ReadInstance = Annotated[str | None, _instance(", such as a tool (default: all)")]
 #: The instance of a context.
-ContextInstance = Annotated[
-    str | None,
-    _instance(
-        "; only its messages are used (default: recall from the whole partition, and take the "
-        "history of the instance named after it, else of the newest one)"
-    ),
-]
+ContextInstance = Annotated[str | None, _instance(", such as a tool (default: all)")]
 EveryInstance = Annotated[
     bool, typer.Option("--all-instances", help="Include all instances of the partition.")
 ]
 AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Include all partitions.")]
 TraceId = Annotated[
-    str | None, name_option(metavar="ID", about="Id that a question and its replies share.")
+    str | None,
+    name_option(metavar="ID", about="Id that a question and its replies share.", panel=MESSAGE),
 ]
 TraceFilter = Annotated[
-    str | None, name_option(metavar="ID", about="Only a question and its replies.")
+    str | None,
+    name_option(metavar="ID", about="Only a question and its replies.", panel=FILTERS),
 ]
 Conversation = Annotated[
     str | None,
     typer.Option(
         metavar="ID",
         help="Only this conversation.",
+        rich_help_panel=FILTERS,
         autocompletion=completion_values.stored("conversation"),
     ),
 ]
 #: Completes a role.
 role_completer = completion_values.among("user", "assistant", "system", "tool")
 Match = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="Only messages with this text; case is ignored.")
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="Only messages with this text; case is ignored.",
+        rich_help_panel=FILTERS,
+    ),
 ]
 Since = Annotated[
     str | None,
     typer.Option(
-        metavar="T", help="Only from this time on: 2026-05-09 (with that day), 7d, yesterday."
+        metavar="T",
+        help="From this time on: 2026-05-09 (with that day), 7d.",
+        rich_help_panel=FILTERS,
     ),
 ]
 Until = Annotated[
     str | None,
     typer.Option(
-        metavar="T", help="Only up to this time: 2026-05-09 (without that day), 7d, yesterday."
+        metavar="T",
+        help="Up to this time: 2026-05-09 (without that day), 7d.",
+        rich_help_panel=FILTERS,
     ),
 ]
 RoleFilter = Annotated[
@@ -132,6 +162,7 @@ RoleFilter = Annotated[
         "--role",
         metavar="ROLE",
         help="Only user, assistant, system or tool.",
+        rich_help_panel=FILTERS,
         autocompletion=role_completer,
     ),
 ]
@@ -139,6 +170,7 @@ Source = Annotated[
     str | None,
     name_option(
         about="Only messages from this tool, such as chatgpt or cli.",
+        panel=FILTERS,
         complete=completion_values.stored("source"),
     ),
 ]
@@ -146,25 +178,41 @@ Project = Annotated[
     str | None,
     name_option(
         about="Only conversations held in a folder with this name.",
+        panel=FILTERS,
         complete=completion_values.stored("project"),
     ),
 ]
 Tag = Annotated[
     str | None,
-    name_option(about="Only messages with this tag.", complete=completion_values.stored("tag")),
+    name_option(
+        about="Only messages with this tag.",
+        complete=completion_values.stored("tag"),
+        panel=FILTERS,
+    ),
 ]
 ConversationTag = Annotated[
     str | None,
     name_option(
         about="Only conversations with a message that has this tag.",
+        panel=FILTERS,
         complete=completion_values.stored("tag"),
     ),
 ]
 Timestamps = Annotated[
-    bool, typer.Option("--timestamps", help="Prefix each message with its time and trace id.")
+    bool,
+    typer.Option(
+        "--timestamps",
+        help="Prefix each message with its time and trace id.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 OneLine = Annotated[
-    bool, typer.Option("--oneline", help="Print one message per line; line breaks become \\n.")
+    bool,
+    typer.Option(
+        "--oneline",
+        help="Print one message per line; line breaks become \\n.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Reserve = Annotated[int | None, tokens_option("--reserve", about="Tokens reserved for the answer.")]
 Model = Annotated[
@@ -173,12 +221,12 @@ Model = Annotated[
         about="Model whose settings apply; `models` lists them.", complete=completion_values.models
     ),
 ]
-NoEmbed = Annotated[
-    bool, typer.Option("--no-embed", help="Store without embedding; `embed` catches up later.")
-]
+NoEmbed = Annotated[bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per line.")]
+JsonLines = Annotated[
+    bool, typer.Option("--jsonl", help="Print one JSON object per line.", rich_help_panel=OUTPUT)
+]
 
 #: Variables that a program started outside this shell may not have.
 _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")

@@ -92,18 +92,21 @@ class ImportReport:
             [f"  and {more:,} more"] if more else []
         )
 
-    def notes(self) -> list[str]:
-        """Return what was chosen and not read, and what could not be read, a sentence each."""
+    def notes(self, *, all_names: bool = False) -> list[str]:
+        """Return what was chosen and not read, and what could not be read, a sentence each.
+
+        :param all_names: name every file instead of a few.
+        """
+        most = None if all_names else _NAMES
         notes = [
             f"{counted(count, 'file')} of {form} gave nothing: {reason}"
             for (form, reason), count in sorted(self.nothing.items())
         ]
         if self.links:
-            notes.append(describe_links(self.links))
+            notes.append(describe_links(self.links, most))
         if self.passed_over:
-            notes.append(
-                f"{counted(self.passed_over, 'other file')} ignored: {_some(self.ignored)}"
-            )
+            names = _list_names(self.ignored, most)
+            notes.append(f"{counted(self.passed_over, 'other file')} ignored: {names}")
         if self.undated:
             times = counted(self.undated, "time")
             whose = "its message has" if self.undated == 1 else "these messages have"
@@ -118,16 +121,20 @@ class ImportReport:
         return f"{line}, contexts removed {self.contexts:,}" if self.contexts else line
 
 
-def describe_links(links: Sequence[str]) -> str:
-    """Return how many links were passed over, and some of them."""
+def describe_links(links: Sequence[str], most: int | None = _NAMES) -> str:
+    """Return how many links were passed over, and their paths.
+
+    :param most: how many paths; ``None`` for all.
+    """
     count = counted(len(links), "link")
-    return f"{count} passed over, name the target to import it: {_some(links)}"
+    return f"{count} passed over, name the target to import it: {_list_names(links, most)}"
 
 
-def _some(names: Sequence[str]) -> str:
-    """Return the first names of a list."""
-    more = ", …" if len(names) > _NAMES else ""
-    return ", ".join(names[:_NAMES]) + more
+def _list_names(names: Sequence[str], most: int | None) -> str:
+    """Return the first names of a list, and how many more there are and how to see them."""
+    shown = names[:most]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more (--json names all)" if more else "")
 
 
 @dataclass

@@ -421,9 +421,7 @@ def test_without_a_record_only_our_entry_is_removed(
     assert {key: after[key] for key in before} == before
 
 
-@pytest.mark.parametrize(
-    "damage", [b"", b"{", b"[]", b'{"files": 1}', b'{"files": {"a": {"x": 1}}}']
-)
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"files": 1}', b'{"files": {"a": {}}}'])
 def test_damaged_records_are_ignored(
     write_settings: WriteSettings, home: Path, damage: bytes
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from filling import room
-from trials import PATIENCE, Home, Result
+from trials import PATIENCE, Home, Result, ends
 
 from reservoir_cli.agents.answer_prompt import MAX_OUTPUT
 from reservoir_cli.agents.hook_time_limit import LIMIT
@@ -286,139 +286,6 @@ def test_a_hook_whose_client_hangs_ends_and_logs_a_warning(person: Home) -> None
     assert log(person) == "" or "WARNING hook ended: it took more than" in log(person)
 
 
-#: Code that hangs after ``begin()``: without and with the interpreter's lock, with half of the
-#: output written, and stopped by a signal.
-HANGS = {
-    "waiting": "import time; time.sleep(600)",
-    "holding the lock": "import ctypes; ctypes.PyDLL(None).sleep(600)",
-    "half printed": "import os, time; os.write(1, b'half'); time.sleep(600)",
-    "stopped": "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
-}
-
-
-@posix_only
-@pytest.mark.parametrize("code", HANGS.values(), ids=HANGS)
-def test_a_hanging_hook_is_ended_with_0_and_without_output(tmp_path: Path, code: str) -> None:
-    pid = tmp_path / "pid"
-    script = f"""
-import os
-from reservoir_cli.agents import hook_time_limit
-hook_time_limit._age = lambda: 0.0
-hook_time_limit.LIMIT = 0.4
-hook_time_limit.begin()
-with open({str(pid)!r}, "w") as file:
-    file.write(str(os.getpid()))
-{code}
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, timeout=PATIENCE, check=False
-    )
-    assert (result.returncode, result.stdout) == (0, b"")
-    worker = pid.read_text(encoding="utf-8") if pid.exists() else ""
-    assert not worker or _ends(int(worker))
-
-
-#: Code that makes the import of what writes the log slow, as on a busy machine.
-SLOW_IMPORT = """
-import sys, time
-class Slow:
-    def find_spec(self, name, *_):
-        if name == "reservoir_cli.settings.log_file":
-            time.sleep(0.3)
-sys.meta_path.insert(0, Slow())
-"""
-
-
-@posix_only
-@pytest.mark.parametrize("slow_import", ["", SLOW_IMPORT], ids=["quick", "slow"])
-def test_a_hanging_hook_is_logged(tmp_path: Path, slow_import: str) -> None:
-    script = f"""{slow_import}
-from reservoir_cli.agents import hook_time_limit
-hook_time_limit._age = lambda: 0.0
-hook_time_limit._LOGGING = 0.2
-hook_time_limit.begin()
-import time; time.sleep(600)
-"""
-    file = tmp_path / "reservoir.log"
-    for _ in range(10):  # a busy machine may be too slow even so
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "RESERVOIR_HOME": str(tmp_path)},
-            timeout=PATIENCE,
-            check=False,
-        )
-        if file.exists():
-            break
-    line = file.read_text(encoding="utf-8")
-    assert line.endswith(f" WARNING hook ended: it took more than {LIMIT} seconds\n")
-
-
-@posix_only
-def test_a_worker_that_dies_prints_nothing(tmp_path: Path) -> None:
-    code = "import os, signal; os.write(1, b'half'); os.kill(os.getpid(), signal.SIGSEGV)"
-    script = f"from reservoir_cli.agents import hook_time_limit; hook_time_limit.begin(); {code}"
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
-    assert (result.returncode, result.stdout) == (0, b"")
-
-
-NO_FORK = """
-import os, sys, time
-if hasattr(os, "fork"):
-    del os.fork
-from reservoir_cli.agents import hook_time_limit
-hook_time_limit._age = lambda: 0.0
-hook_time_limit.begin()
-"""
-
-
-def test_without_fork_a_thread_ends_a_hanging_hook() -> None:
-    code = NO_FORK.replace(
-        "hook_time_limit.begin", "hook_time_limit.LIMIT = 0.4; hook_time_limit.begin"
-    )
-    command = [sys.executable, "-c", code + "time.sleep(600)"]
-    result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
-    assert (result.returncode, result.stdout) == (0, b"")
-
-
-def test_without_fork_output_is_never_truncated() -> None:
-    code = "hook_time_limit.finish(); time.sleep(2.5); os.write(1, b'whole')"
-    command = [sys.executable, "-c", NO_FORK + code]
-    result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
-    assert (result.returncode, result.stdout) == (0, b"whole")
-
-
-def _ends(pid: int) -> bool:
-    """Return whether a process ends, or becomes a zombie, within a minute."""
-    for _ in range(600):
-        try:
-            os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat")
-            if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.1)
-    return False
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["hook", "stop"], True),
-        (["-q", "--db", "x", "hook", "stop"], True),
-        (["--config=x", "--offline", "hook"], True),
-        (["--db", "hook", "view"], False),
-        (["search", "hook", "stop"], False),
-        (["hook", "--help"], False),
-        ([], False),
-    ],
-)
-def test_only_the_command_hook_is_limited(arguments: list[str], expected: bool) -> None:
-    from reservoir_cli.agents.hook_time_limit import is_hook
-
-    assert is_hook(arguments) is expected
-
-
 #: A ``sitecustomize`` module that records how a sync was started.
 WITNESS = """
 import os, sys
@@ -469,7 +336,7 @@ def test_other_events_start_a_sync_in_the_background_and_return(
     assert command[4:] == ["--db", str(person.db), "sync", "--quiet"]
     assert leads  # in its own session: a signal that ends the client does not end it
     assert streams == ["/dev/null"] * 3
-    assert _ends(pid)
+    assert ends(pid)
     assert not marker.exists()
 
 

@@ -58,7 +58,8 @@ COMMANDS = {
 #: Fields that none of these commands prints.
 RARE = {
     *(f"messages[].tool_calls[].{field}" for field in ("id", "name", "arguments")),
-    *("sources[].failures[]", "sources[].reasons[]", "incomplete[]"),
+    *("sources[].failures[]", "sources[].reasons[]", "sources[].notes[]", "notes[]"),
+    "incomplete[]",
     *("use.by_week[].week", "use.by_week[].partition"),
 }
 #: Fields of a message that only some messages have.
@@ -170,4 +171,5 @@ def test_the_page_lists_every_field(person, section):
 
 
 def test_every_section_has_a_command():
-    assert TABLES.keys() - COMMANDS.keys() == {"A message", "db index", "serve"}
+    servers = {"db status of a server", "db index", "serve"}
+    assert TABLES.keys() - COMMANDS.keys() == {"A message", *servers}

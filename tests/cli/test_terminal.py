@@ -255,5 +255,20 @@ def test_help_fits_the_terminal(cli, name, width):
     assert not [line for line in lines if re.search(r"\w-$", line)]  # no option is divided
 
 
+@pytest.mark.parametrize("name", ["", *EXAMPLES])
+def test_the_summary_of_a_help_text_fits_a_screen_and_names_every_option(cli, name):
+    command = [name] if name else []
+    summary = cli(*command, "-h", env={"COLUMNS": "80"}).out
+    assert len(summary.splitlines()) <= 24
+    if name:
+        listed = re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)(?: \S+)*  +\S", cli(name, "--help").out)
+        assert {*listed} - {"--help"} <= set(re.findall(r"--[a-z][\w-]+", summary))
+
+
+def test_without_a_command_the_program_prints_the_summary(cli):
+    assert cli().out == cli("-h").out
+    assert all(re.search(rf" {name}\b", cli().out) for name in EXAMPLES)
+
+
 def test_a_dumb_terminal_gets_plain_text(filled_cli):
     assert "\x1b" not in filled_cli.on_terminal("view", env={"TERM": "dumb"}).out

@@ -69,6 +69,35 @@ def test_an_index_without_a_row_is_detected_and_rebuilt(filled: Home) -> None:
     assert not [path for path in filled.folder.iterdir() if path.name.startswith(".")]
 
 
+def flip_a_bit_of_the_last_id(path: Path) -> None:
+    """Make the id of message 3 in its row a 7, while the indexes keep the 3."""
+    with closing(sqlite3.connect(path)) as connection:
+        [(root,)] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'")
+    data = bytearray(path.read_bytes())
+    page = (root - 1) * 4096
+    cell = page + int.from_bytes(data[page + 8 + 4 : page + 8 + 6], "big")  # the third
+    while data[cell] & 0x80:  # the size of the row
+        cell += 1
+    assert data[cell + 1] == 3
+    data[cell + 1] = 7
+    path.write_bytes(data)
+
+
+def test_a_message_whose_id_is_damaged_gets_it_back(filled: Home) -> None:
+    filled.must("tag", "3", "kept")
+    settle(filled.db)
+    before = filled.rows("*")
+    flip_a_bit_of_the_last_id(filled.db)
+    assert filled("doctor").code == 1
+    target = filled.folder / "saved.db"
+    assert filled("doctor", "--salvage", str(target)).code == 0
+    assert filled("doctor", "--repair").code == 0
+    assert filled.rows("*") == before
+    for store in (filled.db, target):
+        found = filled.must("--db", str(store), "view", "--tag", "kept", "--json").out
+        assert [row["id"] for row in json.loads(found)["messages"]] == [3]
+
+
 def test_a_repair_yields_to_a_concurrent_writer(
     filled: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

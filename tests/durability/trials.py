@@ -246,3 +246,17 @@ def machine() -> str:
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     version = ".".join(map(str, sys.version_info[:3]))
     return f"{os.cpu_count()} cores, Python {version}, {sys.platform}{load}"
+
+
+def ends(pid: int) -> bool:
+    """Return whether a process ends, or becomes a zombie, within a minute."""
+    for _ in range(600):
+        try:
+            os.kill(pid, 0)
+            state = Path(f"/proc/{pid}/stat")
+            if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.1)
+    return False

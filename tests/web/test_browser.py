@@ -55,7 +55,7 @@ def test_results_appear_while_typing(page: WebDriver, server: PageServer) -> Non
     assert page.execute_script("return document.activeElement.name") == "q"
     press(page, "redis")
     until(page, lambda: "<mark>Redis</mark>" in page.page_source)
-    assert page.current_url == f"{server.origin}/ui/?q=redis"
+    until(page, lambda: page.current_url == f"{server.origin}/ui/?q=redis")
 
 
 def test_letters_that_are_being_composed_are_not_searched(page: Chrome, server: PageServer) -> None:
@@ -138,7 +138,7 @@ def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServ
     until(page, lambda: text(page, ".legend") != before)
     assert "+ 1 ×" in text(page, ".legend")
     assert "RESERVOIR_RECENCY_WEIGHT=1.0" in text(page, "#command")
-    assert "recency_weight=1" in page.current_url
+    until(page, lambda: "recency_weight=1" in page.current_url)
     page.execute_script("document.querySelector('[data-reset]').click()")
     until(page, lambda: text(page, ".legend") == before)
 

@@ -22,7 +22,7 @@ def backup(
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """Copy the store to a file, even while other programs write to it.
+    """Copy the store to a file, even while others write to it.
 
     The copy is consistent, and a store of its own: --db FILE opens it. An existing file is
     replaced only if you confirm it, and only when the copy is complete.

@@ -65,7 +65,7 @@ config = typer.Typer(
     pretty_exceptions_enable=False,
     help="""Show or change settings.
 
-    Without an action it lists every setting with its value and origin; KEY alone means get KEY.
+    Alone it lists all settings with their origins; KEY alone means get KEY.
     """,
 )
 action = partial(config.command, cls=HelpfulCommand)

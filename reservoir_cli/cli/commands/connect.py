@@ -45,7 +45,7 @@ def connect(
     dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:
-    """Let an agent or an editor search and recall your conversations.
+    """Let an agent or editor search and recall your conversations.
 
     Adds the MCP server "reservoir mcp" to the client's settings, and keeps a backup beside the
     file. Without CLIENT it lists the clients on this machine and shows which are connected.

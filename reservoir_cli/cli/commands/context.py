@@ -46,6 +46,9 @@ _LEGEND = (
     "cos: cosine to the question, as it is · sim: how well it fits, 1 for the best · "
     "rec: how new it is · prio: 0.7 sim + 0.3 rec, unless set otherwise"
 )
+#: Sections of options; ``-h`` has only the names of theirs.
+_TEXTS = "Texts to add"
+_CHOICE = "How messages are chosen"
 #: How many messages that were left out are explained, unless all are.
 _NEAREST_MISSES = 10
 
@@ -72,7 +75,7 @@ def context(
         str | None,
         typer.Option(
             metavar="N|recommended",
-            help="Tokens for everything printed (default: what the model allows).",
+            help="Tokens for all of it (default: the model's limit).",
         ),
     ] = None,
     partition: options.Partition = None,
@@ -87,28 +90,52 @@ def context(
         ),
     ] = "text",
     system: Annotated[
-        str | None, typer.Option(metavar="TEXT|@FILE", help="System prompt, or a file with it.")
+        str | None,
+        typer.Option(metavar="TEXT|@FILE", help="System prompt.", rich_help_panel=_TEXTS),
     ] = None,
     procedure: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=TEXT|@FILE", help="An instruction; repeatable."),
+        typer.Option(
+            metavar="NAME=TEXT|@FILE", help="An instruction; repeatable.", rich_help_panel=_TEXTS
+        ),
     ] = None,
     knowledge: Annotated[
         list[str] | None,
-        typer.Option(metavar="SOURCE=TEXT|@FILE", help="A text you looked up; repeatable."),
+        typer.Option(
+            metavar="SOURCE=TEXT|@FILE",
+            help="A text you looked up; repeatable.",
+            rich_help_panel=_TEXTS,
+        ),
     ] = None,
     episode: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT|@FILE", help="An excerpt of a past conversation; repeatable."),
+        typer.Option(
+            metavar="TEXT|@FILE",
+            help="A part of an old conversation; repeatable.",
+            rich_help_panel=_TEXTS,
+        ),
     ] = None,
-    reserve: options.Reserve = None,
+    reserve: Annotated[
+        int | None,
+        options.tokens_option("--reserve", about="Tokens reserved for the answer.", panel=_CHOICE),
+    ] = None,
     recent: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="How many of the newest messages to consider."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Consider this many of the newest messages.",
+            rich_help_panel=_CHOICE,
+        ),
     ] = None,
     similar: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="How many of the most similar messages to consider."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Consider this many of the most similar messages.",
+            rich_help_panel=_CHOICE,
+        ),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -116,7 +143,8 @@ def context(
             metavar="X",
             min=0,
             max=1,
-            help="Messages above this (1 + cosine)/2 count as similar; 0.5 is unrelated, try 0.65.",
+            help="Similar is above this (1 + cosine)/2; try 0.65.",
+            rich_help_panel=_CHOICE,
         ),
     ] = None,
     since: options.Since = None,
@@ -129,8 +157,8 @@ def context(
         str | None,
         typer.Option(
             metavar="WHERE",
-            help="Recall from the instance, the partition, or auto: the partition unless -i is "
-            "given.",
+            help="instance, partition, or auto: partition without -i.",
+            rich_help_panel=_CHOICE,
             autocompletion=completion_values.among(*_choices("recall_scope")),
         ),
     ] = None,
@@ -138,14 +166,16 @@ def context(
         bool | None,
         typer.Option(
             "--fill/--no-fill",
-            help="Add older messages until the budget is spent (default: only with --budget).",
+            help="Spend the whole budget (default: with --budget).",
+            rich_help_panel=_CHOICE,
         ),
     ] = None,
     order: Annotated[
         str | None,
         typer.Option(
             metavar="HOW",
-            help="Choose by score, or by tiers: recent, similar, linked, older.",
+            help="score, or tiers: recent, similar, linked, older.",
+            rich_help_panel=_CHOICE,
             autocompletion=completion_values.among("score", "tiers"),
         ),
     ] = None,
@@ -153,7 +183,8 @@ def context(
         str | None,
         typer.Option(
             metavar="HOW",
-            help="auto: recall the best parts of long messages; off: whole messages only.",
+            help="auto: best parts of long messages; off: whole ones.",
+            rich_help_panel=_CHOICE,
             autocompletion=completion_values.among(*_choices("excerpts")),
         ),
     ] = None,
@@ -161,45 +192,59 @@ def context(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="small or large: defaults for a context window of this size.",
+            help="Defaults for a small or large context window.",
+            rich_help_panel=_CHOICE,
             autocompletion=completion_values.among(*_choices("profile")),
         ),
     ] = None,
     copy: Annotated[
-        bool, typer.Option("--copy", help="Also copy the context to the clipboard.")
+        bool,
+        typer.Option(
+            "--copy",
+            help="Also copy the context to the clipboard.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False,
     follow: Annotated[
         bool | None,
         typer.Option(
             "--follow/--no-follow",
-            help="Treat the question as a follow-up to the latest messages (default: if the "
-            "session is still active).",
+            help="Take it as a follow-up (default: in a session).",
+            rich_help_panel=_CHOICE,
         ),
     ] = None,
     floor: Annotated[
         float | None,
         typer.Option(
             metavar="X",
-            help="Say that nothing fits unless a message is at least this relevant; 0 never does.",
+            help="Below this relevance nothing fits; 0: off.",
+            rich_help_panel=_CHOICE,
         ),
     ] = None,
     enough: Annotated[
         bool | None,
         typer.Option(
             "--enough/--no-enough",
-            help="Leave part of the budget unused rather than recall barely similar messages.",
+            help="Leave room rather than add barely similar messages.",
+            rich_help_panel=_CHOICE,
         ),
     ] = None,
     save: Annotated[
-        bool, typer.Option("--save", help="Store the question after building the context.")
+        bool, typer.Option("--save", help="Store the question, too, after building the context.")
     ] = False,
-    trace_id: options.TraceId = None,
+    trace_id: Annotated[
+        str | None,
+        options.name_option(
+            metavar="ID",
+            about="Id that the saved question and its replies share.",
+            panel=options.OUTPUT,
+        ),
+    ] = None,
     explain: Annotated[
         bool,
         typer.Option(
             "--explain",
-            help="Explain why each message was included, and the ten nearest were not; "
-            "--explain all explains every candidate.",
+            help="Explain the choice; --explain all: all candidates.",
         ),
     ] = False,
     explain_all: Annotated[bool, typer.Option("--explain-all", hidden=True)] = False,
@@ -207,8 +252,8 @@ def context(
         bool,
         typer.Option(
             "--strict",
-            help="Exit with code 6 if a recent, similar or linked message was left out or cut for "
-            "lack of room.",
+            help="Exit with 6 if a message did not fit.",
+            rich_help_panel=options.OUTPUT,
         ),
     ] = False,
 ) -> None:

@@ -23,9 +23,7 @@ def conversations(
     all_partitions: options.AllPartitions = False,
     match: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEXT", help="Only conversations with this text in their title or messages."
-        ),
+        typer.Option(metavar="TEXT", help="Only with this text in the title or a message."),
     ] = None,
     project: options.Project = None,
     since: options.Since = None,

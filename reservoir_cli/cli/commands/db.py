@@ -16,7 +16,7 @@ db = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Manage the database, or copy a store between a file and a PostgreSQL server.",
+    help="Manage the database, or copy a store to or from a server.",
 )
 command = partial(db.command, cls=HelpfulCommand)
 

@@ -57,10 +57,11 @@ def export(
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Print the messages of a partition, an instance or the whole store, oldest first.
+    """Print all messages of a partition, an instance or the store.
 
-    `ingest` restores jsonl and json exports exactly. The other formats are for other programs: one
-    conversation per line, or Markdown. A conversation id can be shortened to a unique prefix.
+    The oldest come first. `ingest` restores jsonl and json exports exactly. The other formats are
+    for other programs: one conversation per line, or Markdown. A conversation id can be shortened
+    to a unique prefix.
     """
     format_name = _format(form, as_json, as_lines)
     to_file = out is not None and str(out) != "-"

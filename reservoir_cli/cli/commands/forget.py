@@ -69,7 +69,7 @@ def forget(
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """Delete messages and all traces of their text from the files of the store.
+    """Delete messages, and all traces of their text in the store.
 
     All options but --scope search the whole partition, unless -i names an instance of it.
     Importing a file again does not bring forgotten messages back, unless you add

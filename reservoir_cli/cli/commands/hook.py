@@ -31,11 +31,12 @@ def hook(
         ),
     ] = None,
 ) -> None:
-    """Handle a hook event of Claude Code, Codex or Gemini CLI, read as JSON from stdin.
+    """Handle an event of Claude Code, Codex or Gemini CLI.
 
-    On user-prompt it prints what `reservoir recall` finds for the prompt, as JSON that the client
-    adds to the prompt. On the other events it starts an import of the histories and prints nothing.
-    It ends within 2 seconds and always exits with 0; errors are written to the log.
+    The event is JSON on stdin. On user-prompt it prints what `reservoir recall` finds for the
+    prompt, as JSON that the client adds to the prompt. On the other events it starts an import of
+    the histories and prints nothing. It ends within 2 seconds and always exits with 0; errors are
+    written to the log.
     """
     flags = globals_of(ctx)
     hooks.answer(event, config_file=flags.config, db=flags.db, budget=budget)

@@ -51,12 +51,18 @@ def ingest(
         typer.Option(
             metavar="ROLE",
             help="user, assistant, system or tool (default: user).",
+            rich_help_panel=options.MESSAGE,
             autocompletion=options.role_completer,
         ),
     ] = None,
     trace_id: options.TraceId = None,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time of the message (default: now).")
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Time of the message (default: now).",
+            rich_help_panel=options.MESSAGE,
+        ),
     ] = None,
     form: Annotated[
         str | None,
@@ -293,7 +299,7 @@ def _print_json(report: ImportReport, dry_run: bool) -> None:
             "unreadable": report.unreadable,
             "secrets": dict(sorted(report.secrets.items())),
             "reasons": report.reasons,
-            "notes": report.notes(),
+            "notes": report.notes(all_names=True),
             "dry_run": dry_run,
         }
     )

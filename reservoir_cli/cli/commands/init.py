@@ -494,6 +494,6 @@ def _row(read: _Read) -> dict[str, object]:
         "imported": read.imported,
         "skipped": report.skipped,
         "marked": len(report.marked),
-        "notes": report.notes(),
+        "notes": report.notes(all_names=True),
         "error": read.failure.message if read.failure else None,
     }

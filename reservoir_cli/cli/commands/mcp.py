@@ -19,11 +19,11 @@ def mcp(
         bool, typer.Option("--read-only", help="Do not offer the tool that stores notes.")
     ] = False,
 ) -> None:
-    """Serve the store to an agent over MCP on stdin and stdout; its client starts this.
+    """Serve the store to an agent over MCP; its client starts this.
 
-    The agent can recall, search and read messages of one partition, and store notes there. Without
-    -p, this is the partition that [projects] in the settings assigns to the agent's working
-    folder, else the default partition. Needs the extra mcp.
+    It speaks on stdin and stdout. The agent can recall, search and read messages of one partition,
+    and store notes there. Without -p, this is the partition that [projects] in the settings assigns
+    to the agent's working folder, else the default partition. Needs the extra mcp.
     """
     end_on_signals()
     if terminated_by:

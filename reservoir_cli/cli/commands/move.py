@@ -45,7 +45,7 @@ def move(
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
-    """Move messages to another partition, and their conversations with them.
+    """Move messages and their conversations to another partition.
 
     Choose them by number or by filters. They keep their times, tags and origins: later imports know
     them, and later turns of their conversations follow them. Moving them back undoes it. For all

@@ -34,7 +34,7 @@ def open(
         ),
     ] = 3017,
 ) -> None:
-    """Open the web page: conversations, the context for a question, and usage.
+    """Open the web page: conversations, contexts and usage.
 
     Uses the running server, or starts `reservoir serve` in the background. The address contains a
     code that works once, within a minute. Without a display the address is printed. Needs the

@@ -33,7 +33,7 @@ partitions = typer.Typer(
     add_completion=False,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
-    help="""List partitions and their instances; rename, merge or delete a partition.
+    help="""List, rename, merge or delete partitions.
 
     Instances keep their names, except the one named after the partition.
     """,

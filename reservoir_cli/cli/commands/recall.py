@@ -33,15 +33,15 @@ def recall(
     since: options.Since = None,
     exclude_conversation: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Leave out this conversation, such as the current one."),
+        typer.Option(metavar="ID", help="Leave out this conversation."),
     ] = None,
     last: Annotated[
         bool,
-        typer.Option("--last", help="Print what agents were given last; recall nothing."),
+        typer.Option("--last", help="Print what agents were given last."),
     ] = False,
     client: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="With --last, only what this client was given."),
+        typer.Option(metavar="NAME", help="With --last, only this client."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

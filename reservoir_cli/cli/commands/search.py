@@ -73,7 +73,8 @@ def search(
         str,
         typer.Option(
             metavar="ORDER",
-            help="Print the hits by score, the best first, or by time, the newest first.",
+            help="By score, or by time, the newest first.",
+            rich_help_panel=options.OUTPUT,
             autocompletion=completion_values.among(*_ORDERS),
         ),
     ] = _ORDERS[0],
@@ -83,24 +84,42 @@ def search(
             min=0,
             max=1,
             metavar="X",
-            help="Only hits more similar than this: (1 + cosine)/2, from 0 to 1; 0.5 is "
-            "unrelated, try 0.65.",
+            help="Only hits above this (1 + cosine)/2; try 0.65.",
+            rich_help_panel=options.FILTERS,
         ),
     ] = None,
     link: Annotated[
-        bool, typer.Option("--link", help="Add the messages linked to each hit.")
+        bool,
+        typer.Option(
+            "--link", help="Add the messages linked to each hit.", rich_help_panel=options.OUTPUT
+        ),
     ] = False,
     deduplicate: Annotated[
-        bool, typer.Option("--deduplicate", help="Show only the best of several equal messages.")
+        bool,
+        typer.Option(
+            "--deduplicate",
+            help="Show only the best of several equal messages.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the components of each score, and the ids.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Print whole messages (default in a pipe).")
+        bool,
+        typer.Option(
+            "--full",
+            help="Print whole messages (default in a pipe).",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False,
     snippets: Annotated[
-        bool, typer.Option("--snippets", help="Print best passages (default on a terminal).")
+        bool,
+        typer.Option(
+            "--snippets",
+            help="Print best passages (default on a terminal).",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False,
     oneline: options.OneLine = False,
     timestamps: options.Timestamps = False,
@@ -155,7 +174,7 @@ def search(
             _print_notes(found, term, hybrid=not (semantic or keyword))
     if sort == "time":
         found.sort(key=_age)
-    if explain:
+    if explain and found:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
             [_explain_row(hit) for hit in found],

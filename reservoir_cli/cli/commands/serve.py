@@ -45,10 +45,11 @@ def serve(
         bool, typer.Option("--json", help="Print one line of JSON when the server is ready.")
     ] = False,
 ) -> None:
-    """Run a proxy that adds memory to any model: clients use the base URL it prints.
+    """Run a proxy that adds memory to any model.
 
-    Each request is extended with what earlier conversations say about its question; the answer
-    passes unchanged, and both are stored. The URL contains a secret token. Needs the extra serve.
+    Clients use the base URL it prints, which contains a secret token. Each request is extended
+    with what earlier conversations say about its question; the answer passes unchanged, and both
+    are stored. Needs the extra serve.
     """
     if stop:
         _stop_servers()

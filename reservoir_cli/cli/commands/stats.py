@@ -23,7 +23,7 @@ def stats(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show token usage of contexts over time, and what the store holds.
+    """Show the tokens that contexts used, and what the store holds.
 
     A context is counted as short of room if it had no room for a recent, similar or pinned message,
     or had to cut one; other messages do not count. Usage exceeds 100% of the budget

@@ -28,7 +28,7 @@ def summarize(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Summarise conversations that have no summary, or have grown since.
+    """Summarise conversations that are new or have grown.
 
     Without --with, a summary consists of sentences of the conversation, chosen by the embedding
     model, and summaries by a command stay unless their conversation has grown. With --with,

@@ -320,6 +320,7 @@ def _fields(report: SyncReport) -> dict[str, Any]:
                 "marked": len(entry.marked),
                 "held": entry.held,
                 "reasons": entry.imports.reasons,
+                "notes": entry.imports.notes(all_names=True),
                 "failures": entry.failures,
             }
             for entry in report.sources

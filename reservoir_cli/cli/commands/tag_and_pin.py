@@ -42,9 +42,10 @@ def untag(
 
 
 def pin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
-    """Include a message in every context of its partition, if it fits.
+    """Include a message in every context of its partition.
 
-    Pinned messages use at most a quarter of the budget; the newest pin comes first.
+    Pinned messages use at most a quarter of the budget, as far as they fit; the newest pin comes
+    first.
     """
     with open_store.open_reservoir(ctx) as reservoir:
         message = find(reservoir, number, partition)

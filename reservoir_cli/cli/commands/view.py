@@ -23,13 +23,11 @@ def view(
     all_partitions: options.AllPartitions = False,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="N", help="Only the message with this number; repeatable."),
+        typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
     ] = None,
     around: Annotated[
         str | None,
-        typer.Option(
-            metavar="N", help="This message and its neighbours in the conversation, COUNT in all."
-        ),
+        typer.Option(metavar="N", help="This message and its neighbours, COUNT in all."),
     ] = None,
     trace_id: options.TraceFilter = None,
     conversation: options.Conversation = None,
@@ -38,9 +36,17 @@ def view(
     until: options.Until = None,
     source: options.Source = None,
     tag: options.Tag = None,
-    pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned messages.")] = False,
+    pinned: Annotated[
+        bool,
+        typer.Option("--pinned", help="Only pinned messages.", rich_help_panel=options.FILTERS),
+    ] = False,
     secrets: Annotated[
-        bool, typer.Option("--secrets", help="Only messages in which secrets were found.")
+        bool,
+        typer.Option(
+            "--secrets",
+            help="Only messages in which secrets were found.",
+            rich_help_panel=options.FILTERS,
+        ),
     ] = False,
     timestamps: options.Timestamps = False,
     oneline: options.OneLine = False,

@@ -83,6 +83,7 @@ def test_times_that_cannot_be_read_are_counted(reservoir: Reservoir, tmp_path: P
     ]
 
 
-def test_at_most_three_files_are_named() -> None:
+def test_at_most_three_files_are_named_unless_all_are_asked_for() -> None:
     report = ImportReport(passed_over=5, ignored=["a", "b", "c", "d", "e"])
-    assert report.notes() == ["5 other files ignored: a, b, c, …"]
+    assert report.notes() == ["5 other files ignored: a, b, c and 2 more (--json names all)"]
+    assert report.notes(all_names=True) == ["5 other files ignored: a, b, c, d, e"]

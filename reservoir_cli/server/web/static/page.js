@@ -22,7 +22,8 @@ function live(form) {
       replace(target, html, !answer.ok);
       sayInPause($(".count", target)?.textContent || target.textContent);
       settle(form, target);
-      history.replaceState(null, "", address);
+      // The address changes after the new rows are painted, so that they do not wait for it.
+      requestAnimationFrame(() => setTimeout(() => history.replaceState(null, "", address)));
     } catch {
       warn(target, "The server does not answer.");
     } finally {
@@ -31,18 +32,18 @@ function live(form) {
     }
   }
 
-  function askSoon(event) {
+  // One request at a time keeps up with typing: a pause before it would only add to it.
+  function askSoon() {
     clearTimeout(timer);
-    // One request at a time keeps up with typing: a pause before it would only add to it.
-    timer = setTimeout(ask, event.target.matches("input:not([type=range])") ? 15 : 0);
+    timer = setTimeout(ask);
   }
 
   // A time, model or budget is complete when its field is left, or with Enter.
   const waits = (event) => event.target.matches("input:not([type=range], [data-search])");
   // Letters that an input method is still composing are not a question yet.
-  form.addEventListener("input", (event) => { if (!event.isComposing && !waits(event)) askSoon(event); });
-  form.addEventListener("compositionend", (event) => { if (!waits(event)) askSoon(event); });
-  form.addEventListener("change", (event) => { if (waits(event)) askSoon(event); });
+  form.addEventListener("input", (event) => { if (!event.isComposing && !waits(event)) askSoon(); });
+  form.addEventListener("compositionend", (event) => { if (!waits(event)) askSoon(); });
+  form.addEventListener("change", (event) => { if (waits(event)) askSoon(); });
   form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); ask(); });
   target.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-without]");

@@ -10,6 +10,7 @@ that have the store open can keep using it.
 """
 
 import sqlite3
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -37,6 +38,11 @@ _DERIVED = ("ledger%", "messages_fts%", "_sqlite_%", "sqlite_%")
 DISPENSABLE = {"blocks", "pending", "rebuilding", "context_runs", "summaries", "sources"}
 #: Pages per step of the copy: so few that the first step never copies the whole file.
 _PAGES = 8
+#: Where the ids of messages are, beside their own pages.
+_OTHER_IDS = (
+    "SELECT id FROM messages INDEXED BY messages_by_instance",
+    "SELECT id FROM messages_fts_docsize",
+)
 #: How many ids are read at once, and the most ranges of ids; if that fails, half of them, down to
 #: one.
 _IDS_AT_ONCE, _RANGES = 4_096, 1_000
@@ -263,6 +269,7 @@ def copy_tables(
         new.execute(
             "INSERT INTO pending (partition, message_id) SELECT partition, id FROM messages"
         )
+    _restore_ids(old, new)
     for name in OF_MESSAGES:
         new.execute(f"DELETE FROM {name} WHERE message_id NOT IN (SELECT id FROM messages)")
     if not all_or_nothing:  # the salvaged store is a new one
@@ -381,6 +388,24 @@ def _last_id(old: sqlite3.Connection, name: str) -> int:
     return last
 
 
+def _restore_ids(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+    """Give messages the ids that both old indexes have, in place of ids that neither of them has.
+
+    A flipped bit of a row's id raises no error, and its message would lose its tags and passages.
+    """
+    try:
+        in_index, in_full_text = ({row[0] for row in old.execute(ids)} for ids in _OTHER_IDS)
+    except sqlite3.DatabaseError:
+        return
+    copied = {row[0] for row in new.execute("SELECT id FROM messages")}
+    missing = sorted((in_index & in_full_text) - copied)
+    unknown = sorted(copied - in_index - in_full_text)
+    kept = sorted(copied & in_index & in_full_text)
+    if [bisect(kept, number) for number in missing] == [bisect(kept, number) for number in unknown]:
+        pairs = zip(missing, unknown, strict=True)
+        new.executemany("UPDATE messages SET id = ? WHERE id = ?", pairs)
+
+
 def count_missing(
     old: sqlite3.Connection, new: sqlite3.Connection, *, is_complete: bool = True
 ) -> int:
@@ -391,9 +416,9 @@ def count_missing(
     """
     copied = new.execute("SELECT COUNT(*) FROM messages").fetchone()[0]
     counts = []
-    for rows in ("messages INDEXED BY messages_by_instance", "messages_fts_docsize"):
+    for ids in _OTHER_IDS:
         with suppress(sqlite3.DatabaseError):
-            counts.append(old.execute(f"SELECT COUNT(*) FROM {rows}").fetchone()[0])
+            counts.append(old.execute(f"SELECT COUNT(*) FROM ({ids})").fetchone()[0])
     if not counts and not is_complete:
         counts.append(_last_id(old, "messages"))
     return int(max([copied, *counts]) - copied)
