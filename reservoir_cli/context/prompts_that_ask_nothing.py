@@ -98,8 +98,8 @@ _FIRST_OTHERS = frozenset(
     "co który która jaki jaka kto gdzie kiedy dlaczego jak ile hangi nerede nas\u0131l "
     "neden".split()
 )
-#: The same in scripts without spaces.
-_ASKING = re.compile(
+#: The same in scripts without spaces. Patterns beyond ASCII are compiled for texts beyond ASCII.
+_ASKING = (
     "什么|甚么|什麼|哪|谁|誰|怎么|怎麼|为什么|為什麼|吗|嗎|多少|几[个点]|何|どこ|いつ|なぜ|どう|"
     "뭐|무엇|어디|언제|왜|어떻게"
 )
@@ -110,12 +110,12 @@ _PRECEDING = _JOINING | frozenset("hm hmm hmmm mm mh oh ah uh um äh ähm then d
 _FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")
 _WITHOUT_MEANING = SAYS_NOTHING | _BESIDE_OTHERS | _PRECEDING | STOP_WORDS
 #: Scripts that put no spaces between words.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 #: A prompt in a session that asks nothing is about the work at hand if it has fewer words with a
 #: meaning of their own.
 _FEWEST = 2
 #: The same in scripts without spaces, where several words form one run of letters.
-_WORD_RUN = re.compile(
+_WORD_RUN = (
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
     "明白了?|知道了?|下一步|はい|ええ|うん|いいえ|ありがとう|ございます|ございました|続けて|ください|下さい|"
     "お願いします|了解|です|わかりました|次へ?)+"
@@ -134,7 +134,7 @@ def asks_nothing(text: str) -> bool:
     words, asked = _WORD.findall(text), has_question_mark(text)
     if asked and len(words) == 1 and words[0] in _ALSO_NAMES:
         return False
-    left = [word for word in words if word not in SAYS_NOTHING and not _WORD_RUN.fullmatch(word)]
+    left = [word for word in words if word not in SAYS_NOTHING and not _is_word_run(word)]
     if not left:
         return True
     if asked or len(words) == 1:
@@ -149,7 +149,7 @@ def is_question(text: str) -> bool:
 
     A question word may stand anywhere only in the language of the text's other function words.
     """
-    if has_question_mark(text) or _ASKING.search(text):
+    if has_question_mark(text) or _contains(_ASKING, text):
         return True
     words = _WORD.findall(text[:_BEGINNING].casefold())
     skipped = SAYS_NOTHING | _PRECEDING
@@ -171,11 +171,20 @@ def is_about_the_work(text: str) -> bool:
     own = {
         word
         for word in words
-        if not (word in _WITHOUT_MEANING or is_function_word(word) or _WORD_RUN.fullmatch(word))
+        if not (word in _WITHOUT_MEANING or is_function_word(word) or _is_word_run(word))
     }
-    few = len(own) < _FEWEST and not _UNSPACED.search(text)
-    agrees = first in SAYS_NOTHING or bool(_WORD_RUN.fullmatch(first))
+    few = len(own) < _FEWEST and not _contains(_UNSPACED, text)
+    agrees = first in SAYS_NOTHING or _is_word_run(first)
     return agrees or few or not own
+
+
+def _contains(pattern: str, text: str) -> bool:
+    """Return whether a text contains a match of a pattern of letters beyond ASCII."""
+    return not text.isascii() and re.search(pattern, text) is not None
+
+
+def _is_word_run(word: str) -> bool:
+    return not word.isascii() and re.fullmatch(_WORD_RUN, word) is not None
 
 
 def _is_command(text: str) -> bool:

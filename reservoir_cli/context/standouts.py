@@ -51,7 +51,8 @@ def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
     answers = following[ranking.sessions[following] == ranking.sessions[questions]]
     if candidates.matching is not None:
         answers = answers[candidates.matching[answers]]
-    return np.unique(np.concatenate([chosen, answers]))
+    # np.unique would load numpy's masked arrays.
+    return np.array(sorted({*chosen.tolist(), *answers.tolist()}), np.intp)
 
 
 def _choose(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
