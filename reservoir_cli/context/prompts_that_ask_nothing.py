@@ -4,6 +4,8 @@ Consent, thanks and commands of clients ask nothing.
 """
 
 import re
+from collections.abc import Iterable, Iterator
+from itertools import chain, dropwhile, product
 
 from reservoir_cli.storage.search.fulltext import STOP_WORDS
 from reservoir_cli.util.languages import is_function_word, language_of_function_words
@@ -101,8 +103,58 @@ _FIRST_OTHERS = frozenset(
 #: The same in scripts without spaces. Patterns beyond ASCII are compiled for texts beyond ASCII.
 _ASKING = (
     "什么|甚么|什麼|哪|谁|誰|怎么|怎麼|为什么|為什麼|吗|嗎|多少|几[个点]|何|どこ|いつ|なぜ|どう|"
-    "뭐|무엇|어디|언제|왜|어떻게"
+    "뭐|무엇|어디|언제|왜|어떻게|"
+    "告[诉訴]我|提醒我|我(?:需要|忘了)|教えて|思い出せ|忘れた|알려|기억이 안"
 )
+
+
+def _phrases(*lists: str) -> Iterator[str]:
+    """Yield each phrase of one word of each list."""
+    return map(" ".join, product(*(words.split() for words in lists)))
+
+
+#: Beginnings of prompts that ask to be told or reminded of something, which is a definite one.
+_REQUESTS = frozenset(
+    chain(
+        # English
+        _phrases("i we", "need lack require", "the our my your his her their its that"),
+        _phrases("i'm we're", "looking", "for", "the our my your his her their its that"),
+        _phrases("i we", "forgot can't cannot", "the our my remember recall"),
+        _phrases("i we", "don't", "remember recall"),
+        _phrases("tell remind", "me us"),
+        _phrases("give send", "me us", "the our my your his her their"),
+        # German
+        _phrases(
+            "ich wir",
+            "brauche brauchen benötige benötigen suche suchen",
+            "den die das unser unsere unseren mein meine meinen",
+        ),
+        _phrases("sag sage nenn nenne verrate gib schick schicke", "mir uns"),
+        _phrases("erinner erinnere", "mich uns"),
+        _phrases("ich wir", "weiß weiss wissen", "nicht", "mehr"),
+        # French
+        _phrases("dis-moi dites-moi donne-moi donnez-moi rappelle-moi rappelez-moi indique-moi"),
+        _phrases("il", "me nous", "faut", "le la les notre nos mon ma mes"),
+        _phrases("je", "cherche", "le la les notre nos mon ma mes"),
+        _phrases("j'ai", "besoin oublié", "du de la le les notre"),
+        # Spanish
+        _phrases("dime dinos dame danos recuérdame recuérdanos"),
+        _phrases("necesito necesitamos busco", "el la los las nuestro nuestra mi mis"),
+        _phrases("no", "recuerdo", "el la los las nuestro nuestra mi mis"),
+        # Italian, Portuguese
+        _phrases("dimmi dicci dammi ricordami ricordaci"),
+        _phrases("mi ci", "serve servono", "il lo la i gli le"),
+        _phrases("ho", "bisogno", "del dello della dei delle"),
+        _phrases("diga-me diz-me lembra-me lembre-me dê-me dá-me"),
+        _phrases("me", "diga diz lembra lembre dê dá"),
+        _phrases("preciso precisamos", "do da dos das"),
+        # Dutch
+        _phrases("zeg geef vertel", "me mij ons"),
+        _phrases("ik", "zoek", "de het ons onze mijn"),
+    )
+)
+_LONGEST_REQUEST = 4
+_REQUEST_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 #: Words that join a question to what was said before, or only precede it.
 _JOINING = frozenset("and but so und aber et mais y pero e ed ma mas en maar".split())
 _PRECEDING = _JOINING | frozenset("hm hmm hmmm mm mh oh ah uh um äh ähm then dann also".split())
@@ -145,10 +197,12 @@ def asks_nothing(text: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text asks: by a question mark, a question word, or the verb it begins with.
+    """Return whether a text asks or is a request, as ``I need the address``."""
+    return _asks(text) or _after_request(text) is not None
 
-    A question word may stand anywhere only in the language of the text's other function words.
-    """
+
+def _asks(text: str) -> bool:
+    """Return whether a text asks: by a question mark, or by the word that it begins with."""
     if has_question_mark(text) or _contains(_ASKING, text):
         return True
     words = _WORD.findall(text[:_BEGINNING].casefold())
@@ -158,24 +212,43 @@ def is_question(text: str) -> bool:
     return any(first in known for known in begins)
 
 
+def _after_request(text: str) -> list[str] | None:
+    """Return the words after a request, which only words that say nothing may precede."""
+    skipped = SAYS_NOTHING | _PRECEDING
+    beginning = text[:_BEGINNING].casefold().replace("\u2019", "'")
+    words = list(dropwhile(skipped.__contains__, _REQUEST_WORD.findall(beginning)))
+    for count in range(1, _LONGEST_REQUEST + 1):
+        if " ".join(words[:count]) in _REQUESTS:
+            return words[count:]
+    return None
+
+
 def is_about_the_work(text: str) -> bool:
     """Return whether a prompt in a session needs only that: ``revert it``, ``no, the other one``.
 
     It asks nothing, and begins with consent or refusal, or has at most one word with a meaning of
-    its own outside of pasted code.
+    its own outside of pasted code; a request has none.
     """
-    if is_question(text):
+    if _asks(text):
         return False
+    requested = _after_request(text)
+    if requested is not None:
+        return not _own_words(requested)
     words = _WORD.findall(_FENCED.sub("", text)[:_BEGINNING].casefold())
     first = next((word for word in words if word not in _PRECEDING), "ok")
-    own = {
+    own = _own_words(words)
+    few = len(own) < _FEWEST and not _contains(_UNSPACED, text)
+    agrees = first in SAYS_NOTHING or _is_word_run(first)
+    return agrees or few or not own
+
+
+def _own_words(words: Iterable[str]) -> set[str]:
+    """Return the words with a meaning of their own."""
+    return {
         word
         for word in words
         if not (word in _WITHOUT_MEANING or is_function_word(word) or _is_word_run(word))
     }
-    few = len(own) < _FEWEST and not _contains(_UNSPACED, text)
-    agrees = first in SAYS_NOTHING or _is_word_run(first)
-    return agrees or few or not own
 
 
 def _contains(pattern: str, text: str) -> bool:
