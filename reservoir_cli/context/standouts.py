@@ -96,14 +96,15 @@ def _choose_in_session(ranking: Ranking, prompt: Prompt) -> Positions:
 def _said_since(ranking: Ranking, chosen: Positions) -> Positions:
     """Return the position of the best message since an earlier answer, if that is chosen.
 
-    What was true when the question was asked before may have changed.
+    What was true when the question was asked before may have changed; a question does not say so.
     """
     if set(ranking.answered).isdisjoint(chosen.tolist()):
         return chosen[:0]
     since = ranking.scored.similarity.copy()
     since[: max(ranking.answered) + 1] = -np.inf
-    best = ranks.best(since, 1)
-    return best[since[best] >= _NEAR * ranking.scored.similarity.max()]
+    since[ranking.scored.candidates.asks] = -np.inf
+    best, highest = ranks.best(since, 1), float(ranking.scored.similarity.max())
+    return best[since[best] >= _NEAR * highest]
 
 
 def _is_near_in_meaning(ranking: Ranking, near: Positions) -> bool:
