@@ -54,6 +54,8 @@ class Ranking(NamedTuple):
     :param thread_positions: shape (n,), the position of each message in its conversation.
     :param sessions: shape (n,), the number of each message's session.
     :param running: shape (n,), whether a message belongs to the running session.
+    :param answered: the positions of the newest asking of the question that got an answer, and of
+        its replies.
     :param turns: shape (n,), whether it may be a turn of history.
     :param floor: the relevance below which no message fits the question.
     :param nothing_fits: whether the relevance is below it.
@@ -65,6 +67,7 @@ class Ranking(NamedTuple):
     thread_positions: ranking.Positions
     sessions: NDArray[np.int32]
     running: NDArray[np.bool_]
+    answered: tuple[int, ...]
     turns: NDArray[np.bool_]
     floor: float
     nothing_fits: bool
@@ -125,6 +128,7 @@ def gather_candidates(
         sessions.thread_positions(candidates),
         _session_numbers(candidates, settings),
         running,
+        echoes.answered if echoes else (),
         scored.candidates.own if history and history.whole else running,
         floor,
         _fits_nothing(scored, request, floor),

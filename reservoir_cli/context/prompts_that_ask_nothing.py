@@ -4,6 +4,8 @@ Consent, thanks and commands of clients ask nothing.
 """
 
 import re
+from collections.abc import Iterable, Iterator
+from itertools import chain, dropwhile, product
 
 from reservoir_cli.storage.search.fulltext import STOP_WORDS
 from reservoir_cli.util.languages import is_function_word, language_of_function_words
@@ -98,11 +100,61 @@ _FIRST_OTHERS = frozenset(
     "co który która jaki jaka kto gdzie kiedy dlaczego jak ile hangi nerede nas\u0131l "
     "neden".split()
 )
-#: The same in scripts without spaces.
-_ASKING = re.compile(
+#: The same in scripts without spaces. Patterns beyond ASCII are compiled for texts beyond ASCII.
+_ASKING = (
     "什么|甚么|什麼|哪|谁|誰|怎么|怎麼|为什么|為什麼|吗|嗎|多少|几[个点]|何|どこ|いつ|なぜ|どう|"
-    "뭐|무엇|어디|언제|왜|어떻게"
+    "뭐|무엇|어디|언제|왜|어떻게|"
+    "告[诉訴]我|提醒我|我(?:需要|忘了)|教えて|思い出せ|忘れた|알려|기억이 안"
 )
+
+
+def _phrases(*lists: str) -> Iterator[str]:
+    """Yield each phrase of one word of each list."""
+    return map(" ".join, product(*(words.split() for words in lists)))
+
+
+#: Beginnings of prompts that ask to be told or reminded of something, which is a definite one.
+_REQUESTS = frozenset(
+    chain(
+        # English
+        _phrases("i we", "need lack require", "the our my your his her their its that"),
+        _phrases("i'm we're", "looking", "for", "the our my your his her their its that"),
+        _phrases("i we", "forgot can't cannot", "the our my remember recall"),
+        _phrases("i we", "don't", "remember recall"),
+        _phrases("tell remind", "me us"),
+        _phrases("give send", "me us", "the our my your his her their"),
+        # German
+        _phrases(
+            "ich wir",
+            "brauche brauchen benötige benötigen suche suchen",
+            "den die das unser unsere unseren mein meine meinen",
+        ),
+        _phrases("sag sage nenn nenne verrate gib schick schicke", "mir uns"),
+        _phrases("erinner erinnere", "mich uns"),
+        _phrases("ich wir", "weiß weiss wissen", "nicht", "mehr"),
+        # French
+        _phrases("dis-moi dites-moi donne-moi donnez-moi rappelle-moi rappelez-moi indique-moi"),
+        _phrases("il", "me nous", "faut", "le la les notre nos mon ma mes"),
+        _phrases("je", "cherche", "le la les notre nos mon ma mes"),
+        _phrases("j'ai", "besoin oublié", "du de la le les notre"),
+        # Spanish
+        _phrases("dime dinos dame danos recuérdame recuérdanos"),
+        _phrases("necesito necesitamos busco", "el la los las nuestro nuestra mi mis"),
+        _phrases("no", "recuerdo", "el la los las nuestro nuestra mi mis"),
+        # Italian, Portuguese
+        _phrases("dimmi dicci dammi ricordami ricordaci"),
+        _phrases("mi ci", "serve servono", "il lo la i gli le"),
+        _phrases("ho", "bisogno", "del dello della dei delle"),
+        _phrases("diga-me diz-me lembra-me lembre-me dê-me dá-me"),
+        _phrases("me", "diga diz lembra lembre dê dá"),
+        _phrases("preciso precisamos", "do da dos das"),
+        # Dutch
+        _phrases("zeg geef vertel", "me mij ons"),
+        _phrases("ik", "zoek", "de het ons onze mijn"),
+    )
+)
+_LONGEST_REQUEST = 4
+_REQUEST_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 #: Words that join a question to what was said before, or only precede it.
 _JOINING = frozenset("and but so und aber et mais y pero e ed ma mas en maar".split())
 _PRECEDING = _JOINING | frozenset("hm hmm hmmm mm mh oh ah uh um äh ähm then dann also".split())
@@ -110,12 +162,12 @@ _PRECEDING = _JOINING | frozenset("hm hmm hmmm mm mh oh ah uh um äh ähm then d
 _FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")
 _WITHOUT_MEANING = SAYS_NOTHING | _BESIDE_OTHERS | _PRECEDING | STOP_WORDS
 #: Scripts that put no spaces between words.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 #: A prompt in a session that asks nothing is about the work at hand if it has fewer words with a
 #: meaning of their own.
 _FEWEST = 2
 #: The same in scripts without spaces, where several words form one run of letters.
-_WORD_RUN = re.compile(
+_WORD_RUN = (
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
     "明白了?|知道了?|下一步|はい|ええ|うん|いいえ|ありがとう|ございます|ございました|続けて|ください|下さい|"
     "お願いします|了解|です|わかりました|次へ?)+"
@@ -134,7 +186,7 @@ def asks_nothing(text: str) -> bool:
     words, asked = _WORD.findall(text), has_question_mark(text)
     if asked and len(words) == 1 and words[0] in _ALSO_NAMES:
         return False
-    left = [word for word in words if word not in SAYS_NOTHING and not _WORD_RUN.fullmatch(word)]
+    left = [word for word in words if word not in SAYS_NOTHING and not _is_word_run(word)]
     if not left:
         return True
     if asked or len(words) == 1:
@@ -145,11 +197,13 @@ def asks_nothing(text: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text asks: by a question mark, a question word, or the verb it begins with.
+    """Return whether a text asks or is a request, as ``I need the address``."""
+    return _asks(text) or _after_request(text) is not None
 
-    A question word may stand anywhere only in the language of the text's other function words.
-    """
-    if has_question_mark(text) or _ASKING.search(text):
+
+def _asks(text: str) -> bool:
+    """Return whether a text asks: by a question mark, or by the word that it begins with."""
+    if has_question_mark(text) or _contains(_ASKING, text):
         return True
     words = _WORD.findall(text[:_BEGINNING].casefold())
     skipped = SAYS_NOTHING | _PRECEDING
@@ -158,24 +212,52 @@ def is_question(text: str) -> bool:
     return any(first in known for known in begins)
 
 
+def _after_request(text: str) -> list[str] | None:
+    """Return the words after a request, which only words that say nothing may precede."""
+    skipped = SAYS_NOTHING | _PRECEDING
+    beginning = text[:_BEGINNING].casefold().replace("\u2019", "'")
+    words = list(dropwhile(skipped.__contains__, _REQUEST_WORD.findall(beginning)))
+    for count in range(1, _LONGEST_REQUEST + 1):
+        if " ".join(words[:count]) in _REQUESTS:
+            return words[count:]
+    return None
+
+
 def is_about_the_work(text: str) -> bool:
     """Return whether a prompt in a session needs only that: ``revert it``, ``no, the other one``.
 
     It asks nothing, and begins with consent or refusal, or has at most one word with a meaning of
-    its own outside of pasted code.
+    its own outside of pasted code; a request has none.
     """
-    if is_question(text):
+    if _asks(text):
         return False
+    requested = _after_request(text)
+    if requested is not None:
+        return not _own_words(requested)
     words = _WORD.findall(_FENCED.sub("", text)[:_BEGINNING].casefold())
     first = next((word for word in words if word not in _PRECEDING), "ok")
-    own = {
+    own = _own_words(words)
+    few = len(own) < _FEWEST and not _contains(_UNSPACED, text)
+    agrees = first in SAYS_NOTHING or _is_word_run(first)
+    return agrees or few or not own
+
+
+def _own_words(words: Iterable[str]) -> set[str]:
+    """Return the words with a meaning of their own."""
+    return {
         word
         for word in words
-        if not (word in _WITHOUT_MEANING or is_function_word(word) or _WORD_RUN.fullmatch(word))
+        if not (word in _WITHOUT_MEANING or is_function_word(word) or _is_word_run(word))
     }
-    few = len(own) < _FEWEST and not _UNSPACED.search(text)
-    agrees = first in SAYS_NOTHING or bool(_WORD_RUN.fullmatch(first))
-    return agrees or few or not own
+
+
+def _contains(pattern: str, text: str) -> bool:
+    """Return whether a text contains a match of a pattern of letters beyond ASCII."""
+    return not text.isascii() and re.search(pattern, text) is not None
+
+
+def _is_word_run(word: str) -> bool:
+    return not word.isascii() and re.fullmatch(_WORD_RUN, word) is not None
 
 
 def _is_command(text: str) -> bool:

@@ -51,7 +51,8 @@ def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
     answers = following[ranking.sessions[following] == ranking.sessions[questions]]
     if candidates.matching is not None:
         answers = answers[candidates.matching[answers]]
-    return np.unique(np.concatenate([chosen, answers]))
+    # np.unique would load numpy's masked arrays.
+    return np.array(sorted({*chosen.tolist(), *answers.tolist()}), np.intp)
 
 
 def _choose(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
@@ -60,7 +61,8 @@ def _choose(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
     if ranking.nothing_fits or not len(similarity):
         return np.zeros(0, np.intp)
     if prompt.in_session:
-        return _choose_in_session(ranking, prompt)
+        chosen = _choose_in_session(ranking, prompt)
+        return np.concatenate([chosen, _said_since(ranking, chosen)])
     fitting = np.where(ranking.scored.candidates.tokens <= room, similarity, -np.inf)
     most = _FEWEST_READ + room // _TOKENS
     nearest = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
@@ -91,9 +93,28 @@ def _choose_in_session(ranking: Ranking, prompt: Prompt) -> Positions:
     return np.concatenate([of_talk, both])
 
 
+def _said_since(ranking: Ranking, chosen: Positions) -> Positions:
+    """Return the position of the best message since an earlier answer, if that is chosen.
+
+    What was true when the question was asked before may have changed; a question does not say so.
+    """
+    if set(ranking.answered).isdisjoint(chosen.tolist()):
+        return chosen[:0]
+    since = ranking.scored.similarity.copy()
+    since[: max(ranking.answered) + 1] = -np.inf
+    since[ranking.scored.candidates.asks] = -np.inf
+    best, highest = ranks.best(since, 1), float(ranking.scored.similarity.max())
+    return best[since[best] >= _NEAR * highest]
+
+
 def _is_near_in_meaning(ranking: Ranking, near: Positions) -> bool:
-    """Return whether the best message means nearly the same; only if the model's floor is known."""
-    cosine = ranking.scored.candidates.cosine[near[:1]]
+    """Return whether the best message means nearly the same; only if the model's floor is known.
+
+    An earlier answer counts as what its asking means.
+    """
+    best = near[:1].tolist()
+    best = [ranking.answered[0] if at in ranking.answered else at for at in best]
+    cosine = ranking.scored.candidates.cosine[best]
     return ranking.floor > 0 and bool((cosine >= ranking.floor + _NEAR_IN_MEANING).any())
 
 

@@ -96,11 +96,13 @@ class WindowBuilder:
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
         """Return whether messages would fit if nothing else were kept."""
         empty = WindowBuilder(self.costs, self.exchanges, self.by_age, self.passed)
-        return empty.add(members, budget, "")
+        fits = empty._growth + empty._most_tokens(members) <= budget
+        return fits or empty.add(members, budget, "")
 
     def add(self, members: Sequence[Candidate], budget: int, reason: str) -> bool:
         """Keep messages if all of them fit; otherwise change nothing."""
-        if self.is_hopeless(members, budget):
+        least = self._least_tokens(members)
+        if self._spent - self._excess + least > budget:
             return False
         added = {candidate.message.id: candidate for candidate in members}
         most = self._most_tokens(members)
@@ -109,7 +111,7 @@ class WindowBuilder:
             most = self._most_tokens(members)
         if self._spent + self._growth + most <= budget:
             self._spent += most
-            self._excess += most - self._least_tokens(members)
+            self._excess += most - least
             self.kept |= added
             self._days |= set(map(_day, members))
         elif not self._keep_as_printed(added, budget):

@@ -1,7 +1,8 @@
-"""Find earlier askings of a question whose replies say nothing.
+"""Find earlier askings of a question: those whose replies say nothing, and the newest answer.
 
-Such an exchange contains every word of the question and nothing else, so it would rank before the
-messages that answer it, and each further asking would push them down.
+An exchange without an answer contains every word of the question and nothing else, so it would rank
+before the messages that answer it, and each further asking would push them down. An answer need not
+contain any word of its question.
 """
 
 import re
@@ -11,7 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from reservoir_cli.messages import Role, Scope, StoredMessage
-from reservoir_cli.retrieval.empty_replies import adds_something, content_words, knows_nothing
+from reservoir_cli.retrieval.empty_replies import (
+    adds_something,
+    content_words,
+    knows_nothing,
+    sentences,
+)
 from reservoir_cli.retrieval.ranking import Echoes
 from reservoir_cli.retrieval.sessions import Positions, Sessions
 from reservoir_cli.storage.search.candidates import Candidates
@@ -32,6 +38,8 @@ _REPLIES, _STEPS = 2, 16
 _SUBSET, _REPEATED = 0.5, 0.65
 #: The most content words before a colon that only lead to the question after it.
 _LEAD = 6
+#: The fewest content words of a request that a reply names which does not know about them.
+_NAMED = 2
 #: The share of their words that two equal replies have in common.
 _EQUAL = 0.7
 
@@ -41,17 +49,26 @@ _Turn = list[tuple[int, StoredMessage]]
 
 
 class _Exchange(NamedTuple):
-    """A question that was asked before, and its replies."""
+    """A question that was asked before, and its replies.
+
+    :param answer: of the question and what it was answered, without what was said before calls.
+    :param repeats: whether it was the same question, not another one that was asked in vain.
+    """
 
     positions: tuple[int, ...]
+    answer: tuple[int, ...]
     reply: frozenset[str]
     says_nothing: bool
+    repeats: bool
 
 
 def find_echoes(
     store: Store, scope: Scope, candidates: Candidates, sessions: Sessions, question: str
 ) -> Echoes | None:
-    """Find earlier askings of a question that got no answer, or the same one as a later asking."""
+    """Find earlier askings that got no answer, or the same one as a later asking, and the newest.
+
+    :returns: ``None`` if the question was not asked before.
+    """
     asked = content_words(question)
     suspects = _find_suspects(candidates, question)
     if not asked or not len(suspects):
@@ -63,15 +80,15 @@ def find_echoes(
             return None
     exchanges.sort(key=lambda exchange: -exchange.positions[0])  # newest first
     echoes = [exchange for exchange in exchanges if exchange.says_nothing]
-    older, answers = echoes[1:], list[frozenset[str]]()
+    older = [exchange for exchange in echoes if exchange.repeats][1:]
+    answers: list[frozenset[str]] = []
     for exchange in exchanges:
         if not exchange.says_nothing:
             if any(_are_equal(exchange.reply, newer) for newer in answers):
                 older.append(exchange)
             answers.append(exchange.reply)
-    if not echoes and not older:
-        return None
-    return Echoes(_positions([*echoes[:1], *older]), _positions(older))
+    answered = next((row.answer for row in exchanges if not row.says_nothing), ())
+    return Echoes(_positions([*echoes, *older]), _positions(older), answered)
 
 
 def _positions(exchanges: Sequence[_Exchange]) -> Positions:
@@ -101,7 +118,7 @@ def _read(
     suspects: Positions,
     question: str,
 ) -> list[_Exchange]:
-    """Read messages, and return those that repeat the question, with their replies."""
+    """Read messages, and return those that repeat the question or asked in vain, with replies."""
     turns = _read_turns(store, scope, candidates, sessions, suspects, _REPLIES)
     working = [first for first, turn in turns.items() if any(row.tool_calls for _, row in turn)]
     if working:
@@ -109,18 +126,29 @@ def _read(
         turns |= _read_turns(store, scope, candidates, sessions, longer, _STEPS)
     exchanges = []
     for first, turn in turns.items():
-        replies = [(at, row.content) for at, row in turn[1:] if row.content.strip()]
+        replies = [(at, row) for at, row in turn[1:] if row.content.strip()]
         if not turn or turn[0][1].role is not Role.USER:
             continue
-        message, texts = turn[0][1], " ".join(text for _, text in replies)
+        message, texts = turn[0][1], " ".join(row.content for _, row in replies)
         same = bool(candidates.cosine[first] >= _SAME)
-        if repeats(message, question, texts, same=same):
+        is_same = repeats(message, question, texts, same=same)
+        if is_same or _asked_in_vain(message.content, texts):
             says_nothing = not adds_something(texts, f"{question} {message.content}")
             if says_nothing and turn[-1][1].tool_calls:  # the reply may be further on
                 continue
             places = (first, *(at for at, _ in replies))
-            exchanges.append(_Exchange(places, content_words(texts), says_nothing))
+            answer = (first, *(at for at, row in replies if not row.tool_calls))
+            words = content_words(texts)
+            exchanges.append(_Exchange(places, answer, words, says_nothing, is_same))
     return exchanges
+
+
+def _asked_in_vain(asked: str, reply: str) -> bool:
+    """Return whether a text is only a question, and the reply that its answer is not known."""
+    if len(sentences(asked)) > 1 or not knows_nothing(reply) or adds_something(reply, asked):
+        return False
+    shared = content_words(asked) & content_words(reply)
+    return has_question_mark(asked) or len(shared) >= _NAMED
 
 
 def _read_turns(

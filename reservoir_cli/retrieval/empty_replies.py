@@ -20,13 +20,18 @@ def adds_something(reply: str, question: str) -> bool:
     own = content_words(reply) - content_words(question)
     if not own:
         return bool(_compiled(_YES_NO).match(reply.strip()))
-    sentences = [part for part in re.split(_SENTENCE, reply) if part.strip()]
-    if not any(map(knows_nothing, sentences[:2])):
+    parts = sentences(reply)
+    if not any(map(knows_nothing, parts[:2])):
         return True
     if any(character.isdigit() for word in own for character in word):
         return True
-    empty = sum(knows_nothing(part) or _offers(part) for part in sentences)
-    return 2 * empty < len(sentences) or 2 * empty == len(sentences) > 1
+    empty = sum(knows_nothing(part) or _offers(part) for part in parts)
+    return 2 * empty < len(parts) or 2 * empty == len(parts) > 1
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text in any language."""
+    return [part for part in re.split(_SENTENCE, text) if part.strip()]
 
 
 @cache

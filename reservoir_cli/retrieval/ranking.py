@@ -8,7 +8,7 @@ question it answers, and the best of the messages around it. Measurements are in
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from reservoir_cli.util.greatest import greatest
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
+Scores = TypeVar("Scores", Floats, Floats | None)
 
 # The constants lie on plateaus of the benchmark; see docs/ranking.md.
 COSINE_SHARE, BM25_SHARE = 0.6, 0.4
@@ -73,14 +74,16 @@ class Scored:
 
 
 class Echoes(NamedTuple):
-    """Messages that say nothing that the question does not say.
+    """Earlier askings of a question: messages that say nothing that it does not say, and an answer.
 
-    :param positions: of all of them, ascending.
+    :param positions: of the former, ascending.
     :param older: of those that repeat what a newer one says.
+    :param answered: of the newest asking that got an answer, and of its replies.
     """
 
     positions: Positions
     older: Positions
+    answered: tuple[int, ...] = ()
 
 
 class Words(NamedTuple):
@@ -157,11 +160,12 @@ def score(
     :param dates: shape (n,), nearness to a date in the question, 0…1; zeros if it names none.
     :param words: those of :func:`score_words`, if they are known already.
     :param absent: see :func:`recall_floor.fit`.
-    :param echoes: messages that only repeat the question; they stand behind all others.
+    :param echoes: messages that only repeat the question, which stand behind all others; and the
+        newest answer to it, which is as similar as its question.
     :param parts: also return the components of each similarity.
     """
     sessions, compared = sessions_of(candidates, settings), candidates
-    if echoes is not None:
+    if echoes is not None and len(echoes.positions):
         candidates, words = without_echoes(candidates, echoes), None
     words = words or score_words(candidates, settings)
 
@@ -191,8 +195,9 @@ def score(
             candidates.known["recency"] = recency(np.arange(len(candidates.ids))[::-1])
         recencies = candidates.known["recency"]
     if echoes is not None:
-        zeroed = (_without(values, echoes) for values in (similarities, recencies))
-        similarities, recencies = zeroed
+        recencies = _without(recencies, echoes)
+        similarities, components = _without(similarities, echoes), _without(components, echoes)
+        _rank_answer(echoes.answered, similarities, components)
     priority = settings.similarity_weight * similarities
     priority += settings.recency_weight * recencies
     return Scored(
@@ -204,15 +209,26 @@ def score(
         priority,
         fit(candidates, dates, is_running, absent),
         of_talk,
-        components if components is None or echoes is None else _without(components, echoes),
+        components,
     )
 
 
-def _without(scores: Floats, echoes: Echoes) -> Floats:
+def _without(scores: Scores, echoes: Echoes) -> Scores:
     """Return scores with those of echoes as 0, so that they stand behind all others."""
+    if scores is None:
+        return scores
     scores = scores.copy()
     scores[..., echoes.positions] = 0.0
     return scores
+
+
+def _rank_answer(answered: Sequence[int], similarities: Floats, components: Floats | None) -> None:
+    """Make the replies to an earlier asking as similar as the asking, in place."""
+    lower = [at for at in answered[1:] if similarities[at] < similarities[answered[0]]]
+    if lower:
+        similarities[lower] = similarities[answered[0]]
+        if components is not None:
+            components[:, lower] = components[:, answered[:1]]
 
 
 def _components(

@@ -5,7 +5,8 @@ with that database.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 #: The number of the schema. A later one is reached by a migration of each database.
 VERSION = 1
@@ -13,8 +14,7 @@ VERSION = 1
 TYPES = ("text", "integer", "real", "blob")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """A table of a store.
 
     :param columns: their names and types, separated by commas; a type that ends with ``?`` allows
@@ -29,7 +29,7 @@ class Table:
     key: str
     unique: str | None = None
     check: str | None = None
-    indexes: Mapping[str, str] = field(default_factory=dict)
+    indexes: Mapping[str, str] = MappingProxyType({})
 
     def types(self) -> dict[str, str]:
         """Return the types of the columns by name, with ``?`` where null is allowed."""

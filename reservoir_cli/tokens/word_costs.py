@@ -30,8 +30,6 @@ def _letters() -> bytes:
 
 _TABLE = _letters()
 _CONTINUATION = bytes(range(0x80, 0xC0))
-_Pairs = dict[tuple[int, int], int]
-_Triples = dict[tuple[int, int, int], int]
 
 
 def cost_of_words(data: bytes) -> int:
@@ -60,10 +58,12 @@ def _cost(word: bytes) -> int:
     """Return what a word of Latin letters costs: it never exceeds what a longer word costs."""
     if len(word) < 2:
         return _WORD
-    pairs, triples = _read_table()
+    rows = _read_table()
     lowered = word.lower()
-    cost = _WORD + pairs[lowered[0], lowered[1]]
-    cost += sum(map(triples.__getitem__, zip(lowered, lowered[1:], lowered[2:], strict=False)))
+    units = rows[lowered[:2]][-1]
+    for position, letter in enumerate(lowered[2:]):
+        units += rows[lowered[position : position + 2]][letter - _FIRST_SMALL]
+    cost = _WORD + _UNIT * units
     if lowered[1:] != word[1:]:  # a capital inside a word begins a word
         capitals = [before < _FIRST_SMALL for before, x in pairwise(word) if x < _FIRST_SMALL]
         cost += sum(_SECOND_CAPITAL if after_capital else _WORD for after_capital in capitals)
@@ -71,16 +71,17 @@ def _cost(word: bytes) -> int:
 
 
 @cache
-def _read_table() -> tuple[_Pairs, _Triples]:
-    """Return what a word's first two letters cost, and what each further letter costs after two."""
-    pairs: _Pairs = {}
-    triples: _Triples = {}
-    for line in Path(__file__).with_name("word_costs.txt").read_text("ascii").splitlines():
-        if line.startswith("#"):
+def _read_table() -> dict[bytes, bytes]:
+    """Return by two letters what each third one costs after them, then what they cost themselves.
+
+    In units; the two letters begin a word.
+    """
+    rows = {}
+    digits = bytes.maketrans(b"0123456789abcdefghijklmnopqrstuvwxyz", bytes(range(36)))
+    for line in Path(__file__).with_name("word_costs.txt").read_bytes().splitlines():
+        if line.startswith(b"#"):
             continue
-        first, begins, thirds = line.encode().split()
-        pairs[first[0], first[1]] = int(begins, 36) * _UNIT
+        letters, begins, thirds = line.split()
         costs = thirds if len(thirds) > 1 else thirds * len(_LETTERS)
-        for letter, digit in zip(_LETTERS, costs, strict=True):
-            triples[first[0], first[1], letter] = int(chr(digit), 36) * _UNIT
-    return pairs, triples
+        rows[letters] = (costs + begins).translate(digits)
+    return rows

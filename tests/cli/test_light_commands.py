@@ -75,11 +75,12 @@ TORCH = ("torch", "sentence_transformers", "transformers", "huggingface_hub", "o
     "arguments",
     [
         ["context", "why did we drop redis?", "-p", "work"],
+        ["recall", "why did we drop redis?", "-p", "work"],
         ["search", "--semantic", "redis", "-p", "work"],
         ["search", "redis", "-p", "work"],
         ["ingest"],
     ],
-    ids=["context", "search by meaning", "search", "ingest"],
+    ids=["context", "recall", "search by meaning", "search", "ingest"],
 )
 def test_a_compiled_model_needs_no_torch(samples, arguments):
     command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")

@@ -26,8 +26,9 @@ def _spaced(token: str) -> str:
     return "".join(_N + re.escape(letter) for letter in token)
 
 
-#: The beginnings of control tokens that are known by their signs.
-_SIGNS = re.compile(
+#: The beginnings of control tokens that are known by their signs. This pattern and those below are
+#: compiled when a text needs them.
+_SIGNS = (
     rf"<{_I}[|\uff5c](?={_I}(?:[^\s|\uff5c<>{ZERO_WIDTH_SPACE}{INVISIBLE}]{_I}){{1,64}}[|\uff5c]{_I}>)"
     # Gemma's <|turn> and <turn|>
     rf"|<{_N}\|(?={_N}(?:[a-z_]{_N}){{1,64}}>)|<(?={_N}(?:[a-z_]{_N}){{1,64}}\|{_N}>)"
@@ -37,45 +38,52 @@ _SIGNS = re.compile(
     r"|\u25c1(?=/?[a-z_]{1,32}\u25b7)"  # Kimi's ◁think▷
 )
 #: A bracket, and what may be a name behind it.
-_NAMED = re.compile(
-    rf"(?P<open>[<\uff1c\[\uff3b])(?P<rest>(?:{_N}[/:A-Za-z]){_N}[^\s<>\uff1c\uff1e\[\]\uff3b\uff3d=\"']*)"
+_NAMED = (
+    rf"(?P<open>[<\uff1c\[\uff3b])(?P<rest>(?:{_N}[/:A-Za-z])"
+    rf"{_N}[^\s<>\uff1c\uff1e\[\]\uff3b\uff3d=\"']*)"
 )
 #: Names in square brackets.
-_BRACKETED = re.compile(
+_BRACKETED = (
     r"/?(?:INST|SYSTEM_PROMPT|MODEL_SETTINGS|AVAILABLE_TOOLS|TOOL_(?:CALLS?|RESULTS?|CONTENT)|ARGS"
     r"|CALL_ID|THINK|IMG(?:_BREAK|_END)?|(?:BEGIN_)?AUDIO|TRANSCRIBE|PREFIX|MIDDLE|SUFFIX"
     r"|[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS|(?:control|SPECIAL|UNUSED_TOKEN)_\d{1,6})"
 )
 #: Words of compound tags such as ``<user-prompt-submit-hook>``: a name made of these alone.
-_WORDS = (
-    "additional|agents?|always|answer|applied|args|assistant|attached|bash|blocks?|call|calls"
-    "|caveat|command|commands|content|context|conversation|data|details|developer|diagnostics"
-    "|end|error|environment|ephemeral|explicit|feedback|final|function|functions|guidance|history|hook"
-    "|hooks|human|ide|important|info|information|instruction|instructions|layout|local|loaded|mcp"
-    "|memories|memory|message|messages|meta|metadata|mode|model|most|new|notification|notice"
-    "|of|opened|permissions|persisted|plan|policy|post|pre|project|prompt|prompts|proposed|query"
-    "|queries|reasoning|recently|reminder|reminders|replies|reply|request|requests|respond"
-    "|response|responses|result|results|role|rules|selection|session|shell|skill|skills|snapshot"
-    "|start|state|stderr|stdin|stdout|steering|stop|subagent|submit|summary|supervisor|switch"
-    "|system|task|team|teammate|text|think|thinking|thought|tool|tools|turn|untrusted|use|used"
-    "|user|users|viewed|visible|workspace|environmental"
+_WORDS = frozenset(
+    "additional agent agents always answer applied args assistant attached bash block blocks call "
+    "calls caveat command commands content context conversation data details developer "
+    "diagnostics end environment environmental ephemeral error explicit feedback final function "
+    "functions guidance history hook hooks human ide important info information instruction "
+    "instructions layout loaded local mcp memories memory message messages meta metadata mode "
+    "model most new notice notification of opened permissions persisted plan policy post pre "
+    "project prompt prompts proposed queries query reasoning recently reminder reminders replies "
+    "reply request requests respond response responses result results role rules selection "
+    "session shell skill skills snapshot start state stderr stdin stdout steering stop subagent "
+    "submit summary supervisor switch system task team teammate text think thinking thought tool "
+    "tools turn untrusted use used user users viewed visible workspace".split()
 )
-#: Names in angle brackets, in small letters, without a slash and a prefix such as ``seed:``.
-_ANGLED = re.compile(
-    rf"(?:{_WORDS})(?:[_-](?:{_WORDS}))+"
+#: Other names in angle brackets, in small letters, without a slash and a prefix such as ``seed:``:
+#: those of one word, and those of several or with a number.
+_SINGLE = frozenset(
     # model vocabularies
-    r"|s|bos|eos|pad|unk|sep|cls|eot|eom|eod|eop|sop|eoh|eoa|[be]os_token"
-    r"|(?:extra_id|special|reserved|unused|control|audio|image|mask)_?\d{1,6}"
+    "s bos eos pad unk sep cls eot eom eod eop sop eoh eoa reponame "
+    # thinking and tools
+    "think thinking thought thoughts reflection reasoning scratchpad answer "
+    "tools functions toolcall toolcalls toolresponse toolresponses invoke "
+    # agents
+    "assistant system human instructions env subagent supervisor reminderinstructions userrequest "
+    "usermemory editorcontext environmentcontext useraction userinstructions".split()
+)
+_ANGLED = (
+    # model vocabularies
+    r"[be]os_token|(?:extra_id|special|reserved|unused|control|audio|image|mask)_?\d{1,6}"
     r"|(?:start|end|begin)_of_[a-z]+|(?:start|end)_(?:of_)?function_[a-z]+|(?:image|audio)_soft_token"
-    r"|fim_(?:prefix|middle|suffix|pad)|file_sep|repo_?name|gh_stars|issue_(?:start|comment|closed)"
+    r"|fim_(?:prefix|middle|suffix|pad)|file_sep|repo_name|gh_stars|issue_(?:start|comment|closed)"
     r"|jupyter_[a-z]+|empty_output|commit_(?:before|msg|after)"
     # thinking and tools
-    r"|think|thinking|thought|thoughts|reflection|reasoning|scratch_?pad|answer"
-    r"|tools|functions|tool_?calls?|tool_?responses?|toolcall_[a-z]+|available_tools|invoke"
+    r"|scratch_pad|tool_calls?|tool_responses?|toolcall_[a-z]+|available_tools"
     r"|arg_(?:key|value)|[a-z]+_(?:tool_calls?|tool_responses?|think)"
     # agents
-    r"|assistant|system|human|instructions|env|subagent|supervisor|reminderinstructions"
-    r"|userrequest|usermemory|editorcontext|environmentcontext|useraction|userinstructions"
     r"|command-(?:name|message|args|contents)|bash-input|(?:local-command|bash)-(?:stdout|stderr)"
     r"|ide_opened_file|open_and_recently_viewed_files|attached_files|current_file"
     r"|(?:file|folder|url)_content|new_task|attempt_completion|ask_followup_question|use_mcp_tool"
@@ -85,8 +93,9 @@ _ANGLED = re.compile(
 #: Names that begin a tag only with more behind them: ``<function=name>``.
 _WITH_EQUALS = frozenset(("function", "parameter", "tool"))
 _LONGEST = 64
-#: Without one of these a text holds no control token.
-_OPENINGS = "<[]\uff1c\uff3b\u25c1"
+#: Without one of these a text holds no control token, and without one of the second none that is
+#: known by its signs.
+_OPENINGS, _MARKS = "<[]\uff1c\uff3b\u25c1", ("|", "\uff5c", "SYS", "~", "\u25c1")
 
 
 @lru_cache(128)  # while a window is filled, the same turns are printed repeatedly
@@ -96,7 +105,9 @@ def defuse(text: str) -> str:
         text = _TAGS.sub("", text)
     if not any(sign in text for sign in _OPENINGS):  # far faster than the patterns
         return text
-    return _NAMED.sub(_break_name, _SIGNS.sub(f"\\g<0>{ZERO_WIDTH_SPACE}", text))
+    if not text.isascii() or any(mark in text for mark in _MARKS):
+        text = re.sub(_SIGNS, f"\\g<0>{ZERO_WIDTH_SPACE}", text)
+    return re.sub(_NAMED, _break_name, text)
 
 
 def _break_name(match: re.Match[str]) -> str:
@@ -115,8 +126,12 @@ def _break_name(match: re.Match[str]) -> str:
 @lru_cache(4096)
 def _is_control(opening: str, rest: str, following: str) -> bool:
     if opening in "[\uff3b":
-        return following in ("]", "\uff3d") and _BRACKETED.fullmatch(rest) is not None
+        return following in ("]", "\uff3d") and re.fullmatch(_BRACKETED, rest) is not None
     name = rest.strip("/").rpartition(":")[2]
     if name in _WITH_EQUALS:
         return following == "=" or (rest[0] == "/" and name != "tool")
-    return name != "S" and _ANGLED.fullmatch(name.lower()) is not None
+    if name.isalpha():
+        return name != "S" and name.lower() in _SINGLE
+    name = name.lower()
+    words = name.replace("-", "_").split("_")
+    return _WORDS.issuperset(words) or re.fullmatch(_ANGLED, name) is not None

@@ -1,9 +1,8 @@
 """List conversations, documents and single messages, newest first, a page at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import DOCUMENT_SOURCES, Conversation, Scope
@@ -15,8 +14,7 @@ from reservoir_cli.storage.tables.find_by_filter import conditions
 _BEGINNING = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class ListedThread:
+class ListedThread(NamedTuple):
     """A conversation, a document, or the single messages of an instance.
 
     :param conversation: ``None`` for documents and single messages.
@@ -37,8 +35,7 @@ class ListedThread:
     latest: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadList:
+class ThreadList(NamedTuple):
     """A page of threads.
 
     :param total: how many threads all pages have, ``conversations`` and ``documents`` among them.

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.portable_sql import Condition, Connection
@@ -28,8 +28,7 @@ PUT = f"""
 _FEW = 50
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(NamedTuple):
     """A file of another tool, as of its last read.
 
     :param machine: the name of the file's computer.
@@ -84,7 +83,7 @@ class Sources(Table):
     @writing
     def put(self, file: SourceFile) -> None:
         """Store the record of a file."""
-        self._connection.execute(PUT, astuple(file))
+        self._connection.execute(PUT, file)
 
     @writing
     def drop(self, partition: str, machine: str, paths: Collection[str]) -> None:

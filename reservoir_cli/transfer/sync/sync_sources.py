@@ -319,7 +319,7 @@ class _SourceSync:
         if not self._leaves_out:
             return row
         state = json.loads(row.state) | {LEFT_OUT: self._settings}
-        return replace(row, state=json.dumps(state))
+        return row._replace(state=json.dumps(state))
 
     def _is_wanted(self, item: Item) -> bool:
         if isinstance(item, Skipped):
@@ -392,7 +392,7 @@ class _FileSync:
     def _store_unfinished(self, items: Sequence[Item], checkpoint: Checkpoint) -> None:
         """Store messages so that the file is read again: none has this size and time."""
         row = self._row_at(checkpoint, settled=False)
-        self._sync.store(items, replace(row, size=0, mtime_ns=0))
+        self._sync.store(items, row._replace(size=0, mtime_ns=0))
 
     def _may_contain_new_mark(self, file: File) -> bool:
         """Return whether to look for marks before anything is stored.
@@ -451,8 +451,7 @@ class _FileSync:
             state[MARKED] = sorted(marks)
         with open_regular(self._path) as stream:
             head, tail = watched_files.hash_ends(stream, checkpoint.offset)
-        return replace(
-            self._row,
+        return self._row._replace(
             head=head,
             tail=tail,
             bytes_read=checkpoint.offset,

@@ -165,6 +165,15 @@ def test_in_a_session_many_messages_that_fit_alike_are_not_recalled(facts, promp
     assert not facts.recalled(prompt, **SESSION)
 
 
+def test_what_was_said_since_is_recalled_with_an_earlier_answer(facts):
+    """The best of it, as the answer may be outdated; not what was said before."""
+    facts.tell("the cellar has a lamp", "a red one", between(0.6))
+    asked = facts.tell("how warm is the cellar?", "it has 12 degrees", between(0.98))
+    since = facts.tell("the cellar is heated now", "to 18 degrees", between(0.7))
+    assert set(facts.recalled("how warm is the cellar?", **SESSION)) - set(since) <= set(asked)
+    assert since[0] in facts.recalled("how warm is the cellar?", **SESSION)
+
+
 def test_what_is_often_talked_about_is_still_recalled_for_a_question_that_means_the_same(facts):
     """Eight sessions have the same words, so that none stands out."""
     for index in range(8):
@@ -190,6 +199,7 @@ commit|commit it please|revert that|run them|undo|no, the other one|ok, then ren
 yes, both|merge|push it now|mach es rückgängig|nein, lass es|ok, und jetzt committen
 non, laisse|sí, hazlo|si, fallo|sim, faz isso|nee, laat maar|да, сделай|好的\uff0c提交吧
 thanks, that was all for today|guten Morgen zusammen|schönes Wochenende
+tell me more|tell me when it is done
 ```python
 def split(rows):
     return rows
@@ -200,6 +210,7 @@ which port does staging use?|and the old one?|does the worker run per depot|what
 prices differ by three cents|the sensor reboots after two days|use the naming of customs forms
 wie war das mit Lingui|welche Farbe hat das Banner|où est la clé|cuál es el puerto|哪个端口
 どこに鍵がありますか|почему мы отказались|no, why did we drop it?
+Please remind me of the plate of the van|I need the plate of the van|bitte nenn mir das Kennzeichen
 """.strip()
 
 
@@ -230,6 +241,13 @@ QUESTIONS = {
     "pourquoi ça": True,
     "perché no": True,
     "他在哪里": True,
+    "I need the plate of the van": True,
+    "hi, ich brauche die Nummer von Anna": True,
+    "J\u2019ai besoin du code": True,
+    "dime la clave": True,
+    "告诉我门的密码": True,
+    "I need you to run it": False,
+    "we need a new button": False,
     "pin the version": False,
     "the version is pinned": False,
     "mach das Fenster zu": False,

@@ -64,6 +64,40 @@ def test_what_was_asked_in_vain_does_not_push_the_answer_down(store, reservoir, 
     assert FACT in everything
 
 
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        ("When does the bus to the mill go?", "I have no information about the bus to the mill."),
+        ("tell us about the mill and its bus", "I don't know anything about the bus to the mill."),
+    ],
+)
+def test_what_else_was_asked_in_vain_does_not_push_the_answer_down(store, reservoir, asked, reply):
+    tell(store, ["Line 61 is the bus."], *[[asked, reply]] * 6, ["The kettle is broken."])
+    question = "Which bus goes to the mill?"
+    window = reservoir.context(question, budget=160, now=NOW + timedelta(days=90))
+    assert "Line 61 is the bus." in [message.content for message in window.messages]
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        ("I painted the bus green. Do you like it?", "I don't know any green bus."),
+        ("The bus to the mill is green.", "I have no idea why."),
+        ("Is the bus to the mill green?", "I don't know, but line 12 is."),
+    ],
+)
+def test_statements_whose_reply_knows_nothing_count(store, reservoir, exchange):
+    tell(store, exchange, *[["The bus of the mill was late."]] * 8)
+    window = reservoir.context("Is a bus to the mill green?", budget=90, now=NOW)
+    assert set(exchange) & {message.content for message in window.messages}
+
+
+def test_the_newest_answer_is_as_near_as_the_question_it_answers(store, reservoir):
+    others = [[f"The bus to the quarry goes past mile {number}."] for number in range(9)]
+    tell(store, *others[:4], [QUESTION, "M12."], *others[4:])
+    assert "M12." in recalled(reservoir, 150)
+
+
 def test_an_earlier_answer_is_kept_and_of_equal_ones_the_newest(store, reservoir):
     *_, older, newer = tell(
         store,
