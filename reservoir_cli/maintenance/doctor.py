@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
+from reservoir_cli.context.counter_factors import ENOUGH, counter_factors
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.embedding.load_model import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import (
@@ -39,6 +40,7 @@ from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY, unfin
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.problems import Repaired
 from reservoir_cli.storage.store import Store
+from reservoir_cli.tokens import counter_id, storing_counter
 from reservoir_cli.util import plugins
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress, counted
@@ -46,6 +48,8 @@ from reservoir_cli.util.progress import Progress, counted
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
+#: By how much a multiplier may differ from what providers report.
+_FACTOR_ERROR = 0.1
 
 
 class Status(StrEnum):
@@ -100,6 +104,8 @@ def examine(
             progress("checking the store", 0, 0)
             yield from _store_checks(store, repaired=repair)
             yield from _partition_checks(store, config)
+            if config is not None:
+                yield from _factor_checks(store, config)
         except ReservoirError as error:
             beyond = repair and isinstance(error, StoreCorruptError)
             yield _unrepaired(error, _restore_hint(store)) if beyond else _fault("store", error)
@@ -212,6 +218,32 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
             f"found in {counted(secret, 'message')}",
             "reservoir view 0 --secrets --all-partitions; reservoir forget --id N deletes one",
         )
+
+
+def _factor_checks(store: Store, config: Config) -> Iterator[Check]:
+    """Report how far the token counter is off for models, by what their providers report."""
+    for known in counter_factors(store, datetime.now(UTC)):
+        settings = config.settings(None, known.model)
+        try:
+            counter = storing_counter(settings.token_counter)
+        except ReservoirError:  # reported with the settings
+            continue
+        if counter_id(counter) != known.counter:
+            continue
+        detail = (
+            f"{known.model} has {known.factor:.2f} times the tokens that {counter.name} counts, "
+            f"by {counted(known.answers, 'answer')}"
+        )
+        fix, is_set = None, config.lookup("token_multiplier", None, known.model)[1] != "default"
+        if known.answers < ENOUGH:
+            detail += f"; used after {ENOUGH}"
+        elif not (is_set or counter.exact):
+            detail += ", and its counts are multiplied by that"
+        elif abs(settings.token_multiplier / known.factor - 1) > _FACTOR_ERROR:
+            key = dotted_key("models", known.model, "token_multiplier")
+            detail += f"; token_multiplier is {settings.token_multiplier:g}"
+            fix = f"reservoir config set {shlex.quote(f'{key}={known.factor:.2f}')}"
+        yield Check("token_counts", Status.NOTE if fix else Status.OK, detail, fix)
 
 
 def _partition_checks(store: Store, config: Config | None) -> Iterator[Check]:
