@@ -6,7 +6,7 @@ import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec
@@ -35,6 +35,7 @@ from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.check_history_sources import check_source, find_missing
 from reservoir_cli.settings.config import Config, load
+from reservoir_cli.settings.hook_failures import describe_failures, read_failures
 from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.storage.open_store import open_store
@@ -48,6 +49,8 @@ from reservoir_cli.util.progress import Progress, counted
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
+#: The age of failed hooks that are reported.
+_RECENT = timedelta(days=7)
 #: By how much a multiplier may differ from what providers report.
 _FACTOR_ERROR = 0.1
 
@@ -111,8 +114,7 @@ def examine(
             yield _unrepaired(error, _restore_hint(store)) if beyond else _fault("store", error)
             store.close()
             store = None
-    log = paths.log_file()
-    yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (does not exist yet)'}")
+    yield from _log_checks()
     if config is not None:
         try:
             yield from _model_checks(config, store, progress, repair=repair)
@@ -120,6 +122,14 @@ def examine(
             yield _fault("store", error)
     if store is not None:
         store.close()
+
+
+def _log_checks() -> Iterator[Check]:
+    log = paths.log_file()
+    yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (does not exist yet)'}")
+    if failures := read_failures(datetime.now(UTC) - _RECENT):
+        detail = f"{describe_failures(failures)} (in the last {_RECENT.days} days)"
+        yield Check("hooks", Status.NOTE, detail, "reservoir recall --last lists what agents got")
 
 
 def _open_store(location: str | Path | None, config: Config | None) -> Store:

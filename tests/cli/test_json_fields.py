@@ -60,6 +60,7 @@ RARE = {
     *(f"messages[].tool_calls[].{field}" for field in ("id", "name", "arguments")),
     *("sources[].failures[]", "sources[].reasons[]", "incomplete[]"),
     *("use.by_week[].week", "use.by_week[].partition"),
+    *("failed_hooks[].at", "failed_hooks[].reason"),
 }
 #: Fields of a message that only some messages have.
 MARKS = ("secrets[]", "tags[]", "pinned", "pinned_at")
