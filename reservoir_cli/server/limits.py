@@ -45,6 +45,9 @@ FULL_WINDOW = 0.9
 #: The most turns before a question that are compared with the store.
 TALK_TURNS = 12
 
+#: How long the server waits for the model before it listens; compiling one takes longer.
+WARMING = 5.0
+
 # Work in pauses
 
 #: The time without a question that counts as a pause, and the longest delay of background work.

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx2
@@ -489,3 +490,21 @@ def test_a_sync_that_cannot_be_started_is_logged(served: Served, home: Path) -> 
     wait_until(served.state.traffic.is_idle)
     assert SyncTimer(served.state, fail).run() == limits.SYNC_INTERVAL
     assert served.lines[-1] == "sync cannot be started: Cannot allocate memory"
+
+
+def test_a_server_listens_once_it_has_its_model_unless_that_takes_long(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starting = Event()
+
+    def load(*_: Any, **__: Any) -> FakeEmbedder:
+        starting.wait(0.2)  # longer than the start of the server
+        return FakeEmbedder()
+
+    monkeypatch.setattr(load_model, "load_embedder", load)
+    with proxied.serving(store_path) as served:
+        assert served.state.reader.model
+    monkeypatch.setattr(limits, "WARMING", 0.0)
+    with proxied.serving(store_path) as served:
+        starting.set()
+        wait_until(lambda: served.state.reader.model)
