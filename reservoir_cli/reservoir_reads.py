@@ -326,7 +326,8 @@ class ReservoirReads:
             trace_id=trace_id,
             now=now,
         )
-        scope, meter = Scope(prepared.request.partition), prepared.meter(offline=self.offline)
+        scope = Scope(prepared.request.partition)
+        meter = prepared.meter(self.store, offline=self.offline)
         window = builder.build_context(
             prepared,
             self.store,

@@ -188,19 +188,23 @@ def error(failure: ReservoirError, *, as_json: bool) -> None:
 
     Whoever does not read stdout still gets the error on stderr and its exit code.
     """
+    fields = describe_error(failure)
     _print_line("error: ", failure.message, "bold red")
-    hint = complete(failure.hint) if failure.hint else failure.hint
-    if hint:
-        _print_line("hint: ", hint, "yellow")
+    if fields["hint"]:
+        _print_line("hint: ", fields["hint"], "yellow")
     if as_json:
-        fields = {
-            "kind": failure.kind,
-            "message": failure.message,
-            "hint": hint,
-            "exit_code": failure.exit_code,
-        }
         with suppress(ClosedPipe, ReservoirError):
             document({"error": fields})
+
+
+def describe_error(failure: ReservoirError) -> dict[str, Any]:
+    """Return an error as plain JSON values."""
+    return {
+        "kind": failure.kind,
+        "message": failure.message,
+        "hint": complete(failure.hint) if failure.hint else failure.hint,
+        "exit_code": failure.exit_code,
+    }
 
 
 def messages(

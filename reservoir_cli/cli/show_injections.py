@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import typer
@@ -11,9 +12,12 @@ from reservoir_cli.agents.injections import Injection, last_injections
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.messages import Scope, StoredMessage, cut, plain_text
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.hook_failures import describe_failures, read_failures
 from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.util.clock import local_day
 
+#: The age of failed hooks that are printed.
+_SHOWN = timedelta(days=7)
 #: Characters of a message that are printed.
 _SNIPPET = 160
 
@@ -30,10 +34,15 @@ def show_injections(
         injections = last_injections(reservoir.location, client, partition)
         rows = [(injection, _stored(reservoir, injection)) for injection in injections]
         switch = _find_switch(reservoir, partition)
+    failures = read_failures(datetime.now(UTC) - _SHOWN)
+    if failures:
+        console.note(f"{describe_failures(failures)} (in the last {_SHOWN.days} days)")
     if switch:
         console.note(f"recall is switched off here by {switch}")
     if as_json:
-        console.document({"off": switch, "injections": [_row(*row) for row in rows]})
+        failed = [{"at": each.at.isoformat(), "reason": each.reason} for each in failures]
+        rows_by_client = [_row(*row) for row in rows]
+        console.document({"off": switch, "injections": rows_by_client, "failed_hooks": failed})
         return
     if not rows:
         console.note(f"{client or 'no agent'} was given {'no ' if client else ''}messages yet")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context.budget import Meter, TokenBudget, plan
+from reservoir_cli.context.counter_factors import find_factor
 from reservoir_cli.context.render.formats import count_turns, parse_format
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.errors import UsageError
@@ -15,6 +16,7 @@ from reservoir_cli.messages import check_time, clean_text
 from reservoir_cli.settings.config import Config, recommended_budget, required_window
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.settings.setting import Value
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import TokenCounter, load_counter, storing_counter
 
 #: Named texts: (name, text) pairs, or a mapping.
@@ -69,19 +71,34 @@ class Prepared(NamedTuple):
 
     :param window: tokens of the model's context window.
     :param reserve: tokens kept for the answer.
+    :param multiplier_is_set: whether the user has set the factor on counts.
     """
 
     request: ContextRequest
     settings: Settings
     window: int
     reserve: int
+    multiplier_is_set: bool = False
 
-    def meter(self, *, offline: bool) -> Meter:
+    def meter(self, store: Store, *, offline: bool) -> Meter:
         """Return the meter with the configured counter.
 
+        :param store: knows how far the counter is off for the model.
         :param offline: refuse counters that need the network.
         """
-        return _meter(load_counter(self.settings.token_counter, offline=offline), self.settings)
+        counter = load_counter(self.settings.token_counter, offline=offline)
+        return self._calibrate(_meter(counter, self.settings), store)
+
+    def storing_meter(self, store: Store) -> Meter:
+        """Return the meter for callers that may not use the network."""
+        return self._calibrate(storing_meter(self.settings), store)
+
+    def _calibrate(self, meter: Meter, store: Store) -> Meter:
+        """Return a meter with the model's factor, unless the user has set one."""
+        if self.multiplier_is_set:
+            return meter
+        factor = find_factor(store, self.request.model, meter.counter, self.request.now)
+        return meter._replace(factor=meter.factor * (factor or 1.0))
 
 
 def storing_meter(settings: Settings) -> Meter:
@@ -138,7 +155,8 @@ def prepare(
         episodes=_pieces(("", text) for text in episode),
         recalled_role=settings.recalled_role,
     )
-    return Prepared(request, settings, window, reserve)
+    is_set = config.lookup("token_multiplier", partition, model)[1] != "default"
+    return Prepared(request, settings, window, reserve, is_set)
 
 
 class BudgetPlan(NamedTuple):

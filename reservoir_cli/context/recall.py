@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from reservoir_cli.context.prepare_request import Prepared, prepare, storing_meter
+from reservoir_cli.context.prepare_request import Prepared, prepare
 from reservoir_cli.context.prompts_that_ask_nothing import (
     asks_nothing,
     is_about_the_work,
@@ -169,7 +169,7 @@ def recall(
     :param where: recall only messages that match.
     :returns: the outcome, and the window it was taken from if one was built.
     """
-    question, meter = prepared.request.query, storing_meter(prepared.settings)
+    question, meter = prepared.request.query, prepared.storing_meter(store)
     in_session = prepared.request.prompt.in_session
     if recall_switch.begins_with_word(question):
         return Skipped(question, Reason.SWITCHED_OFF), None

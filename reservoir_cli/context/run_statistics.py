@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from reservoir_cli.context.counter_factors import COUNT
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.request import FORMATS, ContextRequest
 from reservoir_cli.context.use_of_recalls import (
@@ -209,7 +210,7 @@ def summarize_runs(
     uses = [run for run in runs if run["format"] == USE]
     recalls = [run for run in runs if run["format"] == RECALL]
     answers = [run for run in runs if run["format"] == ANSWER]
-    runs = [run for run in runs if run["format"] not in (RECALL, ANSWER, USE)]
+    runs = [run for run in runs if run["format"] not in (RECALL, ANSWER, USE, COUNT)]
     shares = [run["input_tokens"] / max(1, run["context_window"]) for run in runs]
     return {
         "runs": len(runs),

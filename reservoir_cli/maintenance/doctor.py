@@ -6,7 +6,7 @@ import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec
@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
+from reservoir_cli.context.counter_factors import ENOUGH, counter_factors
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.embedding.load_model import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import (
@@ -34,11 +35,13 @@ from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.check_history_sources import check_source, find_missing
 from reservoir_cli.settings.config import Config, load
+from reservoir_cli.settings.hook_failures import describe_failures, read_failures
 from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.problems import Repaired
 from reservoir_cli.storage.store import Store
+from reservoir_cli.tokens import counter_id, storing_counter
 from reservoir_cli.util import plugins
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress, counted
@@ -46,6 +49,10 @@ from reservoir_cli.util.progress import Progress, counted
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
+#: The age of failed hooks that are reported.
+_RECENT = timedelta(days=7)
+#: By how much a multiplier may differ from what providers report.
+_FACTOR_ERROR = 0.1
 
 
 class Status(StrEnum):
@@ -100,13 +107,14 @@ def examine(
             progress("checking the store", 0, 0)
             yield from _store_checks(store, repaired=repair)
             yield from _partition_checks(store, config)
+            if config is not None:
+                yield from _factor_checks(store, config)
         except ReservoirError as error:
             beyond = repair and isinstance(error, StoreCorruptError)
             yield _unrepaired(error, _restore_hint(store)) if beyond else _fault("store", error)
             store.close()
             store = None
-    log = paths.log_file()
-    yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (does not exist yet)'}")
+    yield from _log_checks()
     if config is not None:
         try:
             yield from _model_checks(config, store, progress, repair=repair)
@@ -114,6 +122,14 @@ def examine(
             yield _fault("store", error)
     if store is not None:
         store.close()
+
+
+def _log_checks() -> Iterator[Check]:
+    log = paths.log_file()
+    yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (does not exist yet)'}")
+    if failures := read_failures(datetime.now(UTC) - _RECENT):
+        detail = f"{describe_failures(failures)} (in the last {_RECENT.days} days)"
+        yield Check("hooks", Status.NOTE, detail, "reservoir recall --last lists what agents got")
 
 
 def _open_store(location: str | Path | None, config: Config | None) -> Store:
@@ -212,6 +228,32 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
             f"found in {counted(secret, 'message')}",
             "reservoir view 0 --secrets --all-partitions; reservoir forget --id N deletes one",
         )
+
+
+def _factor_checks(store: Store, config: Config) -> Iterator[Check]:
+    """Report how far the token counter is off for models, by what their providers report."""
+    for known in counter_factors(store, datetime.now(UTC)):
+        settings = config.settings(None, known.model)
+        try:
+            counter = storing_counter(settings.token_counter)
+        except ReservoirError:  # reported with the settings
+            continue
+        if counter_id(counter) != known.counter:
+            continue
+        detail = (
+            f"{known.model} has {known.factor:.2f} times the tokens that {counter.name} counts, "
+            f"by {counted(known.answers, 'answer')}"
+        )
+        fix, is_set = None, config.lookup("token_multiplier", None, known.model)[1] != "default"
+        if known.answers < ENOUGH:
+            detail += f"; used after {ENOUGH}"
+        elif not (is_set or counter.exact):
+            detail += ", and its counts are multiplied by that"
+        elif abs(settings.token_multiplier / known.factor - 1) > _FACTOR_ERROR:
+            key = dotted_key("models", known.model, "token_multiplier")
+            detail += f"; token_multiplier is {settings.token_multiplier:g}"
+            fix = f"reservoir config set {shlex.quote(f'{key}={known.factor:.2f}')}"
+        yield Check("token_counts", Status.NOTE if fix else Status.OK, detail, fix)
 
 
 def _partition_checks(store: Store, config: Config | None) -> Iterator[Check]:

@@ -45,6 +45,9 @@ FULL_WINDOW = 0.9
 #: The most turns before a question that are compared with the store.
 TALK_TURNS = 12
 
+#: How long the server waits for the model before it listens; compiling one takes longer.
+WARMING = 5.0
+
 # Work in pauses
 
 #: The time without a question that counts as a pause, and the longest delay of background work.
@@ -52,6 +55,8 @@ PAUSE, MAX_DELAY = 0.1, 2.0
 #: The longest delay of work that slows down many questions: embedding the messages of two seconds
 #: takes half a second.
 MAX_LONG_DELAY = 30.0
+#: The time between two syncs of the sources.
+SYNC_INTERVAL = 60.0
 #: How long a transaction may give way to questions: other programs wait to write meanwhile.
 MAX_HOLD = 0.4
 #: The time before another attempt to store exchanges.

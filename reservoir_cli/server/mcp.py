@@ -29,7 +29,9 @@ class McpEndpoint:
         ) -> tuple[str, tuple[Path, ...]]:
             return str(state.config.lookup("partition")[0]), ()
 
-        server = build_server(offered_tools(state.config.mcp_partitions), self._worker, scope_of)
+        config = state.config
+        offered = offered_tools(config.mcp_partitions, corrects=config.mcp_correct)
+        server = build_server(offered, self._worker, scope_of)
         self._manager = StreamableHTTPSessionManager(
             server, stateless=True, security_settings=_security(state)
         )

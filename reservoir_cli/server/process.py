@@ -23,6 +23,7 @@ from reservoir_cli.server.http_connection import TimedProtocol
 from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.store_threads import StoreThread
+from reservoir_cli.server.sync_in_pauses import SyncTimer
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
@@ -60,12 +61,14 @@ def serve(
     open_proxy: bool,
     allowed_hosts: Collection[str],
     ready: Callable[[ServerState], None],
+    start_sync: Callable[[], None],
     log: Callable[[str], None],
 ) -> None:
     """Serve until a signal ends the process.
 
     :param port: 0 for any free port.
     :param ready: called once the server accepts requests.
+    :param start_sync: starts a sync of the sources in another process.
     :param log: prints one line.
     :raises ReservoirError: the port is in use, or the store cannot be opened.
     """
@@ -83,11 +86,18 @@ def serve(
         hosts=host_names(host, allowed_hosts),
         log=log,
     )
+    timer = SyncTimer(state, start_sync)
+
+    def begin() -> None:
+        ready(state)
+        timer.start()
+
     try:
         state.writer.submit(lambda _: None).result()
         # On a signal, uvicorn ends its loop and then raises the signal again.
-        build_server(build_app(state), lambda: ready(state)).run(sockets=[listener])
+        build_server(build_app(state), begin).run(sockets=[listener])
     finally:
+        timer.stop()
         running_servers.forget(os.getpid())
         close(state)
         listener.close()

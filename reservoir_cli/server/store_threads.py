@@ -166,7 +166,7 @@ class StoreThread:
         reservoir.use(self._settings.current())
         return reservoir
 
-    def warm(self) -> None:
+    def warm(self) -> Future[None]:
         """Open the store and load the model before the first question."""
 
         def load(reservoir: Reservoir) -> None:
@@ -177,7 +177,7 @@ class StoreThread:
             gc.set_threshold(_MOST_GARBAGE, 10, 10)
 
         self._answers_questions = True
-        self.submit(load)
+        return self.submit(load)
 
     def close(self) -> None:
         """Finish the queued work, and close the store."""

@@ -4,7 +4,7 @@ The table is in ``models.toml``; it is read when a model is first looked up.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -103,12 +103,23 @@ def _without_tag(name: str) -> Iterator[str]:
 def _forms(name: str) -> Iterator[str]:
     """Yield the forms of a name to look up, the most literal first; never a mere prefix."""
     bare = _without_prefixes(name.strip().casefold())
-    yield from bare
-    yield from map(_without_date, bare)
+    yield from _with_dates(bare)
     if ":" in bare[-1]:
         for form in _without_tag(bare[-1]):
             yield form
             yield _without_date(form)
+
+
+def _with_dates(names: Sequence[str]) -> Iterator[str]:
+    """Yield names, then each without its date."""
+    yield from names
+    yield from map(_without_date, names)
+
+
+def is_same_model(name: str, other: str) -> bool:
+    """Return whether two names differ only in case, prefixes and dates."""
+    forms = [_with_dates(_without_prefixes(each.strip().casefold())) for each in (name, other)]
+    return not set(forms[0]).isdisjoint(forms[1])
 
 
 def match_name(name: str, known: Iterable[str]) -> str | None:

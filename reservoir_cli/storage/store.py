@@ -441,6 +441,7 @@ class Store(Writes):
     forgotten_contents = reads_with(tombstones.check_contents)
     replaced_contents = reads_with(tombstones.check_replaced)
     runs = reads_with(context_runs.read)
+    answer_counts = reads_with(context_runs.read_answer_counts)
     places = reads_with(holdings.places)
     place_summaries = reads_with(holdings.place_summaries)
     stored_by_week = reads_with(holdings.stored_by_week)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -381,6 +383,7 @@ def test_what_was_injected_is_listed_by_client_with_the_texts_of_the_store(perso
     person.must("forget", "--id", "1", "-p", "work", "--yes")
     assert "#1 is no longer stored" in person.must("recall", "--last").out
     assert "Redis" not in person.must("recall", "--last", "--json").out
+    assert json.loads(listed.out)["failed_hooks"] == []
     other = person.must("--db", str(person.folder / "other.db"), "recall", "--last")
     assert (other.out, "no agent was given messages yet" in other.err) == ("", True)
 
@@ -404,3 +407,24 @@ def test_each_switch_keeps_a_prompt_without_recalled_text(person: Home, tmp_path
 def test_the_list_of_injections_takes_no_question(person: Home) -> None:
     wrong = [["--last", "why?"], ["--last", "--budget", "9"], ["--client", "claude", "why?"]]
     assert [person("recall", *arguments).code for arguments in wrong] == [2, 2, 2]
+
+
+def test_a_hook_that_failed_is_named_where_one_looks_for_what_it_gave(person: Home) -> None:
+    old, recent = (datetime.now(UTC) - timedelta(days=days) for days in (30, 1))
+    ended = f"hook ended: it took more than {LIMIT} seconds"
+    lines = [
+        f"{old.isoformat()} WARNING {ended}",
+        f"{recent.isoformat()} WARNING {ended}",
+        f'{recent.isoformat()} WARNING sync: "a disk is full"',
+        "yesterday WARNING hook ended",
+        f'{recent.isoformat()} WARNING hook "user-prompt": "the store is locked"',
+    ]
+    (person.folder / "reservoir.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    expected = 'hooks failed 2 times, last at .*: hook "user-prompt": "the store is locked"'
+    assert re.search(expected, person("recall", "--last").err)
+    failed = json.loads(person.must("recall", "--last", "--json").out)["failed_hooks"]
+    assert [row["reason"] for row in failed[:-1]] == [ended]
+    checks = json.loads(person("doctor", "--json").out)["checks"]
+    [check] = [check for check in checks if check["name"] == "hooks"]
+    assert check["status"] == "note"
+    assert re.match(expected, check["detail"])

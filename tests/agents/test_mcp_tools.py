@@ -24,6 +24,11 @@ def test_the_tools_and_their_parameters() -> None:
     assert list(offered_tools(read_only=True)) == ["recall", "search", "read"]
 
 
+def test_an_agent_is_told_whether_it_may_correct_other_messages_than_notes() -> None:
+    assert offered_tools()["forget"].about.endswith("stay: [mcp] correct is off.")
+    assert offered_tools(corrects=True)["forget"].about.endswith("marked as outdated.")
+
+
 def test_the_first_512_characters_of_the_instructions_are_complete() -> None:
     first, _, _ = INSTRUCTIONS.partition("\n\n")
     assert len(first) <= 512

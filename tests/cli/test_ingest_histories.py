@@ -103,10 +103,12 @@ def test_an_unreadable_file_fails_and_the_others_are_imported(cli, tmp_path):
     note = str(HISTORIES / "note.txt")
     result = cli("ingest", "--no-embed", str(torn), note, code=1)
     assert result.err.startswith("imported 1, already there 0, skipped 1\n")
-    assert result.err.endswith(f"error: no message could be read from {torn}\n")
+    problem = f"no message could be read from {torn}"
+    assert result.err.endswith(f"error: {problem}\n")
     assert len(cli.rows()) == 1
     document = cli("ingest", "--no-embed", "--json", str(torn), note, code=1).document
     assert document["unreadable"] == [str(torn)]
+    assert (document["error"]["message"], document["error"]["exit_code"]) == (problem, 1)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "[]"])

@@ -61,6 +61,7 @@ RARE = {
     *("sources[].failures[]", "sources[].reasons[]", "sources[].notes[]", "notes[]"),
     "incomplete[]",
     *("use.by_week[].week", "use.by_week[].partition"),
+    *("failed_hooks[].at", "failed_hooks[].reason"),
 }
 #: Fields of a message that only some messages have.
 MARKS = ("secrets[]", "tags[]", "pinned", "pinned_at")

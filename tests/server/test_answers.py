@@ -397,3 +397,92 @@ def test_an_odd_tool_call_in_the_history_does_not_lose_the_exchange(
     with Reservoir.open(served.store) as reservoir:
         stored = {message.content for message in reservoir.view(Scope("p"), 0)}
     assert stored >= {f"second {number}?" for number in range(len(forms))}
+
+
+#: Reported counts of answers, and the tokens of their text; ``None`` if they say nothing of it.
+REPORTED = {
+    "chat": (
+        CHAT,
+        [chat_delta(content=ANSWER), {"choices": [{"index": 0, "finish_reason": "stop"}]}],
+        {"usage": {"completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 8}}},
+        22,
+    ),
+    "chat with thinking": (
+        CHAT,
+        [chat_delta(reasoning_content="Hm."), chat_delta(content=ANSWER)],
+        {"choices": [{"index": 0, "finish_reason": "stop"}], "usage": {"completion_tokens": 30}},
+        None,
+    ),
+    "two choices": (
+        CHAT,
+        [{"choices": [{"index": 1, "delta": {"content": ANSWER}}]}],
+        {"choices": [{"index": 0, "finish_reason": "stop"}], "usage": {"completion_tokens": 30}},
+        None,
+    ),
+    "without an end": (
+        CHAT,
+        [chat_delta(content=ANSWER)],
+        {"usage": {"completion_tokens": 30}},
+        None,
+    ),
+    "messages": (
+        MESSAGES,
+        [
+            {"type": "message_start", "message": {"id": "m", "usage": {"output_tokens": 1}}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}},
+            {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 31}},
+        ],
+        {"type": "message_stop"},
+        31,
+    ),
+    "messages with thinking": (
+        MESSAGES,
+        [{"type": "content_block_start", "index": 0, "content_block": {"type": "thinking"}}],
+        {"type": "message_delta", "usage": {"output_tokens": 31}},
+        None,
+    ),
+    "a call": (
+        MESSAGES,
+        [],
+        {
+            "type": "message",
+            "usage": {"output_tokens": 31},
+            "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}],
+        },
+        None,
+    ),
+    "responses": (
+        RESPONSES,
+        [],
+        {
+            "type": "response.completed",
+            "response": {
+                "status": "completed",
+                "usage": {"output_tokens": 40, "output_tokens_details": {"reasoning_tokens": 7}},
+                "output": [{"type": "reasoning"}, output("d", type="output_text", text=ANSWER)],
+            },
+        },
+        33,
+    ),
+    "ollama": (
+        OLLAMA_CHAT,
+        [{"message": {"content": ANSWER}}],
+        {"message": {"content": ""}, "done": True, "eval_count": 34},
+        34,
+    ),
+    "no number": (
+        OLLAMA_CHAT,
+        [{"message": {"content": ANSWER}}],
+        {"done": True, "eval_count": "34"},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_the_tokens_of_a_text_are_those_that_its_provider_reports(name: str) -> None:
+    path, values, last, expected = REPORTED[name]
+    answer = Answer()
+    for value in [*values, last]:
+        protocol_at(path).collect(answer, value)
+    assert answer.text_tokens == expected

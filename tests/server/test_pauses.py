@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx2
@@ -24,6 +25,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.providers import CHAT
+from reservoir_cli.server.sync_in_pauses import SyncTimer
 from reservoir_cli.storage.tables.proxy_ledger import LIFETIME, Ledger, LedgerEntry
 from reservoir_cli.transfer.proxied.exchange import Exchange
 from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog
@@ -454,3 +456,55 @@ def test_only_the_newest_exchanges_wait_for_a_store(
     failing.clear()
     wait_until(lambda: texts(served, 3))
     assert texts(served, 3)[0] == "user: question 2?"
+
+
+def test_sources_are_synced_in_pauses_until_the_server_stops(served: Served, home: Path) -> None:
+    syncs: list[str] = []
+    timer = SyncTimer(served.state, lambda: syncs.append("sync"))
+    assert timer.run() == limits.SYNC_INTERVAL
+    assert not syncs  # there is no source
+    home.mkdir(exist_ok=True)
+    settings = '[sources.codex]\npath = "/nowhere"\n'
+    (home / "reservoir.toml").write_text(settings, encoding="utf-8")
+    wait_until(lambda: served.state.config.sources)
+    served.state.traffic.begin(ASKING)
+    assert timer.run() == limits.PAUSE
+    assert not syncs
+    served.state.traffic.end(ASKING)
+    wait_until(served.state.traffic.is_idle)
+    assert timer.run() == limits.SYNC_INTERVAL
+    assert syncs == ["sync"]
+    timer.start()
+    wait_until(lambda: len(syncs) == 2)
+    timer.stop()
+
+
+def test_a_sync_that_cannot_be_started_is_logged(served: Served, home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "reservoir.toml").write_text('[sources.codex]\npath = "/nowhere"\n', encoding="utf-8")
+    wait_until(lambda: served.state.config.sources)
+
+    def fail() -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    wait_until(served.state.traffic.is_idle)
+    assert SyncTimer(served.state, fail).run() == limits.SYNC_INTERVAL
+    assert served.lines[-1] == "sync cannot be started: Cannot allocate memory"
+
+
+def test_a_server_listens_once_it_has_its_model_unless_that_takes_long(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starting = Event()
+
+    def load(*_: Any, **__: Any) -> FakeEmbedder:
+        starting.wait(0.2)  # longer than the start of the server
+        return FakeEmbedder()
+
+    monkeypatch.setattr(load_model, "load_embedder", load)
+    with proxied.serving(store_path) as served:
+        assert served.state.reader.model
+    monkeypatch.setattr(limits, "WARMING", 0.0)
+    with proxied.serving(store_path) as served:
+        starting.set()
+        wait_until(lambda: served.state.reader.model)

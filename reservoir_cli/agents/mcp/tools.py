@@ -208,6 +208,9 @@ _REMEMBER = Tool(
     },
     writes=True,
 )
+#: What happens to messages that are no notes.
+_OTHERS_MARKED = "Other messages are marked as outdated."
+_OTHERS_STAY = "Other messages stay: [mcp] correct is off."
 _FORGET = Tool(
     "forget",
     "Delete a note of yours.",
@@ -217,17 +220,22 @@ _FORGET = Tool(
 )
 
 
-def offered_tools(partitions: Sequence[str] = (), *, read_only: bool = False) -> dict[str, Tool]:
+def offered_tools(
+    partitions: Sequence[str] = (), *, read_only: bool = False, corrects: bool = False
+) -> dict[str, Tool]:
     """Return the tools by name.
 
     :param partitions: the partitions that ``recall`` accepts by name.
     :param read_only: leave out tools that write.
+    :param corrects: whether other messages than notes may be marked as outdated.
     """
     recall = _RECALL
     if partitions:
         partition = _text("", 400, *partitions)
         recall = replace(recall, parameters={**recall.parameters, "partition": partition})
-    offered = [recall, _SEARCH, _READ, _REMEMBER, _FORGET]
+    others = _OTHERS_MARKED if corrects else _OTHERS_STAY
+    forget = replace(_FORGET, about=f"{_FORGET.about} {others}")
+    offered = [recall, _SEARCH, _READ, _REMEMBER, forget]
     return {tool.name: tool for tool in offered if not (read_only and tool.writes)}
 
 

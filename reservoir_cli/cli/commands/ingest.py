@@ -128,15 +128,21 @@ def ingest(
                 'next: reservoir context "your question", with -p PARTITION; '
                 "reservoir partitions lists them"
             )
+        failure = _describe_unreadable(report, form)
         if as_json:
-            _print_json(report, dry_run)
-        if report.unreadable:
-            names = ", ".join(report.unreadable)
-            hint = "without --format the format is detected from the content" if form else None
-            console.error(
-                ReservoirError(f"no message could be read from {names}", hint), as_json=False
-            )
-            raise typer.Exit(1)
+            _print_json(report, dry_run, failure)
+        if failure:
+            console.error(failure, as_json=False)
+            raise typer.Exit(failure.exit_code)
+
+
+def _describe_unreadable(report: ImportReport, form: str | None) -> ReservoirError | None:
+    """Return the error for files of which nothing could be read; ``None`` without any."""
+    if not report.unreadable:
+        return None
+    names = ", ".join(report.unreadable)
+    hint = "without --format the format is detected from the content" if form else None
+    return ReservoirError(f"no message could be read from {names}", hint)
 
 
 def _check_options(
@@ -285,7 +291,7 @@ def _print_forgotten(report: ImportReport, included: bool) -> None:
         )
 
 
-def _print_json(report: ImportReport, dry_run: bool) -> None:
+def _print_json(report: ImportReport, dry_run: bool, failure: ReservoirError | None) -> None:
     console.document(
         {
             "imported": report.imported,
@@ -301,5 +307,6 @@ def _print_json(report: ImportReport, dry_run: bool) -> None:
             "reasons": report.reasons,
             "notes": report.notes(all_names=True),
             "dry_run": dry_run,
+            **({"error": console.describe_error(failure)} if failure else {}),
         }
     )

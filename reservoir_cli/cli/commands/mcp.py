@@ -41,7 +41,11 @@ def mcp(
     server.run(
         wire,
         open_store.opener(ctx, known),
-        tools.offered_tools(() if partition else known.mcp_partitions, read_only=read_only),
+        tools.offered_tools(
+            () if partition else known.mcp_partitions,
+            read_only=read_only,
+            corrects=known.mcp_correct,
+        ),
         partition or str(known.lookup("partition")[0]),
         None if partition or not known.projects else known.partition_of,
     )

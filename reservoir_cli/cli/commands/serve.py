@@ -1,11 +1,14 @@
 """``reservoir serve``: run the memory proxy and the web page."""
 
+from functools import partial
 from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
+from reservoir_cli.agents import hooks
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.server import running_servers
 from reservoir_cli.server.state import ServerState
@@ -59,7 +62,7 @@ def serve(
             "reservoir serve needs more packages",
             hint=f'{install_hint("serve")}, in a checkout: pip install -e ".[serve]"',
         )
-    config = options.load_config(ctx)
+    config, flags = options.load_config(ctx), globals_of(ctx)
     from reservoir_cli.server import process, security
 
     def ready(state: ServerState) -> None:
@@ -82,6 +85,7 @@ def serve(
         open_proxy=open_proxy,
         allowed_hosts=allow_host or (),
         ready=ready,
+        start_sync=partial(hooks.start_sync, flags.config, flags.db),
         log=console.aside,
     )
 

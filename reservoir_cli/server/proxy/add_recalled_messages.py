@@ -88,7 +88,8 @@ class Enricher:
         for thread in (self._ledger, self._ledger_writes):
             thread.submit(lambda reservoir: reservoir.exchanges)  # opens the store
         self._ledger_writes.submit_batch_in_pause(self._expire)
-        state.reader.warm()
+        #: Until then, the first question would wait for the model.
+        self.warmed = state.reader.warm()
 
     def close(self) -> None:
         """Close the store."""

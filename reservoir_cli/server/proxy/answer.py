@@ -36,6 +36,8 @@ class Answer:
     :param reference: by which a request can continue the answer, if the provider keeps a history.
     :param tokens: tokens of the request, as the provider reports them.
     :param cached: how many of them came from the provider's cache; ``None`` if not reported.
+    :param written: tokens of the answer, as the provider reports them, without its thinking.
+    :param has_more: whether it has parts that are no text of the answer.
     """
 
     id: str = ""
@@ -46,6 +48,14 @@ class Answer:
     reference: str | None = None
     tokens: int = 0
     cached: int | None = None
+    written: int | None = None
+    has_more: bool = False
+
+    @property
+    def text_tokens(self) -> int | None:
+        """The reported tokens of the text; ``None`` if the answer has other parts, or no end."""
+        is_whole = self.complete and not self.failed
+        return self.written if is_whole and not (self.has_more or self.calls) else None
 
     def message(self) -> Message | None:
         """Return the answer as a message; ``None`` if it is empty."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from concurrent import futures
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
@@ -80,6 +81,7 @@ class Proxy:
     async def running(self) -> AsyncIterator[None]:
         """Keep connections to models open until the block ends."""
         self._enricher = Enricher(self._state)
+        await anyio.to_thread.run_sync(futures.wait, [self._enricher.warmed], limits.WARMING)
         async with forward.new_client() as self._client:
             yield
         self._queue.close()

@@ -121,4 +121,5 @@ class Listener:
             moves=self._request.named and not self._named_scope,
             is_whole=self._request.continues is None,
             asked_at=self._asked_at,
+            reported=self._answer.text_tokens,
         )

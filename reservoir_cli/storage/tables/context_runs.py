@@ -18,6 +18,20 @@ def add(connection: Connection, run: Mapping[str, Any]) -> None:
     )
 
 
+def read_answer_counts(
+    connection: Connection, kind: str, since: datetime
+) -> list[tuple[str, str, int, int]]:
+    """Return model, counter, reported and own tokens of answers, the newest first.
+
+    :param kind: the format of such records.
+    """
+    return connection.execute(
+        "SELECT model, counter, input_tokens, available FROM context_runs "
+        "WHERE at >= ? AND format = ? AND model IS NOT NULL ORDER BY at DESC, id DESC",
+        [to_epoch_ms(since), kind],
+    ).fetchall()
+
+
 def read(
     connection: Connection, since: datetime | None, partition: str | None = None
 ) -> list[dict[str, Any]]:

@@ -56,20 +56,36 @@ class SourceFile(NamedTuple):
     settled: int = 1
 
 
+class FileRow(NamedTuple):
+    """The size and time of a file when it was read.
+
+    :param left_out: its state, if settings left out messages of it; else empty.
+    """
+
+    size: int
+    mtime_ns: int
+    settled: int
+    version: int
+    left_out: str = ""
+
+
 class Sources(Table):
     """Read and write the sources of a store."""
 
     @reading
-    def file_states(
-        self, partition: str, machine: str, tool: str
-    ) -> dict[str, tuple[int, int, int, int]]:
-        """Return (size, mtime_ns, settled, version) of the files of a tool, by their path."""
+    def file_states(self, partition: str, machine: str) -> dict[str, dict[str, FileRow]]:
+        """Return what is known of the files of each tool, by their path."""
+        instr = self._connection.instr
         rows = self._connection.execute(
-            "SELECT path, size, mtime_ns, settled, version FROM sources "
-            "WHERE partition = ? AND machine = ? AND tool = ?",
-            [partition, machine, tool],
+            "SELECT tool, path, size, mtime_ns, settled, version, "
+            f"CASE WHEN {instr}(state, ?) > 0 THEN state ELSE '' END "
+            "FROM sources WHERE partition = ? AND machine = ?",
+            [f'"{LEFT_OUT}"', partition, machine],
         ).fetchall()
-        return {path: tuple(state) for path, *state in rows}
+        by_tool: dict[str, dict[str, FileRow]] = {}
+        for tool, path, *values in rows:
+            by_tool.setdefault(tool, {})[path] = FileRow(*values)
+        return by_tool
 
     @reading
     def get(self, partition: str, machine: str, path: str) -> SourceFile | None:
@@ -134,20 +150,6 @@ class Sources(Table):
             [partition, machine, tool, f'"{MARKED}"'],
         ).fetchall()
         return [state for (state,) in rows]
-
-    @reading
-    def find_left_out(self, partition: str, machine: str, tool: str, settings: str) -> list[str]:
-        """Return the paths of files of which other settings left out messages.
-
-        :param settings: a hash of the present settings.
-        """
-        instr = self._connection.instr
-        rows = self._connection.execute(
-            "SELECT path FROM sources WHERE partition = ? AND machine = ? AND tool = ? "
-            f"AND {instr}(state, ?) > 0 AND {instr}(state, ?) = 0",
-            [partition, machine, tool, f'"{LEFT_OUT}"', f'"{LEFT_OUT}": "{settings}"'],
-        ).fetchall()
-        return [path for (path,) in rows]
 
     @reading
     def places(self, source: str) -> list[Scope]:

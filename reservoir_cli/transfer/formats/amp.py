@@ -28,6 +28,7 @@ class _AmpThread(Transcript):
             fields, usage = obj(message), obj(obj(message).get("usage"))
             time = obj(fields.get("meta")).get("sentAt") or usage.get("timestamp") or time
             number, role = fields.get("messageId"), str(fields.get("role"))
+            number = number if type(number) is int else text(number)
             identity = f"{self.thread.conversation.id}:{number}" if number is not None else None
             yield Turn(role, fields.get("content"), identity, time, text(usage.get("model")))
 

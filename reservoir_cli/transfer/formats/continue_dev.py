@@ -30,10 +30,10 @@ class _Session(Transcript):
             folder=uri_path(value.get("workspaceDirectory")),
         )
         time = self.file.modified.isoformat() if self.file.modified else None
-        for entry in history:
-            message = obj(obj(entry).get("message"))
+        for entry in map(obj, history):
+            message = obj(entry.get("message"))
             role = str(message.get("role"))
-            thinking = text(obj(obj(entry).get("reasoning")).get("text"))
+            thinking = text(obj(entry.get("reasoning")).get("text"))
             blocks: list[Any] = [{"type": "thinking", "thinking": thinking}]
             if role == "thinking":
                 role, blocks = (

@@ -21,6 +21,7 @@ class Exchange:
     :param moves: it is stored where its conversation is.
     :param is_whole: the messages are the whole history; else the provider has the earlier ones.
     :param asked_at: when the request arrived; ``None`` if unknown.
+    :param reported: tokens of the reply's text, if the provider reports them.
     """
 
     scope: Scope
@@ -33,3 +34,4 @@ class Exchange:
     moves: bool = False
     is_whole: bool = True
     asked_at: datetime | None = None
+    reported: int | None = None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from reservoir_cli.context.counter_factors import count_record
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
@@ -68,7 +69,19 @@ class ExchangeLog:
             added = file_import.load(records).imported
         if exchange.reply:
             self._replace_answer(exchange, exchange.reply, now)
+            self._record_count(exchange, exchange.reply, now)
         return added
+
+    def _record_count(self, exchange: Exchange, reply: Message, now: datetime) -> None:
+        """Record how many tokens the reply has for its provider, and for the token counter."""
+        if not exchange.model or not exchange.reported:
+            return
+        counter = self._ingestor.counter(str(exchange.scope.partition))
+        record = count_record(
+            exchange.scope, exchange.model, counter, reply.content, exchange.reported, now
+        )
+        if record:
+            self._store.add_run(record)
 
     def _find_place(self, exchange: Exchange) -> Scope:
         """Return where the conversation of an exchange is, else the scope of the exchange."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message, content_hash
+from reservoir_cli.messages import Conversation, Message, clean_text, content_hash
 from reservoir_cli.transfer.reading.content_blocks import THINKING
 from reservoir_cli.transfer.reading.foreign_values import folder_name
 from reservoir_cli.transfer.reading.importer import Record, Skipped
@@ -153,7 +153,7 @@ class Thread:
 
         :param folder: the working folder of the message, if it differs from the conversation's.
         """
-        source_id = source_id or self.new_id(message)
+        source_id = clean_text(source_id or "") or self.new_id(message)
         if not self.conversation.id:
             self.conversation = replace(self.conversation, id=source_id)
         if message.role == "user" or not self.trace:

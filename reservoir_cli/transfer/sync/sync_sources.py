@@ -8,17 +8,19 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.retrieval.expired_messages import retention
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.tables.sources import LEFT_OUT, MARKED, SourceFile, Sources
+from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tables.sources import LEFT_OUT, MARKED, FileRow, SourceFile, Sources
 from reservoir_cli.transfer.detect_format import DetectedFile, is_of_tool
 from reservoir_cli.transfer.do_not_index import is_marked, marked_by, may_contain_mark
 from reservoir_cli.transfer.formats.registry import importer_named
@@ -44,8 +46,8 @@ from reservoir_cli.util.read_files import NotTextError, open_regular
 _IDLE = timedelta(minutes=10)
 #: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
 _BATCH = 1_000
-#: Size, time, settled and version of a file that was not read yet.
-_UNREAD = (-1, -1, 1, 0)
+#: A file that was not read yet.
+_UNREAD = FileRow(-1, -1, 1, 0)
 
 Item = Record | Skipped
 
@@ -113,25 +115,54 @@ def sync(
         if not acquired:
             return SyncReport(busy=True)
         moment = now or datetime.now(UTC)
+        known = _KnownFiles(ingestor.store)
         syncs = [
-            _SourceSync(ingestor, source, moment, whole=whole, copies=copies) for source in sources
+            _SourceSync(ingestor, source, moment, known, whole=whole, copies=copies)
+            for source in sources
         ]
         with explain_interrupt(ingestor.notify, INTERRUPTED):
             return SyncReport(tuple(source_sync.run(progress) for source_sync in syncs))
+
+
+class _KnownFiles:
+    """What the store knows of the files of this machine, read once for many sources."""
+
+    def __init__(self, store: Store) -> None:
+        self.machine = platform.node()
+        self._table = Sources(store)
+        self._by_partition: dict[str, dict[str, dict[str, FileRow]]] = {}
+
+    def of(self, source: Source) -> dict[str, FileRow]:
+        """Return the known files of a source's tool in its partition, by their path."""
+        if source.partition not in self._by_partition:
+            states = self._table.file_states(source.partition, self.machine)
+            self._by_partition[source.partition] = states
+        return self._by_partition[source.partition].get(source.tool, {})
+
+    def expire(self) -> None:
+        """Read them again for the next source: files were read."""
+        self._by_partition.clear()
 
 
 class _SourceSync:
     """Imports the new messages of one source."""
 
     def __init__(
-        self, ingestor: Ingestor, source: Source, now: datetime, *, whole: bool, copies: bool
+        self,
+        ingestor: Ingestor,
+        source: Source,
+        now: datetime,
+        known: _KnownFiles,
+        *,
+        whole: bool,
+        copies: bool,
     ) -> None:
-        self._whole = whole
+        self._whole, self._known = whole, known
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
         self.importer: Importer = importer_named(source.tool)
         self._version = int(getattr(self.importer, "version", 1))
-        self._machine = platform.node()
+        self._machine = known.machine
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
         self._settings = _hash_settings(source, retention(ingestor.config, source.partition))
         self._leaves_out = False
@@ -146,10 +177,7 @@ class _SourceSync:
         links = self.report.imports.links
         root = self._source.path
         files = list(watched_files.walk(root, self._excluded, self._report_unreadable, links))
-        key = (self._source.partition, self._machine)
-        known = self._table.file_states(*key, self._source.tool)
-        left_out = self._table.find_left_out(*key, self._source.tool, self._settings)
-        known |= dict.fromkeys(left_out, _UNREAD)
+        known = self._known.of(self._source)
         changed = [file for file in files if not self._is_unchanged(file, known)]
         changed.sort(key=self._reading_order)
         self.report.files = len(files)
@@ -160,6 +188,7 @@ class _SourceSync:
             bytes_read += file.size
         if changed:
             report_megabytes(progress, total, total)
+            self._known.expire()
         self._forget_vanished(known, files)
         report = self.report.imports
         self._ingestor.report(report, report.modes, self._source.partition)
@@ -177,10 +206,16 @@ class _SourceSync:
     def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
         report_megabytes(progress, before + read, total)
 
-    def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int, int]]) -> bool:
-        size, mtime_ns, settled, version = known.get(escape_path(file.path), _UNREAD)
-        is_same = (size, mtime_ns, version) == (file.size, file.mtime_ns, self._version)
-        return is_same and (bool(settled) or not self._is_old(file))
+    def _is_unchanged(self, file: FileState, known: Mapping[str, FileRow]) -> bool:
+        row = known.get(escape_path(file.path), _UNREAD)
+        if row.left_out and self._differs_in_settings(json.loads(row.left_out)):
+            return False
+        is_same = row[:2] == (file.size, file.mtime_ns) and row.version == self._version
+        return is_same and (bool(row.settled) or not self._is_old(file))
+
+    def _differs_in_settings(self, state: Mapping[str, Any]) -> bool:
+        """Return whether other settings left out messages of a file with this state."""
+        return bool(state.get(LEFT_OUT, self._settings) != self._settings)
 
     def _is_old(self, file: FileState) -> bool:
         if self._whole:
@@ -188,9 +223,7 @@ class _SourceSync:
         age = self._now.timestamp() - file.mtime_ns / 1e9
         return not abs(age) < _IDLE.total_seconds()
 
-    def _forget_vanished(
-        self, known: dict[str, tuple[int, int, int, int]], files: Sequence[FileState]
-    ) -> None:
+    def _forget_vanished(self, known: Mapping[str, FileRow], files: Sequence[FileState]) -> None:
         root = escape_path(str(self._source.path))
         below = f"{root}{os.sep}"
         present = {escape_path(file.path) for file in files}
@@ -272,7 +305,7 @@ class _SourceSync:
             return Checkpoint()
         if previous.bytes_read > row.size:
             return Checkpoint()
-        if state.get(LEFT_OUT, self._settings) != self._settings:
+        if self._differs_in_settings(state):
             return Checkpoint()
         with open_regular(path) as stream:
             if watched_files.hash_ends(stream, previous.bytes_read) != (

@@ -49,6 +49,8 @@ class Anthropic(WireProtocol):
                 answer.add_text(index, delta.get("text"))
             elif delta.get("type") == "input_json_delta":
                 answer.add_call(index, None, None, delta.get("partial_json"))
+        elif kind == "message_delta":
+            _collect_usage(answer, obj(value.get("usage")))
         answer.complete |= kind == "message_stop"
         answer.failed |= kind == "error"
 
@@ -58,10 +60,14 @@ def _collect_block(answer: Answer, index: Any, block: Values) -> None:
         answer.add_text(index, block.get("text"))
     elif block.get("type") == "tool_use":
         answer.add_call(index, block.get("id"), block.get("name"), block.get("input"))
+    else:  # such as thinking
+        answer.has_more = True
 
 
 def _collect_usage(answer: Answer, usage: Values) -> None:
     """Collect the reported token counts, where cached tokens are counted apart from the others."""
+    written = as_count(usage.get("output_tokens"))
+    answer.written = answer.written if written is None else written
     cached = as_count(usage.get("cache_read_input_tokens"))
     if cached is not None:
         answer.tokens, answer.cached = sum(as_count(usage.get(key)) or 0 for key in _USAGE), cached

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from reservoir_cli.server.proxy.answer import Answer, as_objects
+from reservoir_cli.server.proxy.answer import Answer, as_count, as_objects
 from reservoir_cli.server.proxy.provider_histories import context_reference
 from reservoir_cli.server.proxy.providers.wire_protocol import Values, WireProtocol
 from reservoir_cli.transfer.reading.foreign_values import obj
@@ -31,7 +31,9 @@ class Ollama(WireProtocol):
             function = obj(call.get("function"))
             key = len(answer.calls)
             answer.add_call(key, call.get("id"), function.get("name"), function.get("arguments"))
+        answer.has_more |= bool(message.get("thinking") or value.get("thinking"))
         answer.complete |= value.get("done") is True
+        answer.written = as_count(value.get("eval_count"))
         answer.reference = context_reference(value)
         answer.failed |= value.get("error") is not None
 

@@ -8,6 +8,8 @@ from reservoir_cli.server.proxy.providers.wire_protocol import Values, WireProto
 from reservoir_cli.transfer.reading.foreign_values import obj
 
 CHAT = "/v1/chat/completions"
+#: Parts of an answer beside its text; providers count thinking that they do not report apart.
+_MORE = ("reasoning", "reasoning_content", "audio", "refusal")
 
 
 class OpenAIChat(WireProtocol):
@@ -26,14 +28,17 @@ class OpenAIChat(WireProtocol):
         """Add a chunk of a stream, or a whole completion."""
         answer.id = answer.id or str(value.get("id") or "")
         answer.failed |= value.get("error") is not None
-        collect_usage(answer, obj(value.get("usage")), "prompt_tokens")
+        collect_usage(answer, obj(value.get("usage")), "prompt_tokens", "completion_tokens")
         for choice in as_objects(value.get("choices")):
             if choice.get("index") in (0, None):  # others are not part of the conversation
                 _collect_choice(answer, choice)
+            else:
+                answer.has_more = True
 
 
 def _collect_choice(answer: Answer, choice: Values) -> None:
     message = obj(choice.get("delta") or choice.get("message"))
+    answer.has_more |= any(message.get(key) for key in _MORE)
     content = message.get("content")
     for part in content if isinstance(content, list) else [{"text": content}]:
         answer.add_text(0, obj(part).get("text"))
@@ -49,11 +54,15 @@ def _collect_choice(answer: Answer, choice: Values) -> None:
     answer.complete |= choice.get("finish_reason") is not None
 
 
-def collect_usage(answer: Answer, usage: Values, key: str) -> None:
-    """Collect the reported token counts, of which cached ones are a part.
+def collect_usage(answer: Answer, usage: Values, key: str, written: str) -> None:
+    """Collect the reported token counts, of which cached ones and those of thinking are parts.
 
     :param key: of the count of the request's tokens; its details are beside it.
+    :param written: likewise of the answer's tokens.
     """
+    if (count := as_count(usage.get(written))) is not None:
+        thinking = as_count(obj(usage.get(f"{written}_details")).get("reasoning_tokens")) or 0
+        answer.written = max(0, count - thinking)
     cached = as_count(obj(usage.get(f"{key}_details")).get("cached_tokens"))
     if cached is not None:
         answer.tokens, answer.cached = as_count(usage.get(key)) or 0, cached

@@ -37,7 +37,7 @@ def _collect_response(answer: Answer, value: Values) -> None:
     answer.id = str(value.get("id") or "")
     answer.reference = answer.id or None
     answer.complete = value.get("status") in ("completed", "incomplete", None)
-    collect_usage(answer, obj(value.get("usage")), "input_tokens")
+    collect_usage(answer, obj(value.get("usage")), "input_tokens", "output_tokens")
     output = as_objects(value.get("output"))
     if output:  # replaces all deltas, whose numbers some providers omit
         answer.texts.clear()
@@ -54,3 +54,5 @@ def _collect_output(answer: Answer, index: Any, item: Values) -> None:
     elif item.get("type") in ("function_call", "custom_tool_call"):
         arguments = item.get("arguments", item.get("input"))
         answer.set_call(index, item.get("call_id"), item.get("name"), arguments)
+    elif item.get("type") != "reasoning":  # whose tokens are reported apart
+        answer.has_more = True

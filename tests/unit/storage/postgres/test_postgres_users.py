@@ -236,7 +236,7 @@ def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str,
         sources.put(file("a"))
         assert sources.get("a", "desk", "/s.jsonl") == file("a")
         assert sources.get("b", "desk", "/s.jsonl") is None
-        assert sources.file_states("b", "desk", "codex") == {}
+        assert sources.file_states("b", "desk") == {}
         sources.drop("b", "desk", ["/s.jsonl"])
         with pytest.raises(StoreError):
             sources.put(file("b", 2))

@@ -1,14 +1,17 @@
 """Where each program keeps its history, on each platform, and what is found there."""
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from databases import NAMES, create_database
 from llm_logs import older_log
-from reading import SAMPLES
+from reading import SAMPLES, entries_by_file, records, skipped
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
@@ -120,6 +123,34 @@ def test_every_history_on_linux_is_found_and_read(home: Path, tmp_path: Path) ->
             again = reservoir.import_files(history.path, form=history.form, partition="p")
             assert again.imported == 0
         assert reservoir.view(Scope("p"), 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
+def test_init_names_each_history_with_its_count_and_what_it_passed_over(home: Path) -> None:
+    samples = {form: home / path for form, (path, _) in LINUX.items()}
+    if sys.version_info < (3, 14):
+        del samples["zed"]  # needs an extra
+    for form, path in samples.items():
+        put(LINUX[form][1], path)
+    counts = {form: len(records(entries_of(path, form))) for form, path in samples.items()}
+    codex = samples["codex"].parent
+    (codex / "rollout-2.jsonl").write_text('{"odd": 1}\n', encoding="utf-8")
+    (codex / "rollout-3.jsonl").symlink_to(samples["codex"])
+    (home / ".claude/projects/-linked").symlink_to(codex)
+    env = {**os.environ, "RESERVOIR_HOME": str(home / "reservoir"), "COLUMNS": "200"}
+    command = [sys.executable, "-m", "reservoir_cli", "init", "--yes", "--no-embed", "--json"]
+    run = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=True)
+    rows = {row["format"]: row for row in json.loads(run.stdout)["histories"] if row["files"]}
+    assert {form: row["messages"] for form, row in rows.items()} == counts
+    assert {form: row["imported"] for form, row in rows.items()} == counts
+    assert all(row["tool"] in run.stderr for row in rows.values())
+    assert any("1 link" in note for note in rows["claude-code"]["notes"])
+    assert rows["codex"]["skipped"] == len(skipped(entries_of(samples["codex"], "codex"))) + 1
+    assert f"--format codex {home}/.codex/sessions" in run.stderr  # which says why
+
+
+def entries_of(path: Path, form: str) -> list[Any]:
+    return [entry for entries in entries_by_file(path, form).values() for entry in entries]
 
 
 #: Places by program: on macOS, and on Windows, where %APPDATA% is AppData/Roaming.

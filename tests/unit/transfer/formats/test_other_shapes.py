@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 from each import each
-from reading import SAMPLES, file_of, last_conversation, lines, records, roles_and_texts, skipped
+from reading import (
+    SAMPLES,
+    entries_by_file,
+    file_of,
+    last_conversation,
+    lines,
+    records,
+    roles_and_texts,
+    skipped,
+)
 from reading import read as read_as
 
 from reservoir_cli.transfer.detect_format import choose, find
@@ -302,3 +311,22 @@ def test_the_whole_transcript_of_antigravity_is_preferred(tmp_path: Path) -> Non
     entries = records(entries_of(tmp_path))
     assert {record.message.conversation_id for record in entries} == {"b1"}
     assert len(entries) == len({record.message.source_id for record in entries}) == 5
+
+
+def test_half_a_character_in_an_id_or_a_value_of_another_type_harms_no_message(
+    tmp_path: Path,
+) -> None:
+    messages = [
+        {"role": "user", "messageId": number, "content": [{"type": "text", "text": "Why?"}]}
+        for number in (0, "\ud83d", 2.5, {"n": 1}, None)
+    ]
+    thread = {"id": "T-\udc00", "messages": messages}
+    (tmp_path / "T-1.json").write_text(json.dumps(thread), encoding="utf-8")
+    session = {"sessionId": "s", "history": ["no entry", {"message": {"role": "tool"}}]}
+    session["history"] += [{"message": {"role": "user", "content": "When?"}}]
+    (tmp_path / "s.json").write_text(json.dumps(session), encoding="utf-8")
+    read = {name: entries_by_file(tmp_path / name)[""] for name in ("T-1.json", "s.json")}
+    ids = [record.message.source_id for record in records(read["T-1.json"])]
+    assert len(set(ids)) == len(ids) == len(messages)
+    assert all(identity.encode() for identity in ids)
+    assert ("user", "When?") in roles_and_texts(read["s.json"])

@@ -179,7 +179,7 @@ def test_files_may_disappear_move_and_reappear(machine: Machine) -> None:
     assert (report.imports.imported, report.imports.already) == (0, 2)
     moved.unlink()
     assert machine.sync().files == 0
-    assert Sources(machine.store).file_states("work", platform.node(), "claude-code") == {}
+    assert Sources(machine.store).file_states("work", platform.node()) == {}
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     assert machine.sync().imports.already == 2
     assert machine.said(WORK) == ["one?", "one."]
@@ -459,3 +459,23 @@ def test_a_checkpoint_is_small_for_any_length_of_session(tmp_path: Path) -> None
     assert isinstance(last, Checkpoint)
     assert last.last
     assert len(json.dumps(last.state)) < 2_000
+
+
+@pytest.mark.sqlite("only its connection reports statements")
+def test_what_is_known_of_files_is_read_once_for_all_unchanged_sources(machine: Machine) -> None:
+    sources = []
+    for number, name in enumerate("abc"):
+        machine.write(f"{name}/s{name}.jsonl", *turn(3 * number, f"{name}?", f"{name}."))
+        sources.append(Source(name, "claude-code", machine.root / name, "work"))
+
+    def sync() -> int:
+        """Return how often the table of files was read, with files that are all imported."""
+        statements: list[str] = []
+        machine.store._connection.set_trace_callback(statements.append)
+        syncing.sync(ingestor(machine.store), sources, now=LATER)
+        machine.store._connection.set_trace_callback(None)
+        return sum("FROM sources" in statement for statement in statements)
+
+    sync()
+    assert sorted(machine.said(WORK)) == ["a.", "a?", "b.", "b?", "c.", "c?"]
+    assert sync() == 1

@@ -1,0 +1,104 @@
+"""Measure how far token counters are off for a model, by what providers report of its answers.
+
+An answer that passes through the proxy is counted by the counter of its partition, too. Only
+answers that are a text and nothing else are compared: a provider also counts thinking and calls.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from reservoir_cli.messages import Scope, to_epoch_ms
+from reservoir_cli.settings.models import is_same_model
+from reservoir_cli.storage.store import Store
+from reservoir_cli.tokens import AnthropicCounter, TokenCounter, counter_id
+
+#: The format in the record of an answer that was counted: ``input_tokens`` are the provider's,
+#: ``available`` the counter's.
+COUNT = "count"
+#: A factor is used when it is of this many answers; the newest of a model are compared.
+ENOUGH, _MOST = 20, 200
+#: Shorter answers are not compared: the end of an answer is a token, too.
+_SHORTEST = 20
+#: The largest factor; beyond it, the provider has counted something else.
+_LARGEST = 4.0
+#: How old a compared answer is at most.
+_AGE = timedelta(days=90)
+_UNUSED = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations")
+
+
+class CounterFactor(NamedTuple):
+    """By how much a model's tokens are more than those of a counter.
+
+    :param counter: its name and version.
+    :param answers: how many were compared.
+    """
+
+    model: str
+    counter: str
+    answers: int
+    factor: float
+
+
+def count_record(
+    scope: Scope, model: str, counter: TokenCounter, text: str, reported: int, now: datetime
+) -> dict[str, Any] | None:
+    """Return the record of an answer; ``None`` if its counts cannot be compared.
+
+    :param reported: the tokens of the answer, as its provider reports them.
+    """
+    counted = counter.count(text)
+    if counted < _SHORTEST or not 1 / _LARGEST <= reported / counted <= _LARGEST:
+        return None
+    return {
+        **dict.fromkeys(_UNUSED, 0),
+        "at": to_epoch_ms(now),
+        "partition": scope.partition,
+        "instance": scope.instance,
+        "model": model,
+        "format": COUNT,
+        "counter": counter_id(counter),
+        "available": counted,
+        "input_tokens": reported,
+        "sections": "{}",
+        "utilisation": 0.0,
+        "ms": 0.0,
+    }
+
+
+def counter_factors(store: Store, now: datetime) -> list[CounterFactor]:
+    """Return the factor of each model and counter, by their names."""
+    counts: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for model, counter, reported, counted in store.answer_counts(COUNT, now - _AGE):
+        counts[model, counter].append((reported, counted))
+    return sorted(CounterFactor(*key, *_compare(pairs)) for key, pairs in counts.items())
+
+
+def find_factor(
+    store: Store, model: str | None, counter: TokenCounter, now: datetime
+) -> float | None:
+    """Return the factor of a model, by any of its names, once it is of enough answers.
+
+    :param model: ``None`` has no factor.
+    :param counter: has none if it is exact, or asks the provider.
+    """
+    if model is None or counter.exact or isinstance(counter, AnthropicCounter):
+        return None
+    return next(
+        (
+            known.factor
+            for known in counter_factors(store, now)
+            if known.answers >= ENOUGH
+            and known.counter == counter_id(counter)
+            and is_same_model(model, known.model)
+        ),
+        None,
+    )
+
+
+def _compare(pairs: Iterable[tuple[int, int]]) -> tuple[int, float]:
+    """Return how many answers were compared, and the factor of their tokens."""
+    newest = list(pairs)[:_MOST]
+    reported, counted = map(sum, zip(*newest, strict=True))
+    return len(newest), reported / counted

@@ -1,0 +1,45 @@
+"""Read from the log which hooks of agents failed: they print nothing, so that no prompt waits."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from reservoir_cli.settings import paths
+from reservoir_cli.util.read_files import open_regular
+
+#: A line of a hook, after its time.
+_LINE = re.compile(r"(\S+) WARNING (hook\b.*)")
+#: The largest log that is read, in bytes: more than it has before it is rotated.
+_LARGEST = 4 << 20
+
+
+class HookFailure(NamedTuple):
+    """A hook that failed, and why."""
+
+    at: datetime
+    reason: str
+
+
+def read_failures(since: datetime) -> list[HookFailure]:
+    """Return the hooks that failed since a time, oldest first."""
+    return [failure for failure in _read() if failure.at >= since]
+
+
+def _read() -> Iterator[HookFailure]:
+    for file in reversed(paths.log_files()):
+        with suppress(OSError), open_regular(file) as log:
+            for line in log.read(_LARGEST).decode("utf-8", "replace").splitlines():
+                if match := _LINE.fullmatch(line):
+                    with suppress(ValueError):  # a damaged line
+                        yield HookFailure(
+                            datetime.fromisoformat(match[1]).astimezone(UTC), match[2]
+                        )
+
+
+def describe_failures(failures: list[HookFailure]) -> str:
+    """Return how often hooks failed, and why the last one did."""
+    times = "once" if len(failures) == 1 else f"{len(failures):,} times"
+    last = failures[-1]
+    return f"hooks failed {times}, last at {last.at.isoformat(timespec='seconds')}: {last.reason}"
