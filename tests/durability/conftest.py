@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import damaging
 import pytest
 from trials import Home
 
@@ -12,6 +13,12 @@ from trials import Home
 def person(tmp_path: Path) -> Home:
     """Return a home without an embedding model."""
     return Home(tmp_path / "person")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return a home with a store with embeddings on many pages."""
+    return damaging.build(tmp_path_factory.mktemp("sound"), 120)
 
 
 @pytest.fixture

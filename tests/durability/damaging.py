@@ -70,6 +70,18 @@ def _invent_vectors(path: Path) -> None:
             store.add_passages("invented", passages)
 
 
+def zero_page(path: Path, number: int) -> None:
+    """Fill a page of a file with zeros; the first page is number 1."""
+    with path.open("r+b") as file:
+        file.seek((number - 1) * 4096)
+        file.write(bytes(4096))
+
+
+def page_of(path: Path, text: str) -> int:
+    """Return the number of the page that holds a text."""
+    return path.read_bytes().index(text.encode()) // 4096 + 1
+
+
 def damage(data: bytes, rng: random.Random) -> tuple[bytes, str]:
     """Flip bits, overwrite a sector or a page, or truncate a file; return what was done."""
     kinds = ("a bit", "a bit", "a bit", "some bits", "a sector", "a page", "a page", "the end")
