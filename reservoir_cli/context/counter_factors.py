@@ -67,16 +67,21 @@ def count_record(
     }
 
 
-def counter_factors(store: Store, now: datetime) -> list[CounterFactor]:
-    """Return the factor of each model and counter, by their names."""
+def counter_factors(
+    store: Store, now: datetime, partition: str | None = None
+) -> list[CounterFactor]:
+    """Return the factor of each model and counter, by their names.
+
+    :param partition: whose answers are compared; ``None`` for all.
+    """
     counts: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for model, counter, reported, counted in store.answer_counts(COUNT, now - _AGE):
+    for model, counter, reported, counted in store.answer_counts(COUNT, now - _AGE, partition):
         counts[model, counter].append((reported, counted))
     return sorted(CounterFactor(*key, *_compare(pairs)) for key, pairs in counts.items())
 
 
 def find_factor(
-    store: Store, model: str | None, counter: TokenCounter, now: datetime
+    store: Store, partition: str, model: str | None, counter: TokenCounter, now: datetime
 ) -> float | None:
     """Return the factor of a model, by any of its names, once it is of enough answers.
 
@@ -88,7 +93,7 @@ def find_factor(
     return next(
         (
             known.factor
-            for known in counter_factors(store, now)
+            for known in counter_factors(store, now, partition)
             if known.answers >= ENOUGH
             and known.counter == counter_id(counter)
             and is_same_model(model, known.model)

@@ -97,7 +97,8 @@ class Prepared(NamedTuple):
         """Return a meter with the model's factor, unless the user has set one."""
         if self.multiplier_is_set:
             return meter
-        factor = find_factor(store, self.request.model, meter.counter, self.request.now)
+        request = self.request
+        factor = find_factor(store, request.partition, request.model, meter.counter, request.now)
         return meter._replace(factor=meter.factor * (factor or 1.0))
 
 

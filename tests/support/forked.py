@@ -244,6 +244,8 @@ def hold(answer: Answer) -> None:
     assert not control_characters(answer.err), summary
     words = answer.arguments
     words = words[: words.index("--")] if "--" in words else words
+    if "-h" in words:  # prints help instead
+        return
     if "--json" in words and answer.out:
         assert answer.document["schema_version"] == 1, summary
     if "--jsonl" in words and answer.code == 0:

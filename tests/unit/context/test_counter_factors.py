@@ -99,13 +99,14 @@ def test_an_answer_that_tells_nothing_is_not_compared(
         assert counter_factors(reservoir.store, NOW) == []
 
 
-def test_a_factor_is_of_one_counter_and_no_run(store: Path) -> None:
+def test_a_factor_is_of_one_counter_and_partition_and_no_run(store: Path) -> None:
     answer(store, 2 * COUNTED, times=ENOUGH)
     with Reservoir.open(store) as reservoir:
         factors = [
-            find_factor(reservoir.store, MODEL, counter, NOW)
+            find_factor(reservoir.store, "p", MODEL, counter, NOW)
             for counter in (ApproximateCounter(), RatioCounter())
         ]
         assert factors == [pytest.approx(2), None]
+        assert find_factor(reservoir.store, "other", MODEL, ApproximateCounter(), NOW) is None
         assert reservoir.stats()["runs"] == 0
         assert reservoir.stats()["answers"]["count"] == 0

@@ -210,7 +210,7 @@ def test_by_tiers_a_best_match_behind_what_does_not_fit_is_said_to_be_there(open
     with open_reservoir(order="tiers", recent_context_size=1) as reservoir:
         add_messages(
             reservoir,
-            Message("user", "delta1 delta2"),
+            Message("user", "delta1 delta2 are two dams in Zeeland"),
             Message("assistant", long_reply(*TOPICS)),
         )
         (note,) = ask(reservoir, "what are delta1 and delta2?", budget=300).hints

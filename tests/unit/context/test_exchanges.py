@@ -147,7 +147,7 @@ def test_a_newer_answer_is_not_printed_under_another_question(port_questions, fo
 
 
 def test_a_question_without_its_answer_is_marked(port_questions):
-    text = port_questions.context("metrics exporter", partition="p", budget=120).to("text")
+    text = port_questions.context("metrics exporter", partition="p", budget=80).to("text")
     assert "metrics exporter use?\n[answer left out: #" in text
 
 

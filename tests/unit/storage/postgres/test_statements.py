@@ -44,6 +44,7 @@ ADMINISTRATIVE = {
     "list_threads.newest_threads": "the page lists the conversations of all partitions",
     "holdings.places": "the list of partitions itself",
     "context_runs.read": "stats of the whole store",
+    "context_runs.read_answer_counts": "doctor compares the answers of the whole store",
     "proxy_ledger.partitions": "the server deletes old entries of every partition",
     "holdings.count": "stats of the whole store",
     "embeddings.begin_model": "the owner changes the model of every partition",
