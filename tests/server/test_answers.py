@@ -302,6 +302,11 @@ def test_a_picture_beside_a_question_is_no_word_of_it() -> None:
     assert request.questions[0].text == "read it"
 
 
+def test_a_name_of_a_model_can_be_stored() -> None:
+    body = json.dumps({**chat(user("Which kiln?")), "model": "kiln\ud800\0"}).encode()
+    assert parse(CHAT, body, {}).model == "kiln\ufffd\ufffd"
+
+
 ODD: tuple[Any, ...] = (
     *(None, True, 0, -1, 1.5, 2**70, "", "\0\ud800", [], {}, [None], {"a": {}}, [[]], [1, "x"]),
 )

@@ -19,16 +19,17 @@ def add(connection: Connection, run: Mapping[str, Any]) -> None:
 
 
 def read_answer_counts(
-    connection: Connection, kind: str, since: datetime
+    connection: Connection, kind: str, since: datetime, most: int
 ) -> list[tuple[str, str, int, int]]:
     """Return model, counter, reported and own tokens of answers, the newest first.
 
     :param kind: the format of such records.
+    :param most: how many.
     """
     return connection.execute(
         "SELECT model, counter, input_tokens, available FROM context_runs "
-        "WHERE at >= ? AND format = ? AND model IS NOT NULL ORDER BY at DESC, id DESC",
-        [to_epoch_ms(since), kind],
+        "WHERE at >= ? AND format = ? AND model IS NOT NULL ORDER BY at DESC, id DESC LIMIT ?",
+        [to_epoch_ms(since), kind, most],
     ).fetchall()
 
 
