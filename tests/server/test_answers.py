@@ -412,6 +412,17 @@ REPORTED = {
         {"usage": {"completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 8}}},
         22,
     ),
+    "chat with a prediction": (
+        CHAT,
+        [chat_delta(content=ANSWER), {"choices": [{"index": 0, "finish_reason": "stop"}]}],
+        {
+            "usage": {
+                "completion_tokens": 90,
+                "completion_tokens_details": {"rejected_prediction_tokens": 61},
+            }
+        },
+        29,
+    ),
     "chat with thinking": (
         CHAT,
         [chat_delta(reasoning_content="Hm."), chat_delta(content=ANSWER)],
