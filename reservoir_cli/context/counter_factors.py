@@ -17,12 +17,13 @@ from reservoir_cli.tokens import AnthropicCounter, TokenCounter, counter_id
 #: The format in the record of an answer that was counted: ``input_tokens`` are the provider's,
 #: ``available`` the counter's.
 COUNT = "count"
-#: A factor is used when it is of this many answers; the newest of a model are compared.
-ENOUGH, _MOST = 20, 200
+#: A factor is used when it is of this many answers; the newest of a model are compared, and of
+#: all models the newest are read, as each context needs a factor.
+ENOUGH, _MOST, _MOST_READ = 20, 200, 2_000
 #: Shorter answers are not compared: the end of an answer is a token, too.
 _SHORTEST = 20
-#: The largest factor; beyond it, the provider has counted something else.
-_LARGEST = 4.0
+#: The largest factor, either way; beyond it, the provider has counted something else.
+_LARGEST = 4
 #: How old a compared answer is at most.
 _AGE = timedelta(days=90)
 _UNUSED = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations")
@@ -49,7 +50,8 @@ def count_record(
     :param reported: the tokens of the answer, as its provider reports them.
     """
     counted = counter.count(text)
-    if counted < _SHORTEST or not 1 / _LARGEST <= reported / counted <= _LARGEST:
+    # Not divided: a provider may report a number that no float can hold.
+    if counted < _SHORTEST or not counted <= reported * _LARGEST <= counted * _LARGEST**2:
         return None
     return {
         **dict.fromkeys(_UNUSED, 0),
@@ -75,7 +77,8 @@ def counter_factors(
     :param partition: whose answers are compared; ``None`` for all.
     """
     counts: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for model, counter, reported, counted in store.answer_counts(COUNT, now - _AGE, partition):
+    counted_answers = store.answer_counts(COUNT, now - _AGE, _MOST_READ, partition)
+    for model, counter, reported, counted in counted_answers:
         counts[model, counter].append((reported, counted))
     return sorted(CounterFactor(*key, *_compare(pairs)) for key, pairs in counts.items())
 

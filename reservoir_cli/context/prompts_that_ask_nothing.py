@@ -104,7 +104,9 @@ _FIRST_OTHERS = frozenset(
 _ASKING = (
     "什么|甚么|什麼|哪|谁|誰|怎么|怎麼|为什么|為什麼|吗|嗎|多少|几[个点]|何|どこ|いつ|なぜ|どう|"
     "뭐|무엇|어디|언제|왜|어떻게|"
-    "告[诉訴]我|提醒我|我(?:需要|忘了)|教えて|思い出せ|忘れた|알려|기억이 안"
+    # Not to be told later, as in "tell me once it is done", nor "I need you to do it".
+    "(?<![后後])告[诉訴]我|提醒我|我(?:需要(?![你您])|忘了)|(?<!たら)教えて|思い出せ|忘れた|"
+    "(?<!면)(?<!면 )알려|기억이 안"
 )
 
 
@@ -153,6 +155,8 @@ _REQUESTS = frozenset(
         _phrases("ik", "zoek", "de het ons onze mijn"),
     )
 )
+#: What follows such a beginning in an order to do something, or to be told of it later.
+_ORDERING = frozenset("once to bescheid wenn sobald als dès cuando zodra".split())
 _LONGEST_REQUEST = 4
 _REQUEST_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 #: Words that join a question to what was said before, or only precede it.
@@ -219,7 +223,8 @@ def _after_request(text: str) -> list[str] | None:
     words = list(dropwhile(skipped.__contains__, _REQUEST_WORD.findall(beginning)))
     for count in range(1, _LONGEST_REQUEST + 1):
         if " ".join(words[:count]) in _REQUESTS:
-            return words[count:]
+            rest = words[count:]
+            return None if rest and rest[0] in _ORDERING else rest
     return None
 
 

@@ -222,9 +222,11 @@ def _lookup(is_ascii: bool, has_digit: bool) -> _Lookup:
             longer.setdefault(part, []).append(text)
         else:
             first.append(text)
+    # A letter beyond ASCII may be in the other word of a name of two, as of a plain "accès wifi".
+    in_words = [text for text in first if text.isalpha() and text.isascii()]
     return _Lookup(
-        tuple([text for text in first if not text.isalpha()]),
-        tuple([text for text in first if text.isalpha()]),
+        tuple([text for text in first if text not in in_words]),
+        tuple(in_words),
         {part: tuple(texts) for part, texts in longer.items()},
         {word: tuple(numbers) for word, numbers in rules.items()},
         frozenset(needs),

@@ -32,7 +32,7 @@ def _read() -> Iterator[HookFailure]:
         with suppress(OSError), open_regular(file) as log:
             for line in log.read(_LARGEST).decode("utf-8", "replace").splitlines():
                 if match := _LINE.fullmatch(line):
-                    with suppress(ValueError):  # a damaged line
+                    with suppress(ValueError, OverflowError):  # a damaged line
                         yield HookFailure(
                             datetime.fromisoformat(match[1]).astimezone(UTC), match[2]
                         )

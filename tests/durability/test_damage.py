@@ -67,25 +67,27 @@ def test_an_index_without_a_row_is_detected_and_rebuilt(filled: Home) -> None:
     assert not [path for path in filled.folder.iterdir() if path.name.startswith(".")]
 
 
-def flip_a_bit_of_the_last_id(path: Path) -> None:
-    """Make the id of message 3 in its row a 7, while the indexes keep the 3."""
+def flip_a_bit_of_an_id(path: Path, number: int, bit: int) -> None:
+    """Flip a bit of the id of one of three messages in its row, while the indexes keep the id."""
     with closing(sqlite3.connect(path)) as connection:
         [(root,)] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'")
     data = bytearray(path.read_bytes())
     page = (root - 1) * 4096
-    cell = page + int.from_bytes(data[page + 8 + 4 : page + 8 + 6], "big")  # the third
+    place = page + 6 + 2 * number
+    cell = page + int.from_bytes(data[place : place + 2], "big")
     while data[cell] & 0x80:  # the size of the row
         cell += 1
-    assert data[cell + 1] == 3
-    data[cell + 1] = 7
+    assert data[cell + 1] == number
+    data[cell + 1] ^= bit
     path.write_bytes(data)
 
 
-def test_a_message_whose_id_is_damaged_gets_it_back(filled: Home) -> None:
-    filled.must("tag", "3", "kept")
+@pytest.mark.parametrize(("number", "bit"), [(3, 4), (2, 8), (1, 32)])
+def test_a_message_whose_id_is_damaged_gets_it_back(filled: Home, number: int, bit: int) -> None:
+    filled.must("tag", str(number), "kept")
     settle(filled.db)
     before = filled.rows("*")
-    flip_a_bit_of_the_last_id(filled.db)
+    flip_a_bit_of_an_id(filled.db, number, bit)
     assert filled("doctor").code == 1
     target = filled.folder / "saved.db"
     assert filled("doctor", "--salvage", str(target)).code == 0
@@ -93,7 +95,7 @@ def test_a_message_whose_id_is_damaged_gets_it_back(filled: Home) -> None:
     assert filled.rows("*") == before
     for store in (filled.db, target):
         found = filled.must("--db", str(store), "view", "--tag", "kept", "--json").out
-        assert [row["id"] for row in json.loads(found)["messages"]] == [3]
+        assert [row["id"] for row in json.loads(found)["messages"]] == [number]
 
 
 def test_a_repair_yields_to_a_concurrent_writer(

@@ -302,6 +302,11 @@ def test_a_picture_beside_a_question_is_no_word_of_it() -> None:
     assert request.questions[0].text == "read it"
 
 
+def test_a_name_of_a_model_can_be_stored() -> None:
+    body = json.dumps({**chat(user("Which kiln?")), "model": "kiln\ud800\0"}).encode()
+    assert parse(CHAT, body, {}).model == "kiln\ufffd\ufffd"
+
+
 ODD: tuple[Any, ...] = (
     *(None, True, 0, -1, 1.5, 2**70, "", "\0\ud800", [], {}, [None], {"a": {}}, [[]], [1, "x"]),
 )
@@ -406,6 +411,17 @@ REPORTED = {
         [chat_delta(content=ANSWER), {"choices": [{"index": 0, "finish_reason": "stop"}]}],
         {"usage": {"completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 8}}},
         22,
+    ),
+    "chat with a prediction": (
+        CHAT,
+        [chat_delta(content=ANSWER), {"choices": [{"index": 0, "finish_reason": "stop"}]}],
+        {
+            "usage": {
+                "completion_tokens": 90,
+                "completion_tokens_details": {"rejected_prediction_tokens": 61},
+            }
+        },
+        29,
     ),
     "chat with thinking": (
         CHAT,

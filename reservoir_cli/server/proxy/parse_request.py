@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reservoir_cli.messages import Message, clean_name
+from reservoir_cli.messages import Message, clean_name, clean_text
 from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.identify_client import folder_of
 from reservoir_cli.server.proxy.json_spans import OddJSON, read_document
@@ -89,7 +89,7 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
     return ParsedRequest(
         text,
         conversation or f"proxy-{_hash(continues) if continues else chain.first_id[:32]}",
-        values["model"] if isinstance(values.get("model"), str) else None,
+        clean_text(values["model"]) if isinstance(values.get("model"), str) else None,
         tuple(chain.questions),
         tuple(chain.messages),
         chain.next_id(),

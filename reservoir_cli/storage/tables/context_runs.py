@@ -19,18 +19,20 @@ def add(connection: Connection, run: Mapping[str, Any]) -> None:
 
 
 def read_answer_counts(
-    connection: Connection, kind: str, since: datetime, partition: str | None = None
+    connection: Connection, kind: str, since: datetime, most: int, partition: str | None = None
 ) -> list[tuple[str, str, int, int]]:
     """Return model, counter, reported and own tokens of answers, the newest first.
 
     :param kind: the format of such records.
+    :param most: how many.
     :param partition: ``None`` for all.
     """
     where, values = ("", []) if partition is None else ("partition = ? AND", [partition])
     return connection.execute(
         "SELECT model, counter, input_tokens, available FROM context_runs "
-        f"WHERE {where} at >= ? AND format = ? AND model IS NOT NULL ORDER BY at DESC, id DESC",
-        [*values, to_epoch_ms(since), kind],
+        f"WHERE {where} at >= ? AND format = ? AND model IS NOT NULL "
+        "ORDER BY at DESC, id DESC LIMIT ?",
+        [*values, to_epoch_ms(since), kind, most],
     ).fetchall()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli import Reservoir
-from reservoir_cli.context.counter_factors import ENOUGH, counter_factors, find_factor
+from reservoir_cli.context.counter_factors import COUNT, ENOUGH, counter_factors, find_factor
 from reservoir_cli.maintenance.doctor import Check, examine
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.tokens import ApproximateCounter, RatioCounter
@@ -87,6 +87,7 @@ def test_a_multiplier_of_the_user_stays_and_the_better_one_is_named(store: Path)
         (None, 0, ANSWER),
         (0, 0, ANSWER),
         (40 * COUNTED, 0, ANSWER),  # of something else, such as thinking
+        (10**400, 0, ANSWER),
         (2, 0, "Yes."),
         (2 * COUNTED, 100, ANSWER),
     ],
@@ -110,3 +111,11 @@ def test_a_factor_is_of_one_counter_and_partition_and_no_run(store: Path) -> Non
         assert find_factor(reservoir.store, "other", MODEL, ApproximateCounter(), NOW) is None
         assert reservoir.stats()["runs"] == 0
         assert reservoir.stats()["answers"]["count"] == 0
+
+
+def test_only_the_newest_answers_are_read(store: Path) -> None:
+    answer(store, 2 * COUNTED, times=2, age=3)
+    answer(store, 3 * COUNTED, age=2)
+    with Reservoir.open(store) as reservoir:
+        read = reservoir.store.answer_counts(COUNT, NOW - timedelta(days=9), 2)
+        assert [reported for _, _, reported, _ in read] == [3 * COUNTED, 2 * COUNTED]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reservoir_cli.redaction.find_secrets import find
 from reservoir_cli.redaction.plain_words import words_to_scan
 
 
@@ -37,3 +38,20 @@ def test_nothing_in_prose_is_scanned(text: str) -> None:
 def test_what_may_be_a_secret_or_announces_one_is_scanned(text: str, scanned: list[str]) -> None:
     for _ in range(2):
         assert words_to_scan(text) == scanned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mật khẩu là {}",
+        "mật khẩu: {}",
+        "رمز عبور: {}",
+        "کلمه رمز عبور {}",
+        "voici mes accès : marie / {}",
+        "clé privée : {}",
+    ],
+)
+def test_a_name_of_two_words_announces_a_secret_if_one_of_them_is_plain(text: str) -> None:
+    secret = "Quay5521Lantern"
+    filled = text.format(secret)
+    assert [filled[start:end] for _, start, end in find(filled)] == [secret]

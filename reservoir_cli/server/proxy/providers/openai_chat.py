@@ -10,6 +10,8 @@ from reservoir_cli.transfer.reading.foreign_values import obj
 CHAT = "/v1/chat/completions"
 #: Parts of an answer beside its text; providers count thinking that they do not report apart.
 _MORE = ("reasoning", "reasoning_content", "audio", "refusal")
+#: Counts of tokens that are written and not sent: thinking, and predictions that were wrong.
+_UNSEEN = ("reasoning_tokens", "rejected_prediction_tokens")
 
 
 class OpenAIChat(WireProtocol):
@@ -55,14 +57,14 @@ def _collect_choice(answer: Answer, choice: Values) -> None:
 
 
 def collect_usage(answer: Answer, usage: Values, key: str, written: str) -> None:
-    """Collect the reported token counts, of which cached ones and those of thinking are parts.
+    """Collect the reported token counts, of which cached and unseen ones are parts.
 
     :param key: of the count of the request's tokens; its details are beside it.
     :param written: likewise of the answer's tokens.
     """
     if (count := as_count(usage.get(written))) is not None:
-        thinking = as_count(obj(usage.get(f"{written}_details")).get("reasoning_tokens")) or 0
-        answer.written = max(0, count - thinking)
+        details = obj(usage.get(f"{written}_details"))
+        answer.written = max(0, count - sum(as_count(details.get(key)) or 0 for key in _UNSEEN))
     cached = as_count(obj(usage.get(f"{key}_details")).get("cached_tokens"))
     if cached is not None:
         answer.tokens, answer.cached = as_count(usage.get(key)) or 0, cached

@@ -397,13 +397,29 @@ def _restore_ids(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
         in_index, in_full_text = ({row[0] for row in old.execute(ids)} for ids in _OTHER_IDS)
     except sqlite3.DatabaseError:
         return
-    copied = {row[0] for row in new.execute("SELECT id FROM messages")}
-    missing = sorted((in_index & in_full_text) - copied)
-    unknown = sorted(copied - in_index - in_full_text)
-    kept = sorted(copied & in_index & in_full_text)
-    if [bisect(kept, number) for number in missing] == [bisect(kept, number) for number in unknown]:
+    known, either = in_index & in_full_text, in_index | in_full_text
+    copied = _ids_in_file_order(old, new)
+    kept, missing = sorted(known.intersection(copied)), sorted(known.difference(copied))
+    # A row is still where its id was, whichever bit of it has flipped.
+    unknown, places, before = list[int](), list[int](), 0
+    for number in copied:
+        before += number in known
+        if number not in either:
+            unknown.append(number)
+            places.append(before)
+    if [bisect(kept, number) for number in missing] == places:
         pairs = zip(missing, unknown, strict=True)
         new.executemany("UPDATE messages SET id = ? WHERE id = ?", pairs)
+
+
+def _ids_in_file_order(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
+    """Return the ids of copied messages in the order of their rows, else ascending."""
+    copied = {row[0] for row in new.execute("SELECT id FROM messages")}
+    try:
+        rows = old.execute("SELECT id FROM messages NOT INDEXED").fetchall()
+    except sqlite3.DatabaseError:
+        return sorted(copied)
+    return [number for (number,) in rows if number in copied]
 
 
 def count_missing(
