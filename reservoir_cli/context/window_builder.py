@@ -203,9 +203,13 @@ class WindowBuilder:
             self._note_count(self._count(layout, math.inf), layout)
 
     def _note_count(self, tokens: int, layout: Layout) -> None:
-        turning = (max(forms) - forms[0] for forms in map(self._forms, layout.recalled))
+        turning = sum(max(forms) - forms[0] for forms in map(self._forms, layout.recalled))
+        shown = {candidate.message.id for candidate in (*layout.recalled, *layout.history)}
+        # Copies are left out where they would be recalled; as turns, all are printed.
+        copies = [row for number, row in self.kept.items() if number not in shown]
+        turning += sum(max(forms) for forms in map(self._forms, copies) if len(forms) > 1)
         self._spent, self._excess = tokens, 0
-        self._growth = sum(turning) + (0 if layout.recalled else self.costs.recalled_title)
+        self._growth = turning + (0 if layout.recalled else self.costs.recalled_title)
         self._days = set(map(_day, layout.recalled))
 
     def _count(self, layout: Layout, limit: float) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bodies import FORMS, PROVIDERS, SETTINGS, START, recalled_text
 from builders import context
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from validators import problems
 
@@ -187,8 +187,24 @@ def test_every_body_of_a_small_conversation_is_valid(pool, request_, budget, rul
         assert errors == [], form
 
 
+# Two pinned copies, of which one is recalled until the newest message makes turns of both.
+_COPY = bytes.fromhex("4e404c452baac668f7dd3b705219")
+COPIES = _pool([_COPY, _COPY, bytes(11) + bytes.fromhex("141edc")])
+ASKED = ContextRequest(
+    query="what now?",
+    partition="p",
+    instance="i",
+    model="m",
+    budget=1,
+    format="text",
+    trace_id="t",
+    now=START,
+)
+
+
 @thorough
 @conversations
+@example(COPIES, ASKED, 262, SelectionOptions(min_history_messages=0))
 def test_a_small_conversation_costs_no_more_than_its_budget(pool, request_, budget, rule):
     def printed(room: int) -> int:
         selection = choose(pool, request_, room, rule)

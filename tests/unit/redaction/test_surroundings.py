@@ -9,10 +9,10 @@ import string
 from pathlib import Path
 
 import pytest
+from patterns import draw_match
 
 from reservoir_cli.redaction import without_secrets
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN, TokenKind, token_kinds
-from tests.support.patterns import draw_match
 
 SURROUNDINGS = Path(__file__).parent / "secrets_corpus" / "surroundings.txt"
 CONSONANTS = "bcdfghjklmnpqrstvwxz"

@@ -3,11 +3,11 @@
 import re
 
 import pytest
+from patterns import count_steps
 
 from reservoir_cli.redaction import find
 from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
 from reservoir_cli.redaction.token_kinds import token_kinds
-from tests.support.patterns import count_steps
 
 SIZE = 600
 #: Twice the text may take this many times the steps; a quadratic rule takes four times as many.
