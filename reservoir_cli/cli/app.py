@@ -145,6 +145,10 @@ def globals_(
         console.write(program.get_summary(ctx) + "\n", styled=True)
 
 
+#: Memory to report an error with; Python may crash where it can get none at all.
+_SPARE = bytearray(1 << 20)
+
+
 def main(*, always_succeed: bool = False) -> None:
     """Run the command line and exit with its code.
 
@@ -164,6 +168,7 @@ def main(*, always_succeed: bool = False) -> None:
     except KeyboardInterrupt:
         code = 130
     except BaseException as failure:  # a panic in Rust is not an Exception
+        _SPARE.clear()
         code = _report(_to_error(failure))
     _leave(0 if always_succeed or code is None else code if isinstance(code, int) else 1)
 
@@ -211,6 +216,7 @@ def _run() -> int:
     except Exception as failure:
         if hasattr(failure, "format_message"):  # the command line itself was wrong
             return _report(mistyped_commands.as_usage_error(failure, typer.main.get_command(app)))
+        _SPARE.clear()
         _debug(failure)
         return _report(_to_error(failure))
 

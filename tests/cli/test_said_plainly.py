@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -148,8 +147,7 @@ def test_a_compiled_model_is_not_removed_when_memory_or_files_run_out(
         check=False,
         timeout=300,
     )
-    # Without memory, a library in C may end the process.
-    assert result.returncode in (0, 1, 3, -signal.SIGSEGV, -signal.SIGABRT)
+    assert result.returncode in (0, 1, 3)
     assert b"Traceback" not in result.stderr
     assert b"runs on sentence-transformers" not in result.stderr
     assert sorted(path.name for path in models.rglob("*")) == before

@@ -244,8 +244,8 @@ def hold(answer: Answer) -> None:
     assert not control_characters(answer.err), summary
     words = answer.arguments
     words = words[: words.index("--")] if "--" in words else words
-    if "-h" in words:  # prints help instead
-        return
+    if "-h" in words and answer.code == 0 and answer.out.startswith(b"Usage: "):
+        return  # help instead of a document
     if "--json" in words and answer.out:
         assert answer.document["schema_version"] == 1, summary
     if "--jsonl" in words and answer.code == 0:
