@@ -1,7 +1,8 @@
 """Load a model: open its compiled form, or compile it on its first use."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from reservoir_cli.util.read_files import read_bounded
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
+#: Bytes set aside while a model is loaded: a search by words takes two million.
+_SPARE = 8 << 20
 _VERIFIED = "compiled on this machine, and verified against the reference"
 _COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
 
@@ -51,13 +54,33 @@ def load_embedder(
     :raises ModelUnavailableError: the model is damaged, or is not on this machine and cannot be
         downloaded.
     """
-    embedder = _find_and_load(name, offline=offline, progress=progress, ready_only=ready_only)
+    with _spare_memory():
+        embedder = _find_and_load(name, offline=offline, progress=progress, ready_only=ready_only)
     if serving and isinstance(embedder, CompiledEmbedder):
         embedder.pack()
     if embedder.engine.kind == "reference":
         reason = embedder.engine.reason
         notify(f"the embedding model runs on sentence-transformers, which is slower: {reason}")
     return embedder
+
+
+@contextmanager
+def _spare_memory() -> Iterator[None]:
+    """Set memory aside while a model is loaded, for a command that goes on without one.
+
+    Where Python itself can get no memory at all, it may crash.
+
+    :raises ModelUnavailableError: there is not even as much.
+    """
+    from mmap import mmap
+
+    try:
+        spare = mmap(-1, _SPARE)
+    except OSError as error:
+        compiled_models.require_resources(error)
+        raise
+    with spare:
+        yield
 
 
 def _find_and_load(name: str, *, offline: bool, progress: Progress, ready_only: bool) -> Embedder:
