@@ -1,7 +1,6 @@
 """Paths of each client's settings, by operating system and environment variables."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -41,16 +40,12 @@ PLACES = {
 @pytest.mark.parametrize(
     ("system", "name"), [(system, name) for system in PLACES for name in PLACES[system]]
 )
-def test_settings_paths_of_each_system(
-    user: Path, monkeypatch: pytest.MonkeyPatch, system: str, name: str
-) -> None:
+def test_settings_paths_of_each_system(user, monkeypatch, system, name):
     monkeypatch.setattr(sys, "platform", system)
     assert CLIENTS[name].settings() == user / PLACES[system][name]
 
 
-def test_a_packaged_claude_desktop_on_windows_has_its_own_folder(
-    user: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_packaged_claude_desktop_on_windows_has_its_own_folder(user, monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(user))
     folder = user / "Packages" / "Claude_abc" / "LocalCache" / "Roaming" / "Claude"
@@ -58,9 +53,7 @@ def test_a_packaged_claude_desktop_on_windows_has_its_own_folder(
     assert CLIENTS["claude-desktop"].settings().parent == folder
 
 
-def test_environment_variables_move_the_settings(
-    user: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_variables_move_the_settings(user, monkeypatch):
     for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
         monkeypatch.setenv(variable, str(user / variable))
     assert CLIENTS["claude"].settings() == user / "CLAUDE_CONFIG_DIR" / ".claude.json"
@@ -70,7 +63,7 @@ def test_environment_variables_move_the_settings(
     assert CLIENTS["opencode"].settings().is_relative_to(user / "XDG_CONFIG_HOME")
 
 
-def test_opencode_prefers_its_settings_with_comments(user: Path) -> None:
+def test_opencode_prefers_its_settings_with_comments(user):
     folder = user / ".config" / "opencode"
     folder.mkdir(parents=True)
     (folder / "opencode.jsonc").write_text("{}")

@@ -183,16 +183,14 @@ def check(relay: Relay, printed: list[str], answers: int) -> list[StoredMessage]
 @pytest.mark.parametrize(
     ("name", "answers"), [("openai", 4), ("anthropic", 2), ("ollama", 2), ("langchain", 4)]
 )
-def test_a_library_asks_streams_and_calls_tools_through_the_proxy(
-    relay: Relay, tmp_path: Path, name: str, answers: int
-) -> None:
+def test_a_library_asks_streams_and_calls_tools_through_the_proxy(relay, tmp_path, name, answers):
     python = library({"langchain": "langchain_openai, langchain_anthropic"}.get(name, name))
     script = SCRIPTS / f"{name}_client.py"
     printed = run_program(python, script, relay.served.root, QUESTION, cwd=tmp_path)
     check(relay, printed, answers)
 
 
-def test_the_ai_sdk_asks_streams_and_calls_tools(relay: Relay, tmp_path: Path) -> None:
+def test_the_ai_sdk_asks_streams_and_calls_tools(relay, tmp_path):
     node = shutil.which("node", path=PROGRAMS)
     modules = Path(str(PROGRAMS)).parent
     if node is None or not (modules / "ai").is_dir():
@@ -202,7 +200,7 @@ def test_the_ai_sdk_asks_streams_and_calls_tools(relay: Relay, tmp_path: Path) -
     check(relay, printed, 4)
 
 
-def test_llm_asks_streams_and_calls_tools(relay: Relay, tmp_path: Path) -> None:
+def test_llm_asks_streams_and_calls_tools(relay, tmp_path):
     python = library("llm")
     model = {"model_id": "fake", "model_name": "m", "supports_tools": "true"}
     model |= {"api_base": f"{relay.served.root}/v1"}
@@ -217,9 +215,7 @@ def test_llm_asks_streams_and_calls_tools(relay: Relay, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_an_agent_asks_calls_tools_and_asks_a_follow_up(
-    relay: Relay, user: Path, name: str
-) -> None:
+def test_an_agent_asks_calls_tools_and_asks_a_follow_up(relay, user, name):
     if shutil.which(name, path=PROGRAMS) is None:
         pytest.skip(f"{name} is not in {PROGRAMS}")
     person = agent_of(user, name, relay.served.root)

@@ -55,9 +55,7 @@ def append(path: Path, key: str) -> None:
         path.write_text(f'{text[:start]}"{key}": true, {text[start:]}', encoding="utf-8")
 
 
-def test_a_client_starts_our_server_and_keeps_its_settings(
-    client: Client, write_settings: WriteSettings
-) -> None:
+def test_a_client_starts_our_server_and_keeps_its_settings(client, write_settings):
     write_settings(client)
     before = parsed(client)
     outcome = connect(client, PROGRAM, partition="work")
@@ -70,9 +68,7 @@ def test_a_client_starts_our_server_and_keeps_its_settings(
     assert status(client).command == [*PROGRAM, "mcp", "-p", "work"]
 
 
-def test_disconnecting_restores_every_byte(
-    client: Client, user: Path, write_settings: WriteSettings
-) -> None:
+def test_disconnecting_restores_every_byte(client, user, write_settings):
     write_settings(client)
     before = files(user)
     connect(client, PROGRAM, hooks=bool(client.events))
@@ -86,7 +82,7 @@ def test_disconnecting_restores_every_byte(
     assert not recorded._load()
 
 
-def test_a_file_that_we_created_is_removed(client: Client, user: Path) -> None:
+def test_a_file_that_we_created_is_removed(client, user):
     client.folder().mkdir(parents=True)
     outcome = connect(client, PROGRAM, hooks=bool(client.events))
     assert set(kinds(outcome)) == {"created"}
@@ -100,9 +96,7 @@ def test_a_file_that_we_created_is_removed(client: Client, user: Path) -> None:
 
 
 @pytest.mark.parametrize("empty", [True, False])
-def test_a_file_without_settings_is_left_as_it_was_after_an_edit_was_undone(
-    client: Client, user: Path, empty: bool
-) -> None:
+def test_a_file_without_settings_is_left_as_it_was_after_an_edit_was_undone(client, user, empty):
     client.folder().mkdir(parents=True, exist_ok=True)
     path = client.settings()
     if empty:
@@ -116,7 +110,7 @@ def test_a_file_without_settings_is_left_as_it_was_after_an_edit_was_undone(
     assert (path.read_bytes() == b"") if empty else not path.exists()
 
 
-def test_a_folder_that_we_created_is_removed(user: Path, tmp_path: Path) -> None:
+def test_a_folder_that_we_created_is_removed(user, tmp_path):
     program = tmp_path / "programs" / "zed"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -125,7 +119,7 @@ def test_a_folder_that_we_created_is_removed(user: Path, tmp_path: Path) -> None
     assert list(user.iterdir()) == []
 
 
-def test_later_changes_by_others_stay(client: Client, write_settings: WriteSettings) -> None:
+def test_later_changes_by_others_stay(client, write_settings):
     original = write_settings(client)
     connect(client, PROGRAM, hooks=bool(client.events))
     append(client.settings(), "theirs")
@@ -136,7 +130,7 @@ def test_later_changes_by_others_stay(client: Client, write_settings: WriteSetti
     assert after == client.settings().read_bytes()
 
 
-def test_containers_that_we_added_are_removed_with_our_entries(client: Client, user: Path) -> None:
+def test_containers_that_we_added_are_removed_with_our_entries(client, user):
     client.settings().parent.mkdir(parents=True, exist_ok=True)
     client.folder().mkdir(exist_ok=True)
     is_toml = client.settings().suffix == ".toml"
@@ -150,9 +144,7 @@ def test_containers_that_we_added_are_removed_with_our_entries(client: Client, u
     )
 
 
-def test_connecting_again_writes_nothing(
-    client: Client, user: Path, write_settings: WriteSettings
-) -> None:
+def test_connecting_again_writes_nothing(client, user, write_settings):
     write_settings(client)
     connect(client, PROGRAM, hooks=bool(client.events))
     before = {path: (user / path).stat().st_mtime_ns for path in files(user)}
@@ -162,8 +154,8 @@ def test_connecting_again_writes_nothing(
 
 
 def test_the_path_of_a_moved_program_is_updated_and_removed_without_a_trace(
-    client: Client, user: Path, write_settings: WriteSettings
-) -> None:
+    client, user, write_settings
+):
     write_settings(client)
     before = files(user)
     connect(client, PROGRAM, hooks=bool(client.events))
@@ -176,9 +168,7 @@ def test_the_path_of_a_moved_program_is_updated_and_removed_without_a_trace(
     assert files(user) == before
 
 
-def test_an_update_keeps_what_the_user_added_to_our_entry(
-    client: Client, write_settings: WriteSettings
-) -> None:
+def test_an_update_keeps_what_the_user_added_to_our_entry(client, write_settings):
     write_settings(client)
     connect(client, PROGRAM)
     file = client.open(client.settings())
@@ -191,9 +181,7 @@ def test_an_update_keeps_what_the_user_added_to_our_entry(
     assert "reservoir" not in parsed(client).get(client.servers, {})
 
 
-def test_a_dry_run_shows_the_change_and_writes_nothing(
-    client: Client, user: Path, write_settings: WriteSettings
-) -> None:
+def test_a_dry_run_shows_the_change_and_writes_nothing(client, user, write_settings):
     write_settings(client)
     before = files(user)
     outcome = connect(client, PROGRAM, hooks=bool(client.events), dry_run=True)
@@ -207,9 +195,7 @@ def test_a_dry_run_shows_the_change_and_writes_nothing(
     assert files(user) == connected
 
 
-def test_a_client_that_is_not_installed_is_refused_except_in_a_dry_run(
-    client: Client, user: Path
-) -> None:
+def test_a_client_that_is_not_installed_is_refused_except_in_a_dry_run(client, user):
     with pytest.raises(ReservoirError, match="is not installed") as refusal:
         connect(client, PROGRAM)
     assert refusal.value.exit_code == 1
@@ -221,16 +207,14 @@ def test_a_client_that_is_not_installed_is_refused_except_in_a_dry_run(
     assert not disconnect(client).is_changed
 
 
-def test_claude_code_is_installed_if_it_has_settings_without_a_folder(user: Path) -> None:
+def test_claude_code_is_installed_if_it_has_settings_without_a_folder(user):
     (user / ".claude.json").write_text("{}")
     connect(CLIENTS["claude"], PROGRAM, hooks=True)
     assert status(CLIENTS["claude"]).hooks is True
 
 
 @pytest.mark.parametrize("broken", [b"{", b'{"a": \xff}', b"[]", b"= 1\n"])
-def test_invalid_settings_are_refused_with_a_snippet_to_paste(
-    client: Client, user: Path, write_settings: WriteSettings, broken: bytes
-) -> None:
+def test_invalid_settings_are_refused_with_a_snippet_to_paste(client, user, write_settings, broken):
     write_settings(client)
     if client.settings().suffix == ".toml" and broken == b"[]":
         broken = b"[]\n"
@@ -248,9 +232,7 @@ def test_invalid_settings_are_refused_with_a_snippet_to_paste(
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
-def test_nothing_is_changed_if_one_of_two_files_is_invalid(
-    name: str, user: Path, write_settings: WriteSettings
-) -> None:
+def test_nothing_is_changed_if_one_of_two_files_is_invalid(name, user, write_settings):
     client = CLIENTS[name]
     write_settings(client)
     client.hooks_settings().write_text("{")
@@ -261,7 +243,7 @@ def test_nothing_is_changed_if_one_of_two_files_is_invalid(
 
 
 @pytest.mark.parametrize("container", ["null", "[]", '"x"', "1"])
-def test_a_container_of_another_type_is_refused(user: Path, container: str) -> None:
+def test_a_container_of_another_type_is_refused(user, container):
     path = CLIENTS["cursor"].settings()
     path.parent.mkdir()
     path.write_text(f'{{"mcpServers": {container}}}')
@@ -270,7 +252,7 @@ def test_a_container_of_another_type_is_refused(user: Path, container: str) -> N
 
 
 @pytest.mark.parametrize("name", ["claude", "claude-desktop", "gemini", "codex"])
-def test_settings_that_the_client_cannot_read_are_refused(name: str, user: Path) -> None:
+def test_settings_that_the_client_cannot_read_are_refused(name, user):
     client = CLIENTS[name]
     client.hooks_settings().parent.mkdir(parents=True, exist_ok=True)
     client.folder().mkdir(exist_ok=True)
@@ -279,9 +261,7 @@ def test_settings_that_the_client_cannot_read_are_refused(name: str, user: Path)
         connect(client, PROGRAM, hooks=bool(client.events))
 
 
-def test_a_file_that_changes_during_the_edit_is_refused(
-    client: Client, write_settings: WriteSettings
-) -> None:
+def test_a_file_that_changes_during_the_edit_is_refused(client, write_settings):
     write_settings(client)
     file = client.open(client.settings())
     text = file.after(client.server_edits(file, [*PROGRAM, "mcp"]))
@@ -297,9 +277,7 @@ def test_a_file_that_changes_during_the_edit_is_refused(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="symbolic links need a privilege on Windows")
-def test_a_symbolic_link_is_followed_and_stays(
-    client: Client, user: Path, write_settings: WriteSettings
-) -> None:
+def test_a_symbolic_link_is_followed_and_stays(client, user, write_settings):
     write_settings(client)
     dotfiles = user / "dotfiles"
     dotfiles.mkdir()
@@ -318,9 +296,7 @@ def test_a_symbolic_link_is_followed_and_stays(
 
 @pytest.mark.skipif(os.name != "posix", reason="links need a privilege on Windows")
 @pytest.mark.parametrize("link", ["dangling", "hard", "hooks", "backup"])
-def test_a_link_that_an_edit_would_break_or_fill_is_refused(
-    client: Client, user: Path, write_settings: WriteSettings, link: str
-) -> None:
+def test_a_link_that_an_edit_would_break_or_fill_is_refused(client, user, write_settings, link):
     write_settings(client)
     path, dotfile = client.settings(), user / "dotfiles" / "settings"
     dotfile.parent.mkdir()
@@ -343,9 +319,7 @@ def test_a_link_that_an_edit_would_break_or_fill_is_refused(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need a privilege on Windows")
-def test_a_hard_link_made_after_connecting_is_not_broken(
-    client: Client, user: Path, write_settings: WriteSettings
-) -> None:
+def test_a_hard_link_made_after_connecting_is_not_broken(client, user, write_settings):
     write_settings(client)
     connect(client, PROGRAM)
     os.link(client.settings(), user / "another")
@@ -358,9 +332,7 @@ def test_a_hard_link_made_after_connecting_is_not_broken(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no modes")
-def test_the_file_mode_is_kept_and_the_backup_is_private(
-    client: Client, write_settings: WriteSettings
-) -> None:
+def test_the_file_mode_is_kept_and_the_backup_is_private(client, write_settings):
     original = write_settings(client)
     outcome = connect(client, PROGRAM)
     assert stat.S_IMODE(client.settings().stat().st_mode) == 0o640
@@ -370,9 +342,7 @@ def test_the_file_mode_is_kept_and_the_backup_is_private(
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
 
 
-def test_if_a_file_is_read_only_nothing_is_changed(
-    client: Client, user: Path, write_settings: WriteSettings
-) -> None:
+def test_if_a_file_is_read_only_nothing_is_changed(client, user, write_settings):
     write_settings(client)
     client.hooks_settings().parent.mkdir(exist_ok=True)
     if client.hooks_settings() != client.settings():
@@ -393,9 +363,7 @@ def test_if_a_file_is_read_only_nothing_is_changed(
     assert files(user) == before
 
 
-def test_another_server_with_our_name_is_not_changed(
-    client: Client, user: Path, write_settings: WriteSettings
-) -> None:
+def test_another_server_with_our_name_is_not_changed(client, user, write_settings):
     write_settings(client)
     file = client.open(client.settings())
     theirs = client.entry(["npx", "reservoir-water-levels"])
@@ -408,9 +376,7 @@ def test_another_server_with_our_name_is_not_changed(
     assert files(user) == before
 
 
-def test_without_a_record_only_our_entry_is_removed(
-    client: Client, write_settings: WriteSettings
-) -> None:
+def test_without_a_record_only_our_entry_is_removed(client, write_settings):
     write_settings(client)
     before = parsed(client)
     connect(client, PROGRAM, hooks=bool(client.events))
@@ -422,9 +388,7 @@ def test_without_a_record_only_our_entry_is_removed(
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"files": 1}', b'{"files": {"a": {}}}'])
-def test_damaged_records_are_ignored(
-    write_settings: WriteSettings, home: Path, damage: bytes
-) -> None:
+def test_damaged_records_are_ignored(write_settings, home, damage):
     client = CLIENTS["zed"]
     original = write_settings(client)
     connect(client, PROGRAM)
@@ -433,7 +397,7 @@ def test_damaged_records_are_ignored(
     assert client.settings().read_bytes() == original
 
 
-def test_a_lost_or_changed_backup_is_never_restored(write_settings: WriteSettings) -> None:
+def test_a_lost_or_changed_backup_is_never_restored(write_settings):
     client = CLIENTS["zed"]
     original = write_settings(client)
     backup = connect(client, PROGRAM).changes[0].backup
@@ -450,9 +414,7 @@ def script(folder: Path, name: str, body: str) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in for a client is a script")
-def test_the_command_of_a_client_adds_the_server(
-    user: Path, tmp_path: Path, write_settings: WriteSettings
-) -> None:
+def test_the_command_of_a_client_adds_the_server(user, tmp_path, write_settings):
     client = CLIENTS["claude"]
     write_settings(client)
     before = client.settings().read_bytes()
@@ -479,8 +441,8 @@ json.dump(data, open(path, "w"))
 @pytest.mark.parametrize("body", ["sys.exit(1)", "", "sys.stdin.read()"])
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini", "vscode"])
 def test_the_file_is_edited_if_the_command_of_the_client_does_nothing(
-    user: Path, tmp_path: Path, write_settings: WriteSettings, name: str, body: str
-) -> None:
+    user, tmp_path, write_settings, name, body
+):
     client = CLIENTS[name]
     before = write_settings(client)
     assert client.program
@@ -492,7 +454,7 @@ def test_the_file_is_edited_if_the_command_of_the_client_does_nothing(
     assert client.settings().read_bytes() == before
 
 
-def test_an_unknown_client_is_named_with_the_known_ones() -> None:
+def test_an_unknown_client_is_named_with_the_known_ones():
     with pytest.raises(UsageError, match="unknown client: claud") as error:
         client_named("claud")
     assert error.value.hint is not None

@@ -15,7 +15,6 @@ import forked
 import pytest
 
 from reservoir_cli.agents.connect import CLIENTS
-from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.connection import own_command, own_program
 from reservoir_cli.errors import UsageError
 
@@ -44,9 +43,7 @@ def run(user: Path, tmp_path: Path) -> Run:
     return typed
 
 
-def test_connecting_is_reported_on_stderr_and_so_is_connecting_twice(
-    run: Run, user: Path, write_settings: Callable[[Client], bytes]
-) -> None:
+def test_connecting_is_reported_on_stderr_and_so_is_connecting_twice(run, user, write_settings):
     original = write_settings(ZED)
     result = run("connect", "zed", "-p", "work")
     assert result.out == b""
@@ -59,9 +56,7 @@ def test_connecting_is_reported_on_stderr_and_so_is_connecting_twice(
     assert run("disconnect", "zed").err == "Zed is not connected\n"
 
 
-def test_a_dry_run_prints_a_diff_on_stdout(
-    run: Run, write_settings: Callable[[Client], bytes]
-) -> None:
+def test_a_dry_run_prints_a_diff_on_stdout(run, write_settings):
     original = write_settings(CLIENTS["codex"])
     shown = run("connect", "codex", "--hooks", "--dry-run")
     assert shown.err == ""
@@ -75,8 +70,8 @@ def test_a_dry_run_prints_a_diff_on_stdout(
 
 
 def test_connecting_hooks_adds_the_history_of_the_client_to_the_settings(
-    run: Run, user: Path, tmp_path: Path, write_settings: Callable[[Client], bytes]
-) -> None:
+    run, user, tmp_path, write_settings
+):
     note = "note: hooks import nothing until reservoir init has found Codex\n"
     write_settings(CLIENTS["codex"])
     assert note not in run("connect", "codex").err
@@ -95,9 +90,7 @@ def test_connecting_hooks_adds_the_history_of_the_client_to_the_settings(
     assert tomllib.loads(settings.read_text())["sources"] == {"codex": source}
 
 
-def test_without_an_argument_installed_clients_are_listed(
-    run: Run, user: Path, write_settings: Callable[[Client], bytes]
-) -> None:
+def test_without_an_argument_installed_clients_are_listed(run, user, write_settings):
     alone = run("connect")
     assert alone.out == b""
     assert alone.err.startswith(
@@ -115,9 +108,7 @@ def test_without_an_argument_installed_clients_are_listed(
     ]
 
 
-def test_the_list_as_json_has_every_client(
-    run: Run, write_settings: Callable[[Client], bytes]
-) -> None:
+def test_the_list_as_json_has_every_client(run, write_settings):
     write_settings(ZED)
     run("connect", "zed")
     document = run("connect", "--json").document
@@ -144,9 +135,7 @@ def test_the_list_as_json_has_every_client(
     assert row["up_to_date"] is False
 
 
-def test_a_change_as_json_names_the_files(
-    run: Run, write_settings: Callable[[Client], bytes]
-) -> None:
+def test_a_change_as_json_names_the_files(run, write_settings):
     write_settings(ZED)
     shown = run("connect", "zed", "--dry-run", "--json").document
     assert shown["dry_run"] is True
@@ -164,7 +153,7 @@ def test_a_change_as_json_names_the_files(
     assert run("disconnect", "zed", "--json").document["files"][0]["change"] == "restored"
 
 
-def test_invalid_settings_are_refused_and_the_snippet_is_printed(run: Run) -> None:
+def test_invalid_settings_are_refused_and_the_snippet_is_printed(run):
     ZED.settings().parent.mkdir(parents=True)
     ZED.settings().write_text('{\n"a": nul\n}')
     refused = run("connect", "zed", code=1)
@@ -193,7 +182,7 @@ def test_invalid_settings_are_refused_and_the_snippet_is_printed(run: Run) -> No
     ],
     ids=" ".join,
 )
-def test_wrong_usage_changes_nothing(run: Run, user: Path, arguments: list[str]) -> None:
+def test_wrong_usage_changes_nothing(run, user, arguments):
     ZED.settings().parent.mkdir(parents=True)
     answer = run(*arguments, code=2)
     assert "hint: " in answer.err
@@ -201,13 +190,13 @@ def test_wrong_usage_changes_nothing(run: Run, user: Path, arguments: list[str])
     assert not ZED.settings().exists()
 
 
-def test_a_client_that_is_not_installed_is_exit_1_and_its_dry_run_exit_0(run: Run) -> None:
+def test_a_client_that_is_not_installed_is_exit_1_and_its_dry_run_exit_0(run):
     refused = run("connect", "zed", code=1)
     assert "error: Zed is not installed" in refused.err
     assert b"context_servers" in run("connect", "zed", "--dry-run").out
 
 
-def test_global_options_are_written_to_the_settings_of_the_client(run: Run, tmp_path: Path) -> None:
+def test_global_options_are_written_to_the_settings_of_the_client(run, tmp_path):
     ZED.settings().parent.mkdir(parents=True)
     (tmp_path / "mine.toml").touch()
     result = run("--db", "mine.db", "--config", "mine.toml", "connect", "zed", RESERVOIR_HOME="/x")
@@ -218,11 +207,11 @@ def test_global_options_are_written_to_the_settings_of_the_client(run: Run, tmp_
     assert entry["args"] == ["--config", str(config), "--db", str(store), "mcp"]
 
 
-def test_the_home_folder_in_the_path_of_a_store_is_expanded(user: Path) -> None:
+def test_the_home_folder_in_the_path_of_a_store_is_expanded(user):
     assert own_command(None, "~/my.db")[-2:] == ["--db", str(user / "my.db")]
 
 
-def test_variables_that_the_client_may_lack_are_warned_about(run: Run, tmp_path: Path) -> None:
+def test_variables_that_the_client_may_lack_are_warned_about(run, tmp_path):
     ZED.settings().parent.mkdir(parents=True)
     home = str(tmp_path / "elsewhere")
     warned = run("connect", "zed", RESERVOIR_HOME=home).err
@@ -232,14 +221,14 @@ def test_variables_that_the_client_may_lack_are_warned_about(run: Run, tmp_path:
     assert "warning" not in run(*repeated.split(), RESERVOIR_HOME=home).err
 
 
-def test_the_command_that_writes_the_paths_keeps_the_options(run: Run, user: Path) -> None:
+def test_the_command_that_writes_the_paths_keeps_the_options(run, user):
     options = ("claude", "-p", "my work", "--hooks")
     (user / ".claude").mkdir()
     warned = run("connect", *options, RESERVOIR_HOME="/elsewhere").err
     assert f"reservoir.db connect {shlex.join(options)}\n" in warned
 
 
-def test_the_warning_names_the_settings_file_only_if_it_exists(run: Run, tmp_path: Path) -> None:
+def test_the_warning_names_the_settings_file_only_if_it_exists(run, tmp_path):
     ZED.settings().parent.mkdir(parents=True)
     home = tmp_path / "elsewhere"
     home.mkdir()
@@ -248,22 +237,20 @@ def test_the_warning_names_the_settings_file_only_if_it_exists(run: Run, tmp_pat
     assert f"--config {home}/reservoir.toml --db {home}/reservoir.db connect zed" in warned
 
 
-def test_a_settings_file_that_does_not_exist_is_not_written_to_a_client(run: Run) -> None:
+def test_a_settings_file_that_does_not_exist_is_not_written_to_a_client(run):
     ZED.settings().parent.mkdir(parents=True)
     refused = run("--config", "nowhere.toml", "connect", "zed", code=2)
     assert "error: there is no settings file nowhere.toml" in refused.err
     assert not ZED.settings().exists()
 
 
-def test_a_missing_extra_is_warned_about(user: Path, tmp_path: Path) -> None:
+def test_a_missing_extra_is_warned_about(user, tmp_path):
     env = {"HOME": str(user), "PATH": "", "LANG": "C.UTF-8"}
     answer = forked.run("connect", "zed", "--dry-run", env=env, folder=tmp_path)
     assert (MISSING in answer.err) == (find_spec("mcp_types") is None)
 
 
-def test_the_path_of_the_running_program_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_path_of_the_running_program_is_found(tmp_path, monkeypatch):
     (tmp_path / "reservoir").write_text("")
     link = tmp_path / "bin" / "reservoir"
     link.parent.mkdir()
@@ -276,9 +263,7 @@ def test_the_path_of_the_running_program_is_found(
     assert os.path.isabs(own_program()[0])
 
 
-def test_without_a_script_python_runs_the_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_script_python_runs_the_module(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["-c"])
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))

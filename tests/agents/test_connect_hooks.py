@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ WriteSettings = Callable[[Client], bytes]
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
-def test_each_event_calls_us_once_and_the_hooks_of_others_stay(name: str, user: Path) -> None:
+def test_each_event_calls_us_once_and_the_hooks_of_others_stay(name, user):
     client = CLIENTS[name]
     path = client.hooks_settings()
     path.parent.mkdir(parents=True)
@@ -43,7 +42,7 @@ def test_each_event_calls_us_once_and_the_hooks_of_others_stay(name: str, user: 
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
-def test_a_hook_among_others_in_a_group_is_removed_alone(name: str, user: Path) -> None:
+def test_a_hook_among_others_in_a_group_is_removed_alone(name, user):
     client = CLIENTS[name]
     path = client.hooks_settings()
     path.parent.mkdir(parents=True)
@@ -75,7 +74,7 @@ def test_a_hook_among_others_in_a_group_is_removed_alone(name: str, user: Path) 
         ("", False),
     ],
 )
-def test_only_commands_that_run_us_are_removed(command: str, is_ours: bool, user: Path) -> None:
+def test_only_commands_that_run_us_are_removed(command, is_ours, user):
     client = CLIENTS[WITH_HOOKS[0]]
     path = client.hooks_settings()
     path.parent.mkdir(parents=True)
@@ -90,7 +89,7 @@ def test_only_commands_that_run_us_are_removed(command: str, is_ours: bool, user
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
-def test_hooks_that_the_user_added_to_are_kept_updated_and_removed(name: str, user: Path) -> None:
+def test_hooks_that_the_user_added_to_are_kept_updated_and_removed(name, user):
     client = CLIENTS[name]
     path = client.hooks_settings()
     path.parent.mkdir(parents=True)
@@ -107,7 +106,7 @@ def test_hooks_that_the_user_added_to_are_kept_updated_and_removed(name: str, us
 
 
 @pytest.mark.parametrize("name", sorted(set(CLIENTS) - set(WITH_HOOKS)))
-def test_a_client_without_hooks_says_so(name: str, write_settings: WriteSettings) -> None:
+def test_a_client_without_hooks_says_so(name, write_settings):
     write_settings(CLIENTS[name])
     with pytest.raises(UsageError, match="has no hooks"):
         connect(CLIENTS[name], PROGRAM, hooks=True)
@@ -115,9 +114,7 @@ def test_a_client_without_hooks_says_so(name: str, write_settings: WriteSettings
 
 
 @pytest.mark.parametrize(("name", "before"), [("claude", ""), ("codex", ""), ("gemini", "& ")])
-def test_a_program_with_a_blank_is_written_for_the_shell_of_the_client_on_windows(
-    name: str, before: str
-) -> None:
+def test_a_program_with_a_blank_is_written_for_the_shell_of_the_client_on_windows(name, before):
     client, arguments = CLIENTS[name], ["hook", "stop"]
     command = client.hook_command(["C:\\a b\\reservoir.exe", *arguments], windows=True)
     assert command == f'{before}"C:/a b/reservoir.exe" hook stop'

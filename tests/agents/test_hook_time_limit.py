@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from trials import PATIENCE, ends
@@ -24,7 +23,7 @@ HANGS = {
 
 @posix_only
 @pytest.mark.parametrize("code", HANGS.values(), ids=HANGS)
-def test_a_hanging_hook_is_ended_with_0_and_without_output(tmp_path: Path, code: str) -> None:
+def test_a_hanging_hook_is_ended_with_0_and_without_output(tmp_path, code):
     pid = tmp_path / "pid"
     script = f"""
 import os
@@ -57,7 +56,7 @@ sys.meta_path.insert(0, Slow())
 
 @posix_only
 @pytest.mark.parametrize("slow_import", ["", SLOW_IMPORT], ids=["quick", "slow"])
-def test_a_hanging_hook_is_logged(tmp_path: Path, slow_import: str) -> None:
+def test_a_hanging_hook_is_logged(tmp_path, slow_import):
     script = f"""{slow_import}
 from reservoir_cli.agents import hook_time_limit
 hook_time_limit._age = lambda: 0.0
@@ -80,7 +79,7 @@ import time; time.sleep(600)
 
 
 @posix_only
-def test_a_worker_that_dies_prints_nothing(tmp_path: Path) -> None:
+def test_a_worker_that_dies_prints_nothing(tmp_path):
     code = "import os, signal; os.write(1, b'half'); os.kill(os.getpid(), signal.SIGSEGV)"
     script = f"from reservoir_cli.agents import hook_time_limit; hook_time_limit.begin(); {code}"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
@@ -97,7 +96,7 @@ hook_time_limit.begin()
 """
 
 
-def test_without_fork_a_thread_ends_a_hanging_hook() -> None:
+def test_without_fork_a_thread_ends_a_hanging_hook():
     code = NO_FORK.replace(
         "hook_time_limit.begin", "hook_time_limit.LIMIT = 0.4; hook_time_limit.begin"
     )
@@ -106,7 +105,7 @@ def test_without_fork_a_thread_ends_a_hanging_hook() -> None:
     assert (result.returncode, result.stdout) == (0, b"")
 
 
-def test_without_fork_output_is_never_truncated() -> None:
+def test_without_fork_output_is_never_truncated():
     code = "hook_time_limit.finish(); time.sleep(2.5); os.write(1, b'whole')"
     command = [sys.executable, "-c", NO_FORK + code]
     result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
@@ -125,5 +124,5 @@ def test_without_fork_output_is_never_truncated() -> None:
         ([], False),
     ],
 )
-def test_only_the_command_hook_is_limited(arguments: list[str], expected: bool) -> None:
+def test_only_the_command_hook_is_limited(arguments, expected):
     assert is_hook(arguments) is expected

@@ -77,7 +77,7 @@ def log(home: Home) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-def test_a_prompt_gets_recalled_messages_in_the_format_that_clients_read(person: Home) -> None:
+def test_a_prompt_gets_recalled_messages_in_the_format_that_clients_read(person):
     person.must("config", "--set", "partition=work")
     result = answered(person, stdin=event())
     (line,) = result.out.splitlines()
@@ -90,19 +90,19 @@ def test_a_prompt_gets_recalled_messages_in_the_format_that_clients_read(person:
     assert BY_WORDS in output["additionalContext"]
 
 
-def test_an_empty_partition_is_named_in_the_log(person: Home) -> None:
+def test_an_empty_partition_is_named_in_the_log(person):
     assert answered(person, stdin=event()).out == ""
     assert 'hook "user-prompt": "partition default is empty: setting partition' in log(person)
 
 
-def test_a_named_store_that_does_not_exist_is_named_in_the_log(person: Home) -> None:
+def test_a_named_store_that_does_not_exist_is_named_in_the_log(person):
     missing = person.folder / "missing.db"
     assert answered(person, stdin=event(), options=("--db", str(missing))).out == ""
     assert "missing.db is empty or missing" in log(person)
     assert not missing.exists()
 
 
-def test_the_working_directory_selects_the_partition(person: Home, tmp_path: Path) -> None:
+def test_the_working_directory_selects_the_partition(person, tmp_path):
     app = tmp_path / "code" / "app"
     (app / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to(app)
@@ -129,7 +129,7 @@ def test_the_working_directory_selects_the_partition(person: Home, tmp_path: Pat
 
 
 @pytest.mark.parametrize("sample", ["claude-code.jsonl", "codex.jsonl"])
-def test_the_running_session_is_left_out(tmp_path: Path, sample: str) -> None:
+def test_the_running_session_is_left_out(tmp_path, sample):
     home = Home(tmp_path / "home")
     home.must("ingest", "--no-embed", str(SAMPLES / sample))
     users = home.rows("content, conversation_id", "role = 'user' AND length(content) > 9")
@@ -144,7 +144,7 @@ def test_the_running_session_is_left_out(tmp_path: Path, sample: str) -> None:
     assert f"user: {question}" not in recalled
 
 
-def test_recalled_text_has_at_most_9000_characters(tmp_path: Path) -> None:
+def test_recalled_text_has_at_most_9000_characters(tmp_path):
     home = Home(tmp_path / "home")
     rows = [
         {
@@ -182,18 +182,18 @@ ODD = {
 
 
 @pytest.mark.parametrize("stdin", ODD.values(), ids=ODD)
-def test_an_unusable_event_prints_nothing(person: Home, stdin: str) -> None:
+def test_an_unusable_event_prints_nothing(person, stdin):
     result = person("hook", "user-prompt", stdin=stdin)
     assert (result.code, result.out, result.err) == (0, "", "")
 
 
-def test_invalid_utf8_prints_nothing(person: Home) -> None:
+def test_invalid_utf8_prints_nothing(person):
     process = person.start("hook", "user-prompt")
     out, err = process.communicate(b'{"prompt": "\xff\xfe"}', PATIENCE)
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
-def test_an_event_up_to_the_limit_is_read_and_a_larger_one_ignored(person: Home) -> None:
+def test_an_event_up_to_the_limit_is_read_and_a_larger_one_ignored(person):
     person.must("config", "--set", "partition=work")
     large = event(prompt="why did we drop Redis?\n" + "x" * 10_000_000)
     result = person("hook", "user-prompt", stdin=large)
@@ -218,36 +218,36 @@ WRONG = {
 
 
 @pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG)
-def test_wrong_usage_never_fails_a_client(person: Home, arguments: list[str]) -> None:
+def test_wrong_usage_never_fails_a_client(person, arguments):
     result = person(*arguments, stdin=event())
     assert (result.code, result.out, result.err) == (0, "", "")
 
 
 @pytest.mark.parametrize("arguments", [["--budget", "1.5k"], ["--loud"], ["twice"]])
-def test_wrong_usage_is_reported_in_the_log(person: Home, arguments: list[str]) -> None:
+def test_wrong_usage_is_reported_in_the_log(person, arguments):
     assert answered(person, "user-prompt", *arguments, stdin=event()).out == ""
     assert 'WARNING hook: "' in log(person)
     assert arguments[-1] in log(person)
 
 
-def test_the_help_is_printed(person: Home) -> None:
+def test_the_help_is_printed(person):
     assert "hook [OPTIONS] EVENT" in person("hook", "--help").out
 
 
-def test_without_a_store_no_file_is_created(tmp_path: Path) -> None:
+def test_without_a_store_no_file_is_created(tmp_path):
     home = Home(tmp_path / "home")
     assert answered(home, stdin=event()).out == ""
     assert list(home.folder.iterdir()) == []
 
 
-def test_wrong_settings_are_reported_in_the_log_only(person: Home) -> None:
+def test_wrong_settings_are_reported_in_the_log_only(person):
     person.config.write_text("partition = 7\n", encoding="utf-8")
     assert answered(person, stdin=event()).out == ""
     assert 'WARNING hook "user-prompt": ' in log(person)
     assert "partition" in log(person)
 
 
-def test_a_damaged_store_is_reported_in_the_log_only(person: Home) -> None:
+def test_a_damaged_store_is_reported_in_the_log_only(person):
     person.db.write_bytes(b"SQLite format 3\0" + os.urandom(8_000))
     assert answered(person, stdin=event()).out == ""
     assert "WARNING hook" in log(person)
@@ -255,7 +255,7 @@ def test_a_damaged_store_is_reported_in_the_log_only(person: Home) -> None:
 
 
 @pytest.mark.parametrize("mode", ["IMMEDIATE", "EXCLUSIVE"])
-def test_a_locked_store_does_not_delay_the_client(person: Home, mode: str) -> None:
+def test_a_locked_store_does_not_delay_the_client(person, mode):
     person.must("config", "--set", "partition=work")
     with closing(sqlite3.connect(person.db, isolation_level=None)) as other:
         other.execute(f"BEGIN {mode}")
@@ -268,7 +268,7 @@ def test_a_locked_store_does_not_delay_the_client(person: Home, mode: str) -> No
 
 
 @posix_only
-def test_a_full_disk_does_not_fail_the_hook(person: Home) -> None:
+def test_a_full_disk_does_not_fail_the_hook(person):
     person.must("config", "--set", "partition=work")
     before = person.rows()
     result = person("hook", "user-prompt", stdin=event(), preexec_fn=room(0))
@@ -280,7 +280,7 @@ def test_a_full_disk_does_not_fail_the_hook(person: Home) -> None:
 
 
 @posix_only
-def test_a_hook_whose_client_hangs_ends_and_logs_a_warning(person: Home) -> None:
+def test_a_hook_whose_client_hangs_ends_and_logs_a_warning(person):
     with person.start("hook", "user-prompt") as process:
         assert process.wait(PATIENCE) == 0  # it ends although its stdin is still open
         assert process.stdout.read() == b""
@@ -302,9 +302,7 @@ if "sync" in sys.orig_argv:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc shows how it was started")
 @pytest.mark.parametrize("name", ["stop", "session-end", "session-start"])
-def test_other_events_start_a_sync_in_the_background_and_return(
-    person: Home, tmp_path: Path, name: str
-) -> None:
+def test_other_events_start_a_sync_in_the_background_and_return(person, tmp_path, name):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(WITNESS, encoding="utf-8")
     witness, marker = tmp_path / "witness", tmp_path / "marker"
@@ -342,7 +340,7 @@ def test_other_events_start_a_sync_in_the_background_and_return(
     assert not marker.exists()
 
 
-def test_errors_of_a_sync_in_the_background_are_logged(person: Home) -> None:
+def test_errors_of_a_sync_in_the_background_are_logged(person):
     settings = '[sources.mine]\ntool = "heliotrope"\npath = "~/mine"\n'
     person.config.write_text(settings, encoding="utf-8")
     for stderr, lines in ((subprocess.PIPE, 0), (subprocess.DEVNULL, 1)):
@@ -353,13 +351,13 @@ def test_errors_of_a_sync_in_the_background_are_logged(person: Home) -> None:
 
 
 @posix_only
-def test_a_hook_ends_on_sigterm(person: Home) -> None:
+def test_a_hook_ends_on_sigterm(person):
     with person.start("hook", "user-prompt") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
 
 
-def test_what_was_injected_is_listed_by_client_with_the_texts_of_the_store(person: Home) -> None:
+def test_what_was_injected_is_listed_by_client_with_the_texts_of_the_store(person):
     person.must("config", "--set", "partition=work")
     asked = {"session_id": "s7", "transcript_path": "/x/.codex/sessions/rollout-1.jsonl"}
     answered(person, stdin=event(**asked))
@@ -388,7 +386,7 @@ def test_what_was_injected_is_listed_by_client_with_the_texts_of_the_store(perso
     assert (other.out, "no agent was given messages yet" in other.err) == ("", True)
 
 
-def test_each_switch_keeps_a_prompt_without_recalled_text(person: Home, tmp_path: Path) -> None:
+def test_each_switch_keeps_a_prompt_without_recalled_text(person, tmp_path):
     person.must("config", "--set", "partition=work")
     folder = tmp_path / "app"
     (folder / "deep").mkdir(parents=True)
@@ -404,12 +402,12 @@ def test_each_switch_keeps_a_prompt_without_recalled_text(person: Home, tmp_path
     assert ANSWER in person("recall", "why did we drop Redis?").out  # asked by the user
 
 
-def test_the_list_of_injections_takes_no_question(person: Home) -> None:
+def test_the_list_of_injections_takes_no_question(person):
     wrong = [["--last", "why?"], ["--last", "--budget", "9"], ["--client", "claude", "why?"]]
     assert [person("recall", *arguments).code for arguments in wrong] == [2, 2, 2]
 
 
-def test_a_hook_that_failed_is_named_where_one_looks_for_what_it_gave(person: Home) -> None:
+def test_a_hook_that_failed_is_named_where_one_looks_for_what_it_gave(person):
     old, recent = (datetime.now(UTC) - timedelta(days=days) for days in (30, 1))
     ended = f"hook ended: it took more than {LIMIT} seconds"
     lines = [

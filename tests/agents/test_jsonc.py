@@ -64,14 +64,14 @@ def comments(text: str) -> list[str]:
 
 @same
 @given(st.data())
-def test_any_layout_can_be_read(data: st.DataObject) -> None:
+def test_any_layout_can_be_read(data):
     value = data.draw(OBJECTS)
     assert jsonc.loads(data.draw(texts(value))) == value
 
 
 @same
 @given(st.data())
-def test_adding_and_removing_a_member_changes_no_other_byte(data: st.DataObject) -> None:
+def test_adding_and_removing_a_member_changes_no_other_byte(data):
     value = data.draw(OBJECTS.filter(lambda drawn: "reservoir" not in drawn))
     text = data.draw(texts(value))
     added = jsonc.assign(text, ("reservoir",), ENTRY)
@@ -89,7 +89,7 @@ def test_adding_and_removing_a_member_changes_no_other_byte(data: st.DataObject)
 
 @same
 @given(st.data())
-def test_removing_a_member_keeps_all_others(data: st.DataObject) -> None:
+def test_removing_a_member_keeps_all_others(data):
     value = data.draw(OBJECTS.filter(bool))
     text = data.draw(texts(value))
     name = data.draw(st.sampled_from(sorted(value)))
@@ -101,7 +101,7 @@ def test_removing_a_member_keeps_all_others(data: st.DataObject) -> None:
 
 @same
 @given(st.data())
-def test_a_value_is_replaced_in_its_place(data: st.DataObject) -> None:
+def test_a_value_is_replaced_in_its_place(data):
     value = data.draw(OBJECTS.filter(bool))
     text = data.draw(texts(value))
     name = data.draw(st.sampled_from(sorted(value)))
@@ -110,7 +110,7 @@ def test_a_value_is_replaced_in_its_place(data: st.DataObject) -> None:
 
 @same
 @given(st.data())
-def test_an_element_is_appended_and_removed(data: st.DataObject) -> None:
+def test_an_element_is_appended_and_removed(data):
     elements = data.draw(st.lists(VALUES, max_size=3))
     text = data.draw(texts({"Stop": elements}))
     added = jsonc.assign(text, ("Stop", len(elements)), ENTRY)
@@ -121,7 +121,7 @@ def test_an_element_is_appended_and_removed(data: st.DataObject) -> None:
 
 @same
 @given(st.text(alphabet='{}[]",:/*\\ \n1atrue', max_size=30))
-def test_the_reader_handles_any_text(text: str) -> None:
+def test_the_reader_handles_any_text(text):
     try:
         value = jsonc.loads(text)
     except ValueError:
@@ -133,13 +133,13 @@ def test_the_reader_handles_any_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n", "// nothing yet\n", "\ufeff"])
-def test_a_blank_file_becomes_an_object(text: str) -> None:
+def test_a_blank_file_becomes_an_object(text):
     added = jsonc.assign(text, ("mcpServers", "reservoir"), ENTRY)
     assert added.startswith(text.strip())
     assert jsonc.loads(added) == {"mcpServers": {"reservoir": ENTRY}}
 
 
-def test_the_new_member_looks_like_its_neighbours() -> None:
+def test_the_new_member_looks_like_its_neighbours():
     text = '{\r\n\t"a": {\r\n\t\t"b": 1\r\n\t}\r\n}\r\n'
     assert jsonc.assign(text, ("a", "c"), {"d": []}) == (
         '{\r\n\t"a": {\r\n\t\t"b": 1,\r\n\t\t"c": {\r\n\t\t\t"d": []\r\n\t\t}\r\n\t}\r\n}\r\n'
@@ -151,17 +151,17 @@ def test_the_new_member_looks_like_its_neighbours() -> None:
     "text",
     ["{", "[1", '{"a"}', '{"a": 1 "b": 2}', "{} {}", '{"a": nul}', "{,}", "/*", '{"a": "\n"}'],
 )
-def test_a_broken_text_is_refused_with_its_line(text: str) -> None:
+def test_a_broken_text_is_refused_with_its_line(text):
     with pytest.raises(ValueError, match=r"line \d+ is not valid JSON"):
         jsonc.loads(f"\n{text}")
 
 
-def test_a_text_nested_too_deeply_is_refused() -> None:
+def test_a_text_nested_too_deeply_is_refused():
     with pytest.raises(ValueError, match="nested"):
         jsonc.loads("[" * 100_000)
 
 
-def test_a_reader_without_comments_and_trailing_commas_refuses_them() -> None:
+def test_a_reader_without_comments_and_trailing_commas_refuses_them():
     assert jsonc.loads('{"a": 1}', comments=False, trailing_commas=False) == {"a": 1}
     assert jsonc.loads('{"a": 1} // b', trailing_commas=False) == {"a": 1}
     for text in ('{"a": [1,]}', '{"a": 1,}'):
@@ -171,6 +171,6 @@ def test_a_reader_without_comments_and_trailing_commas_refuses_them() -> None:
         jsonc.loads('{"a": 1,\n// b\n"c": 2}', comments=False, trailing_commas=False)
 
 
-def test_the_last_of_two_members_of_one_name_counts() -> None:
+def test_the_last_of_two_members_of_one_name_counts():
     text = '{"a": {"b": 1}, "a": {"b": 2}}'
     assert jsonc.assign(text, ("a", "b"), 3) == '{"a": {"b": 1}, "a": {"b": 3}}'

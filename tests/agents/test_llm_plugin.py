@@ -36,7 +36,7 @@ def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_a_fragment_holds_the_recalled_messages(store, capsys, monkeypatch) -> None:
+def test_a_fragment_holds_the_recalled_messages(store, capsys, monkeypatch):
     monkeypatch.setenv("RESERVOIR_PARTITION", "work")
     text = llm_answers.recall("why did we drop Redis?")
     assert f"[#1] quoted 2026-02-13, user: {ANSWER}" in text
@@ -45,14 +45,14 @@ def test_a_fragment_holds_the_recalled_messages(store, capsys, monkeypatch) -> N
     assert capsys.readouterr() == ("", "reservoir: nothing about this was found\n")
 
 
-def test_the_working_directory_selects_the_partition(store, tmp_path, monkeypatch) -> None:
+def test_the_working_directory_selects_the_partition(store, tmp_path, monkeypatch):
     (store / "reservoir.toml").write_text(f'[projects]\n"{tmp_path}" = "work"\n', encoding="utf-8")
     assert llm_answers.recall("why did we drop Redis?") == ""
     monkeypatch.chdir(tmp_path)
     assert ANSWER in llm_answers.recall("why did we drop Redis?")
 
 
-def test_tools_answer_check_their_arguments_and_store_notes(store) -> None:
+def test_tools_answer_check_their_arguments_and_store_notes(store):
     stored = llm_answers.answer("remember", {"text": "The zeppelin is blue."})
     assert stored.splitlines()[0] == "Stored as [#2]."
     assert "The zeppelin is blue." in llm_answers.answer("recall", {"question": "which zeppelin?"})
@@ -124,7 +124,7 @@ def llm(home: Path, *arguments: str, port: int = 0) -> str:
 
 
 @real_llm
-def test_llm_lists_the_loader_and_the_toolbox(store) -> None:
+def test_llm_lists_the_loader_and_the_toolbox(store):
     assert "reservoir:" in llm(store, "fragments", "loaders")
     tools = llm(store, "tools", "list")
     for name in ("recall", "search", "remember"):
@@ -132,7 +132,7 @@ def test_llm_lists_the_loader_and_the_toolbox(store) -> None:
 
 
 @real_llm
-def test_a_fragment_goes_to_the_model_before_the_prompt(store, provider) -> None:
+def test_a_fragment_goes_to_the_model_before_the_prompt(store, provider):
     question = "reservoir:why did we drop Redis?"
     assert llm(store, "-m", "m", "-f", question, "Is it so?", port=provider.server_port)
     (request,) = provider.RequestHandlerClass.requests
@@ -142,7 +142,7 @@ def test_a_fragment_goes_to_the_model_before_the_prompt(store, provider) -> None
 
 
 @real_llm
-def test_a_model_calls_the_tools(store, provider) -> None:
+def test_a_model_calls_the_tools(store, provider):
     out = llm(store, "-m", "m", "-T", "Reservoir", "Why no Redis?", port=provider.server_port)
     assert out == "Done.\n"
     offered, answered = provider.RequestHandlerClass.requests
@@ -152,7 +152,7 @@ def test_a_model_calls_the_tools(store, provider) -> None:
 
 
 @real_llm
-def test_starting_llm_imports_one_module_only(store) -> None:
+def test_starting_llm_imports_one_module_only(store):
     script = """
 import sys
 import llm

@@ -125,7 +125,7 @@ CLIENTS = [
 
 
 @pytest.mark.parametrize(("name", "run", "mode", "protocol"), CLIENTS)
-def test_a_client_lists_and_calls_the_tools(name, run, mode, protocol) -> None:
+def test_a_client_lists_and_calls_the_tools(name, run, mode, protocol):
     session = run(mode)
     assert session["tools"] == ["recall", "search", "read", "remember", "forget"]
     # Clients that name the revision themselves do not ask for instructions.
@@ -138,7 +138,7 @@ def test_a_client_lists_and_calls_the_tools(name, run, mode, protocol) -> None:
         assert part in text
 
 
-def test_a_client_of_the_sdk_cancels_a_call() -> None:
+def test_a_client_of_the_sdk_cancels_a_call():
     mcp = pytest.importorskip("mcp", reason="mcp 2.3 is not installed: pip install -e '.[dev]'")
     import sqlite3
 

@@ -39,7 +39,7 @@ def arguments(text: str) -> Mapping[str, object]:
     return offered_tools()["remember"].check({"text": text})
 
 
-def test_a_store_is_closed_when_idle_and_opened_again_at_the_next_call(tmp_path) -> None:
+def test_a_store_is_closed_when_idle_and_opened_again_at_the_next_call(tmp_path):
     opened = Opened(tmp_path / "reservoir.db")
 
     async def session() -> None:
@@ -54,7 +54,7 @@ def test_a_store_is_closed_when_idle_and_opened_again_at_the_next_call(tmp_path)
     assert (len(opened.stores), opened.closed) == (2, 2)
 
 
-def test_a_store_stays_open_between_calls(tmp_path) -> None:
+def test_a_store_stays_open_between_calls(tmp_path):
     opened = Opened(tmp_path / "reservoir.db")
 
     async def session() -> None:
@@ -68,7 +68,7 @@ def test_a_store_stays_open_between_calls(tmp_path) -> None:
     assert (len(opened.stores), opened.closed) == (1, 1)
 
 
-def test_a_call_cancelled_before_its_turn_never_starts(tmp_path) -> None:
+def test_a_call_cancelled_before_its_turn_never_starts(tmp_path):
     begin = threading.Event()
 
     class Waiting(Answers):

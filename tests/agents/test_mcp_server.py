@@ -59,7 +59,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_session_of_each_protocol_revision(client_env, era) -> None:
+def test_a_session_of_each_protocol_revision(client_env, era):
     with RawClient(era=era) as client:
         opened = client.open()
         assert opened["instructions"] == INSTRUCTIONS
@@ -87,9 +87,7 @@ def test_a_session_of_each_protocol_revision(client_env, era) -> None:
         assert client.end() == (0, "")
 
 
-def test_a_new_store_in_a_synced_folder_is_reported(
-    client_env: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_new_store_in_a_synced_folder_is_reported(client_env, monkeypatch, tmp_path):
     folder = tmp_path / "Dropbox"
     folder.mkdir()
     monkeypatch.setenv("RESERVOIR_DB", str(folder / "r.db"))
@@ -109,7 +107,7 @@ def test_a_new_store_in_a_synced_folder_is_reported(
     ]
 
 
-def test_a_read_only_server_has_no_tool_that_writes(client_env) -> None:
+def test_a_read_only_server_has_no_tool_that_writes(client_env):
     with RawClient("--read-only", "-p", "work") as client:
         client.open()
         listed = client.request("tools/list")["result"]["tools"]
@@ -136,7 +134,7 @@ QUESTION = "what was lost in the failover?"
 
 
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
-def test_the_working_directory_of_a_client_selects_the_scope(code, era) -> None:
+def test_the_working_directory_of_a_client_selects_the_scope(code, era):
     with RawClient(era=era, cwd=code / "app") as client:
         client.open()
         assert "failover of work" in client.call("recall", question=QUESTION)[0]
@@ -153,7 +151,7 @@ def test_the_working_directory_of_a_client_selects_the_scope(code, era) -> None:
         assert "noted at work" in client.call("search", query="noted")[0]
 
 
-def test_a_client_may_name_its_roots(code, tmp_path) -> None:
+def test_a_client_may_name_its_roots(code, tmp_path):
     with RawClient(cwd=tmp_path, roots=[tmp_path / "elsewhere", code / "app"]) as client:
         client.open()
         for _ in range(2):
@@ -161,7 +159,7 @@ def test_a_client_may_name_its_roots(code, tmp_path) -> None:
         assert client.server_requests == ["roots/list"]
 
 
-def test_folders_are_ignored_outside_of_projects_and_with_a_partition(code, tmp_path) -> None:
+def test_folders_are_ignored_outside_of_projects_and_with_a_partition(code, tmp_path):
     with RawClient(cwd=tmp_path) as client:
         client.open()
         assert "failover of default" in client.call("recall", question=QUESTION)[0]
@@ -172,7 +170,7 @@ def test_folders_are_ignored_outside_of_projects_and_with_a_partition(code, tmp_
         assert client.server_requests == []
 
 
-def test_all_requests_are_answered_when_stdin_ends(client_env) -> None:
+def test_all_requests_are_answered_when_stdin_ends(client_env):
     with RawClient() as client:
         client.open()
         ids = [
@@ -185,7 +183,7 @@ def test_all_requests_are_answered_when_stdin_ends(client_env) -> None:
         assert client.lines.get(timeout=PATIENCE) == b""
 
 
-def test_invalid_lines_are_refused_and_the_session_continues(client_env) -> None:
+def test_invalid_lines_are_refused_and_the_session_continues(client_env):
     with RawClient() as client:
         client.open()
         for line, code in (
@@ -203,7 +201,7 @@ def test_invalid_lines_are_refused_and_the_session_continues(client_env) -> None
         assert client.request("ping")["result"] == {}
 
 
-def test_a_text_cut_within_a_character_is_answered(client_env) -> None:
+def test_a_text_cut_within_a_character_is_answered(client_env):
     with RawClient() as client:
         client.open()
         text, failed = client.call("recall", question="why did we drop Redis? \ud83d")
@@ -211,7 +209,7 @@ def test_a_text_cut_within_a_character_is_answered(client_env) -> None:
         assert not failed
 
 
-def test_a_cancelled_call_gets_no_answer_and_delays_no_other_call(client_env) -> None:
+def test_a_cancelled_call_gets_no_answer_and_delays_no_other_call(client_env):
     with (
         RawClient() as client,
         closing(sqlite3.connect(client_env / "reservoir.db")) as other,
@@ -258,7 +256,7 @@ importlib.util.find_spec = lambda name, *more: None if name == "mcp_types" else 
 """
 
 
-def test_without_the_extra_an_error_names_it(home, tmp_path) -> None:
+def test_without_the_extra_an_error_names_it(home, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_SDK, encoding="utf-8")
     result = subprocess.run(
         [RESERVOIR, "mcp"],
@@ -272,7 +270,7 @@ def test_without_the_extra_an_error_names_it(home, tmp_path) -> None:
     assert result.stderr.startswith("error: ")
 
 
-def test_wrong_settings_keep_a_server_from_starting(home) -> None:
+def test_wrong_settings_keep_a_server_from_starting(home):
     home.mkdir()
     (home / "reservoir.toml").write_text("[mcp]\npartitions = 3", encoding="utf-8")
     result = subprocess.run(
@@ -282,7 +280,7 @@ def test_wrong_settings_keep_a_server_from_starting(home) -> None:
     assert b"mcp.partitions must be a list of strings" in result.stderr
 
 
-def test_no_message_text_is_in_errors_or_on_stderr(client_env) -> None:
+def test_no_message_text_is_in_errors_or_on_stderr(client_env):
     with RawClient("-p", "canary-partition") as client:
         client.open()
         client.call("remember", text="canaryword and AKIAQ7XN2VD4KLP3ZWTM")
@@ -305,7 +303,7 @@ def test_no_message_text_is_in_errors_or_on_stderr(client_env) -> None:
         assert client.end() == (0, "")
 
 
-def test_nothing_but_the_protocol_reaches_stdout(client_env, tmp_path) -> None:
+def test_nothing_but_the_protocol_reaches_stdout(client_env, tmp_path):
     (tmp_path / "stray").mkdir()
     (tmp_path / "stray" / "usercustomize.py").write_text(STRAY, encoding="utf-8")
     (tmp_path / "stray" / "sitecustomize.py").write_text(STRAY, encoding="utf-8")
@@ -317,7 +315,7 @@ def test_nothing_but_the_protocol_reaches_stdout(client_env, tmp_path) -> None:
 
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 143), ("SIGINT", 130)])
-def test_a_signal_ends_a_server_that_waits_for_a_lock(client_env, era, name, code) -> None:
+def test_a_signal_ends_a_server_that_waits_for_a_lock(client_env, era, name, code):
     with (
         RawClient(era=era) as client,
         closing(sqlite3.connect(client_env / "reservoir.db")) as other,
@@ -331,7 +329,7 @@ def test_a_signal_ends_a_server_that_waits_for_a_lock(client_env, era, name, cod
         assert client.process.wait(PATIENCE) == code
 
 
-def test_a_signal_ends_an_idle_server(client_env) -> None:
+def test_a_signal_ends_an_idle_server(client_env):
     with RawClient() as client:
         client.open()
         client.process.send_signal(signal.SIGHUP)
@@ -339,14 +337,14 @@ def test_a_signal_ends_an_idle_server(client_env) -> None:
 
 
 @pytest.mark.parametrize("opening", [b"", b'{"jsonrpc": "2.0", "method": "x"}\n', b"{"])
-def test_a_session_that_never_began_ends_with_stdin(client_env, opening) -> None:
+def test_a_session_that_never_began_ends_with_stdin(client_env, opening):
     result = subprocess.run(
         [RESERVOIR, "mcp"], input=opening, capture_output=True, timeout=PATIENCE
     )
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-def test_a_server_ends_when_nobody_reads_its_answers(client_env) -> None:
+def test_a_server_ends_when_nobody_reads_its_answers(client_env):
     with subprocess.Popen(
         [RESERVOIR, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -358,7 +356,7 @@ def test_a_server_ends_when_nobody_reads_its_answers(client_env) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows tells only the next writer")
-def test_an_idle_server_ends_when_nobody_can_read_its_answers(client_env) -> None:
+def test_an_idle_server_ends_when_nobody_can_read_its_answers(client_env):
     with subprocess.Popen(
         [RESERVOIR, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -369,7 +367,7 @@ def test_an_idle_server_ends_when_nobody_can_read_its_answers(client_env) -> Non
         assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")  # stdin stays open
 
 
-def test_a_server_ends_with_stdin_even_if_its_answers_are_not_read(client_env) -> None:
+def test_a_server_ends_with_stdin_even_if_its_answers_are_not_read(client_env):
     with subprocess.Popen(
         [RESERVOIR, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -407,7 +405,7 @@ time.sleep(600)
 """
 
 
-def test_no_server_outlives_a_client_that_is_killed(client_env) -> None:
+def test_no_server_outlives_a_client_that_is_killed(client_env):
     psutil = pytest.importorskip(
         "psutil", reason="psutil is not installed: pip install -e '.[dev]'"
     )

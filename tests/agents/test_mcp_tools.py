@@ -12,7 +12,7 @@ from reservoir_cli.tokens import load_counter
 TOOLS = offered_tools(["work", "home"])
 
 
-def test_the_tools_and_their_parameters() -> None:
+def test_the_tools_and_their_parameters():
     assert {name: list(tool.parameters) for name, tool in TOOLS.items()} == {
         "recall": ["question", "budget", "since", "until", "partition"],
         "search": ["query", "limit", "since", "until", "mode"],
@@ -24,12 +24,12 @@ def test_the_tools_and_their_parameters() -> None:
     assert list(offered_tools(read_only=True)) == ["recall", "search", "read"]
 
 
-def test_an_agent_is_told_whether_it_may_correct_other_messages_than_notes() -> None:
+def test_an_agent_is_told_whether_it_may_correct_other_messages_than_notes():
     assert offered_tools()["forget"].about.endswith("stay: [mcp] correct is off.")
     assert offered_tools(corrects=True)["forget"].about.endswith("marked as outdated.")
 
 
-def test_the_first_512_characters_of_the_instructions_are_complete() -> None:
+def test_the_first_512_characters_of_the_instructions_are_complete():
     first, _, _ = INSTRUCTIONS.partition("\n\n")
     assert len(first) <= 512
     assert first.endswith(".")
@@ -37,7 +37,7 @@ def test_the_first_512_characters_of_the_instructions_are_complete() -> None:
         assert word in first
 
 
-def test_absent_parameters_have_their_defaults() -> None:
+def test_absent_parameters_have_their_defaults():
     assert TOOLS["recall"].check({"question": "why?"}) == {
         "question": "why?",
         "budget": 1_500,
@@ -54,7 +54,7 @@ def test_absent_parameters_have_their_defaults() -> None:
 
 
 @pytest.mark.parametrize("written", [12, "12", "#12", "[#12]", 12.0, " 12 ", "12.0"])
-def test_a_number_may_be_written_as_models_write_it(written: object) -> None:
+def test_a_number_may_be_written_as_models_write_it(written):
     assert TOOLS["read"].check({"id": written})["id"] == 12
 
 
@@ -87,7 +87,7 @@ WRONG = [
 
 
 @each(("tool", "arguments", "problem"), WRONG)
-def test_wrong_arguments_are_named(tool: str, arguments: dict, problem: str) -> None:
+def test_wrong_arguments_are_named(tool, arguments, problem):
     with pytest.raises(UsageError) as caught:
         TOOLS[tool].check(arguments)
     assert problem in caught.value.message
@@ -96,7 +96,7 @@ def test_wrong_arguments_are_named(tool: str, arguments: dict, problem: str) -> 
     assert all(name in caught.value.hint for name in TOOLS[tool].parameters)
 
 
-def test_an_error_quotes_no_value_and_no_long_name() -> None:
+def test_an_error_quotes_no_value_and_no_long_name():
     for arguments in (
         {"question": 5, "budget": "canary"},
         {"question": "canary", "budget": "canary"},
@@ -109,7 +109,7 @@ def test_an_error_quotes_no_value_and_no_long_name() -> None:
     assert len(caught.value.message) < 100
 
 
-def test_the_schemas_refuse_the_same_arguments_as_the_check() -> None:
+def test_the_schemas_refuse_the_same_arguments_as_the_check():
     for tool in TOOLS.values():
         schema = tool.schema()
         assert schema["additionalProperties"] is False
@@ -118,7 +118,7 @@ def test_the_schemas_refuse_the_same_arguments_as_the_check() -> None:
         json.dumps(schema)
 
 
-def test_instructions_and_tools_take_less_than_800_tokens() -> None:
+def test_instructions_and_tools_take_less_than_800_tokens():
     server = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
     counter = load_counter("approximate")
     rows = [

@@ -83,9 +83,7 @@ def connected(person: Person, *options: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_settings_are_the_same_bytes_after_connect_and_disconnect(
-    person: Callable[[str], Person], name: str
-) -> None:
+def test_settings_are_the_same_bytes_after_connect_and_disconnect(person, name):
     user = person(name)
     before = connected(user, *(["--hooks"] if name in HOOKED else []))
     second = user.run(RESERVOIR, "connect", name, "-p", "work")
@@ -95,7 +93,7 @@ def test_settings_are_the_same_bytes_after_connect_and_disconnect(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_client_lists_our_server(person: Callable[[str], Person], name: str) -> None:
+def test_the_client_lists_our_server(person, name):
     user = person(name)
     before = connected(user)
     listed = user.run(name, "mcp", "list")
@@ -110,9 +108,7 @@ def test_the_client_lists_our_server(person: Callable[[str], Person], name: str)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_client_calls_our_tool(
-    person: Callable[[str], Person], provider: FakeProvider, name: str
-) -> None:
+def test_the_client_calls_our_tool(person, provider, name):
     user = person(name)
     connected(user)
     if name == "codex":  # it does not wait longer than a second for tools
@@ -143,9 +139,7 @@ def count_failed_hooks(person: Person) -> int:
 
 
 @pytest.mark.parametrize("name", HOOKED)
-def test_a_hook_adds_recalled_text_after_the_question(
-    person: Callable[[str], Person], provider: FakeProvider, name: str
-) -> None:
+def test_a_hook_adds_recalled_text_after_the_question(person, provider, name):
     user = person(name)
     user.run(RESERVOIR, "config", "--set", "partition=work")
     connected(user, "--hooks")
@@ -159,9 +153,7 @@ def test_a_hook_adds_recalled_text_after_the_question(
 
 
 @pytest.mark.parametrize("name", HOOKED)
-def test_what_a_hook_added_is_listed_and_a_file_in_the_folder_stops_it(
-    person: Callable[[str], Person], provider: FakeProvider, name: str
-) -> None:
+def test_what_a_hook_added_is_listed_and_a_file_in_the_folder_stops_it(person, provider, name):
     user = person(name)
     user.run(RESERVOIR, "config", "--set", "partition=work")
     connected(user, "--hooks")
@@ -186,9 +178,7 @@ def synced(person: Person) -> int:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_sync_imports_a_session_once_and_adds_new_messages_when_it_is_resumed(
-    person: Callable[[str], Person], name: str
-) -> None:
+def test_sync_imports_a_session_once_and_adds_new_messages_when_it_is_resumed(person, name):
     user = person(name)
     connected(user)
     user.run(name, *ASKING[name], "What happened?")

@@ -42,7 +42,7 @@ def valid(text: str) -> bool:
 
 @same
 @given(texts().filter(valid))
-def test_adding_and_removing_a_table_changes_no_other_byte(text: str) -> None:
+def test_adding_and_removing_a_table_changes_no_other_byte(text):
     added = toml.assign(text, PATH, ENTRY)
     before = tomllib.loads(text)
     assert tomllib.loads(added) == {
@@ -56,7 +56,7 @@ def test_adding_and_removing_a_table_changes_no_other_byte(text: str) -> None:
 
 @same
 @given(texts().filter(valid))
-def test_an_argument_is_replaced_in_its_place(text: str) -> None:
+def test_an_argument_is_replaced_in_its_place(text):
     added = toml.assign(text, PATH, ENTRY)
     changed = toml.assign(added, (*PATH, "args"), ["mcp"])
     assert tomllib.loads(changed)["mcp_servers"]["reservoir"] == {**ENTRY, "args": ["mcp"]}
@@ -65,7 +65,7 @@ def test_an_argument_is_replaced_in_its_place(text: str) -> None:
 
 @pytest.mark.parametrize("args", ['["mcp"]', '["mcp", "-p", "a#b"]', '["a]b"]', "[]"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_the_comment_behind_a_replaced_value_stays(args: str, end: str) -> None:
+def test_the_comment_behind_a_replaced_value_stays(args, end):
     text = f"[mcp_servers.reservoir]{end}command = 'x' # mine{end}args = {args} # ours{end}"
     changed = toml.assign(text, (*PATH, "args"), ["mcp", "-p", "work"])
     changed = toml.assign(changed, (*PATH, "command"), "/y")
@@ -75,7 +75,7 @@ def test_the_comment_behind_a_replaced_value_stays(args: str, end: str) -> None:
     ]
 
 
-def test_text_of_others_around_our_table_stays() -> None:
+def test_text_of_others_around_our_table_stays():
     text = (
         'a = 1\n\n[mcp_servers.reservoir]\ncommand = "x"\n\n'
         "[mcp_servers.reservoir.tools.recall]\nasked = false\n\n# theirs\n[z]\nb = 1\n"
@@ -91,25 +91,25 @@ def test_text_of_others_around_our_table_stays() -> None:
         '[mcp_servers]\nother = { command = "x" }\n[z]\nb = 1\n',
     ],
 )
-def test_other_layouts_keep_their_meaning(text: str) -> None:
+def test_other_layouts_keep_their_meaning(text):
     added = toml.assign(text, PATH, ENTRY)
     assert tomllib.loads(added)["mcp_servers"] == {"other": {"command": "x"}, "reservoir": ENTRY}
     assert tomllib.loads(toml.remove(added, PATH)) == tomllib.loads(text)
 
 
-def test_a_file_without_a_last_line_break_and_an_empty_one_get_a_table() -> None:
+def test_a_file_without_a_last_line_break_and_an_empty_one_get_a_table():
     assert toml.assign("", PATH, {"command": "x"}) == '[mcp_servers.reservoir]\ncommand = "x"\n'
     assert toml.assign("a = 1", ("b",), {"c": 2}) == "a = 1\n\n[b]\nc = 2\n"
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = 1\n", "mcp_servers = [1]\n", "a = \n"])
-def test_a_file_that_cannot_hold_the_table_is_refused(text: str) -> None:
+def test_a_file_that_cannot_hold_the_table_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
         toml.assign(text, PATH, ENTRY)
 
 
 @pytest.mark.parametrize("text", ["", 'model = "m"\n', "[mcp_servers.other]\na = 1\n"])
-def test_a_byte_order_mark_stays_at_the_beginning(text: str) -> None:
+def test_a_byte_order_mark_stays_at_the_beginning(text):
     changed = toml.assign(f"\ufeff{text}", PATH, ENTRY)
     assert changed == f"\ufeff{toml.assign(text, PATH, ENTRY)}"
     assert toml.loads(changed)["mcp_servers"]["reservoir"] == ENTRY

@@ -68,9 +68,7 @@ def places(person: Cli) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def test_three_commands_give_a_project_a_partition_that_its_running_session_follows(
-    person: Cli,
-) -> None:
+def test_three_commands_give_a_project_a_partition_that_its_running_session_follows(person):
     report = person("init", "--yes", "--no-embed")
     for tool in ("Claude Code", "Codex", "Gemini CLI", "opencode", "Qwen Code", "Droid", "Pi"):
         assert f"{tool}: 1 file, " in report.err, tool

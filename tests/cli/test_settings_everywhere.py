@@ -166,7 +166,7 @@ BY_MEANING = {
 ELSEWHERE = {"link_cosine", "episodes", "recall"}
 
 
-def test_every_setting_is_tried() -> None:
+def test_every_setting_is_tried():
     assert {case.setting for case in CASES} | {*BY_MEANING, *ELSEWHERE} == set(SETTINGS)
 
 
@@ -203,9 +203,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_command_uses_the_source_of_highest_precedence(
-    stores: Path, tmp_path: Path, case: Case
-) -> None:
+def test_a_command_uses_the_source_of_highest_precedence(stores, tmp_path, case):
     expected = _printed(stores, tmp_path, case, {"file": case.first})
     other = _printed(stores, tmp_path, case, {"file": case.other})
     assert expected != other
@@ -276,8 +274,8 @@ def _lasting(value: Any) -> Any:
 @pytest.mark.parametrize("origin", ["flag", "environment", "partition", "file"])
 @pytest.mark.parametrize("setting", [*BY_MEANING, "link_cosine"])
 def test_a_setting_for_embeddings_works_from_every_source(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, fake_embedder, setting, origin
-) -> None:
+    tmp_path, home, monkeypatch, fake_embedder, setting, origin
+):
     first, other = BY_MEANING.get(setting, (-1.0, 1.0))
     halves = lambda text: [(0, len(text) // 2), (len(text) // 2, len(text))]  # noqa: E731
     monkeypatch.setattr(fake_embedder, "passages", halves)

@@ -15,7 +15,7 @@ from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.tables.summaries import Summaries, Summary
 
 
-def test_random_damage_is_detected_repaired_or_restored(tmp_path: Path) -> None:
+def test_random_damage_is_detected_repaired_or_restored(tmp_path):
     home = damaging.build(tmp_path, 120)
     tally = damaging.damaged(home, 7, 5)
     assert tally.trials == 5
@@ -52,7 +52,7 @@ def drop_from_index(path: Path) -> None:
     settle(path)
 
 
-def test_an_index_without_a_row_is_detected_and_rebuilt(filled: Home) -> None:
+def test_an_index_without_a_row_is_detected_and_rebuilt(filled):
     before = filled.rows("*")
     drop_from_index(filled.db)
     checked = filled("doctor")
@@ -83,7 +83,7 @@ def flip_a_bit_of_an_id(path: Path, number: int, bit: int) -> None:
 
 
 @pytest.mark.parametrize(("number", "bit"), [(3, 4), (2, 8), (1, 32)])
-def test_a_message_whose_id_is_damaged_gets_it_back(filled: Home, number: int, bit: int) -> None:
+def test_a_message_whose_id_is_damaged_gets_it_back(filled, number, bit):
     filled.must("tag", str(number), "kept")
     settle(filled.db)
     before = filled.rows("*")
@@ -98,9 +98,7 @@ def test_a_message_whose_id_is_damaged_gets_it_back(filled: Home, number: int, b
         assert [row["id"] for row in json.loads(found)["messages"]] == [number]
 
 
-def test_a_repair_yields_to_a_concurrent_writer(
-    filled: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repair_yields_to_a_concurrent_writer(filled, monkeypatch):
     from reservoir_cli.errors import StoreLockedError
     from reservoir_cli.storage.open_store import open_store
     from reservoir_cli.storage.sqlite.care import repair
@@ -124,7 +122,7 @@ def test_a_repair_yields_to_a_concurrent_writer(
     assert len(filled.rows()) == 4
 
 
-def test_invalid_text_is_refused_detected_and_repaired(filled: Home) -> None:
+def test_invalid_text_is_refused_detected_and_repaired(filled):
     overwrite(filled.db, b"number 1 about", b"number \xff about")
     refused = filled("view", "0")
     assert (refused.code, refused.out) == (3, "")
@@ -141,7 +139,7 @@ def test_invalid_text_is_refused_detected_and_repaired(filled: Home) -> None:
     assert len(filled.must("view", "0").out.splitlines()) == 3
 
 
-def test_an_impossible_value_is_an_error_that_names_the_message(filled: Home) -> None:
+def test_an_impossible_value_is_an_error_that_names_the_message(filled):
     with closing(sqlite3.connect(filled.db)) as connection, connection:
         connection.execute("UPDATE messages SET tool_calls = '[{]' WHERE id = 3")
     refused = filled("view", "0")
@@ -151,7 +149,7 @@ def test_an_impossible_value_is_an_error_that_names_the_message(filled: Home) ->
     assert filled("doctor").code == 1
 
 
-def test_a_repair_that_cannot_read_a_message_changes_nothing_and_gives_a_hint(filled: Home) -> None:
+def test_a_repair_that_cannot_read_a_message_changes_nothing_and_gives_a_hint(filled):
     drop_from_index(filled.db)  # a reason to rewrite the index
     with closing(sqlite3.connect(filled.db)) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -165,7 +163,7 @@ def test_a_repair_that_cannot_read_a_message_changes_nothing_and_gives_a_hint(fi
 
 
 @pytest.mark.parametrize("column", ["ids", "codes", "flags"])
-def test_unreadable_ranking_data_is_detected_and_rebuilt(tmp_path: Path, column: str) -> None:
+def test_unreadable_ranking_data_is_detected_and_rebuilt(tmp_path, column):
     home = damaging.build(tmp_path, 20)
     ask = ("context", "redis?", "--budget", "300")
     before = home.must(*ask).out
@@ -179,7 +177,7 @@ def test_unreadable_ranking_data_is_detected_and_rebuilt(tmp_path: Path, column:
     assert home.must(*ask).out == before
 
 
-def test_an_empty_store_with_a_log_is_refused(person: Home) -> None:
+def test_an_empty_store_with_a_log_is_refused(person):
     person.must("ingest", "--no-embed", stdin="kept in the log")
     with closing(sqlite3.connect(person.db)) as reader:  # keeps the log from being truncated
         reader.execute("SELECT * FROM messages").fetchone()
@@ -195,7 +193,7 @@ def test_an_empty_store_with_a_log_is_refused(person: Home) -> None:
     assert person.db.with_name("reservoir.db-wal").read_bytes() == log
 
 
-def test_the_printed_recovery_steps_work(filled: Home, tmp_path: Path) -> None:
+def test_the_printed_recovery_steps_work(filled, tmp_path):
     backup = tmp_path / "backup.db"
     filled.must("backup", str(backup))
     before = filled.rows("*")
@@ -221,9 +219,7 @@ def test_the_printed_recovery_steps_work(filled: Home, tmp_path: Path) -> None:
     ],
     ids=["partition", "partition in JSON", "time", "number", "row"],
 )
-def test_errors_of_damaged_rows_name_the_cause(
-    tmp_path: Path, damage: str, command: list[str]
-) -> None:
+def test_errors_of_damaged_rows_name_the_cause(tmp_path, damage, command):
     home = damaging.build(tmp_path, 20)
     with closing(sqlite3.connect(home.db, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -246,7 +242,7 @@ MADE_AGAIN = [
 
 
 @pytest.mark.parametrize("name", MADE_AGAIN)
-def test_a_lost_page_of_derived_data_is_repaired(sound: Home, tmp_path: Path, name: str) -> None:
+def test_a_lost_page_of_derived_data_is_repaired(sound, tmp_path, name):
     path = tmp_path / "damaged.db"
     copied(sound.db, path)
     with closing(sqlite3.connect(path)) as connection:
@@ -265,7 +261,7 @@ def test_a_lost_page_of_derived_data_is_repaired(sound: Home, tmp_path: Path, na
         assert connection.execute("SELECT * FROM messages ORDER BY id").fetchall() == before
 
 
-def test_a_repair_of_an_emptied_store_does_not_reuse_ids(filled: Home) -> None:
+def test_a_repair_of_an_emptied_store_does_not_reuse_ids(filled):
     filled.must("forget", "--id", "1", "--id", "2", "--id", "3", "--yes")
     settle(filled.db)
     with closing(sqlite3.connect(filled.db)) as connection:
@@ -278,7 +274,7 @@ def test_a_repair_of_an_emptied_store_does_not_reuse_ids(filled: Home) -> None:
     assert filled.rows("id") == [(4,)]
 
 
-def test_a_damaged_model_name_is_restored_from_the_vectors(sound: Home, tmp_path: Path) -> None:
+def test_a_damaged_model_name_is_restored_from_the_vectors(sound, tmp_path):
     path = tmp_path / "damaged.db"
     copied(sound.db, path)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -294,8 +290,8 @@ def test_a_damaged_model_name_is_restored_from_the_vectors(sound: Home, tmp_path
 
 @pytest.mark.parametrize("index_is_lost", [False, True])
 def test_summaries_that_cannot_be_read_are_named_and_the_others_kept(
-    sound: Home, tmp_path: Path, index_is_lost: bool
-) -> None:
+    sound, tmp_path, index_is_lost
+):
     path = tmp_path / "damaged.db"
     copied(sound.db, path)
     ids = [f"c{number:02}" for number in range(10)]
@@ -321,7 +317,7 @@ def test_summaries_that_cannot_be_read_are_named_and_the_others_kept(
     assert kept == [name for name in ids if name != "c04"]
 
 
-def test_a_text_of_zeros_is_reported(person: Home) -> None:
+def test_a_text_of_zeros_is_reported(person):
     person.must("ingest", "--no-embed", stdin="a long text about redis " * 400 + "and its end")
     settle(person.db)
     zero_page(person.db, page_of(person.db, "and its end"))

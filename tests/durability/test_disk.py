@@ -4,14 +4,13 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import killing
 import pytest
 from filling import room
-from trials import PATIENCE, Home, faults
+from trials import PATIENCE, faults
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="limits and modes of POSIX")
 
@@ -32,9 +31,7 @@ FULL = {
 
 @posix_only
 @pytest.mark.parametrize(("most", "command"), FULL.values(), ids=FULL)
-def test_a_failed_creation_of_a_store_can_be_repeated(
-    person: Home, most: int, command: list[str]
-) -> None:
+def test_a_failed_creation_of_a_store_can_be_repeated(person, most, command):
     refused = person(*command, stdin="hello", preexec_fn=room(most))
     assert (refused.code, refused.out) == (3, "")
     assert refused.is_one_line_error
@@ -44,7 +41,7 @@ def test_a_failed_creation_of_a_store_can_be_repeated(
 
 
 @posix_only
-def test_a_full_disk_leaves_no_partial_writes(person: Home, rows: Path, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_partial_writes(person, rows, tmp_path):
     person.must("ingest", "--no-embed", stdin="said before")
     long = "a long message " * 20_000
     refused = person("ingest", "--no-embed", stdin=long, preexec_fn=room(100_000))
@@ -78,7 +75,7 @@ def test_a_full_disk_leaves_no_partial_writes(person: Home, rows: Path, tmp_path
 
 
 @posix_only
-def test_a_full_disk_leaves_the_settings_unchanged(person: Home) -> None:
+def test_a_full_disk_leaves_the_settings_unchanged(person):
     person.must("config", "--set", "recent_context_size=3")
     before = person.config.read_bytes()
     refused = person("config", "--set", "recent_context_size=4", preexec_fn=room(5))
@@ -90,9 +87,7 @@ def test_a_full_disk_leaves_the_settings_unchanged(person: Home) -> None:
 
 @posix_only
 @pytest.mark.parametrize("which", ["the file", "the folder"])
-def test_read_only_stores_can_be_read_but_not_written(
-    person: Home, without_rights: tuple[str, ...], which: str
-) -> None:
+def test_read_only_stores_can_be_read_but_not_written(person, without_rights, which):
     person.must("ingest", "--no-embed", stdin="said before")
     closed, mode = (person.db, 0o400) if which == "the file" else (person.folder, 0o500)
     closed.chmod(mode)
@@ -123,9 +118,7 @@ TAKEN = {
 
 @posix_only
 @pytest.mark.parametrize("take", TAKEN.values(), ids=TAKEN)
-def test_writes_to_an_unlinked_file_are_not_acknowledged(
-    tmp_path: Path, take: Callable[[Path], object]
-) -> None:
+def test_writes_to_an_unlinked_file_are_not_acknowledged(tmp_path, take):
     from reservoir_cli import Message, Reservoir
     from reservoir_cli.errors import StoreError
 
@@ -140,7 +133,7 @@ def test_writes_to_an_unlinked_file_are_not_acknowledged(
 
 
 @posix_only
-def test_a_running_import_ends_if_its_store_is_removed(person: Home, tmp_path: Path) -> None:
+def test_a_running_import_ends_if_its_store_is_removed(person, tmp_path):
     file = tmp_path / "many.jsonl"
     killing.rows(file, random.Random(1), 30_000)
     process = person.start("ingest", "--no-embed", str(file))

@@ -3,11 +3,10 @@
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import killing
 import pytest
-from trials import RESERVOIR, Home
+from trials import RESERVOIR
 
 TRIALS = 6
 #: Every run repeats the same trials; `make soak` tries more.
@@ -15,20 +14,18 @@ SEED = 1
 
 
 @pytest.mark.parametrize("kind", killing.KINDS)
-def test_a_kill_loses_nothing_and_leaves_nothing_half_written(tmp_path: Path, kind: str) -> None:
+def test_a_kill_loses_nothing_and_leaves_nothing_half_written(tmp_path, kind):
     tally = killing.KINDS[kind](tmp_path, SEED, TRIALS)
     assert tally.trials == TRIALS
     assert tally.clean, tally
 
 
-def test_a_kill_while_embedding_leaves_complete_vectors(
-    tmp_path: Path, compiled_models: Path
-) -> None:
+def test_a_kill_while_embedding_leaves_complete_vectors(tmp_path, compiled_models):
     tally = killing.embed(tmp_path, SEED, 3, compiled_models, count=40)
     assert tally.clean, tally
 
 
-def test_temporary_files_of_killed_processes_are_removed(person: Home) -> None:
+def test_temporary_files_of_killed_processes_are_removed(person):
     import os
 
     person.must("config", "--set", "recent_context_size=3")
@@ -45,7 +42,7 @@ def test_temporary_files_of_killed_processes_are_removed(person: Home) -> None:
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here")
-def test_an_id_is_printed_only_after_the_message_is_synced(person: Home, tmp_path: Path) -> None:
+def test_an_id_is_printed_only_after_the_message_is_synced(person, tmp_path):
     person.must("ingest", "--no-embed", stdin="before")
     calls = tmp_path / "calls"
     tracing = ("strace", "-f", "-y", "-e", "trace=fsync,fdatasync,pwrite64,write", "-o", str(calls))

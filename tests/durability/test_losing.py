@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 
 import losing
 import psycopg
@@ -34,7 +33,7 @@ if installed("18") is None:
 
 
 @pytest.mark.parametrize("kind", TRIALS)
-def test_a_lost_server_loses_and_duplicates_no_message(tmp_path: Path, kind: str) -> None:
+def test_a_lost_server_loses_and_duplicates_no_message(tmp_path, kind):
     if kind not in losing.possible():
         pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
     tally = losing.KINDS[kind](tmp_path, SEED, TRIALS[kind])
@@ -75,7 +74,7 @@ def end_connections(url: str) -> None:
     )
 
 
-def test_a_store_works_again_when_its_server_is_back(server: PostgresServer, url: str) -> None:
+def test_a_store_works_again_when_its_server_is_back(server, url):
     with closing(open_store(url)) as store:
         say(store, "before")
         server.stop()
@@ -90,9 +89,7 @@ def test_a_store_works_again_when_its_server_is_back(server: PostgresServer, url
         assert contents(store) == ["before", "after"]
 
 
-def test_a_write_is_retried_if_its_connection_is_lost(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_is_retried_if_its_connection_is_lost(url, monkeypatch):
     index, ended = PostgresStore._index, []
 
     def end_once(self, *arguments) -> None:
@@ -109,7 +106,7 @@ def test_a_write_is_retried_if_its_connection_is_lost(
         assert store.problems() == []
 
 
-def test_a_read_is_retried_if_its_connection_is_lost(url: str) -> None:
+def test_a_read_is_retried_if_its_connection_is_lost(url):
     ended = []
 
     def read() -> list[str]:
@@ -125,7 +122,7 @@ def test_a_read_is_retried_if_its_connection_is_lost(url: str) -> None:
         assert store._run_read(read) == ["kept"]
 
 
-def test_the_ledger_and_the_sources_follow_a_store_to_its_new_connection(url: str) -> None:
+def test_the_ledger_and_the_sources_follow_a_store_to_its_new_connection(url):
     with closing(open_store(url)) as store:
         ledger, sources = Ledger(store), Sources(store)
         before = ledger.version("default")
@@ -136,7 +133,7 @@ def test_the_ledger_and_the_sources_follow_a_store_to_its_new_connection(url: st
             assert sources.places("chatgpt") == []
 
 
-def test_nothing_is_retried_in_a_transaction_of_the_caller(url: str) -> None:
+def test_nothing_is_retried_in_a_transaction_of_the_caller(url):
     def write() -> None:
         with store.write():
             say(store, "rolled back")
@@ -149,9 +146,7 @@ def test_nothing_is_retried_in_a_transaction_of_the_caller(url: str) -> None:
         assert contents(store) == []
 
 
-def test_an_unconfirmed_commit_is_reported_and_not_repeated(
-    server: PostgresServer, url: str
-) -> None:
+def test_an_unconfirmed_commit_is_reported_and_not_repeated(server, url):
     """The commit waits for a missing standby when its connection is ended."""
     errors: list[ReservoirError] = []
 
@@ -197,7 +192,7 @@ def _await_commit(server: PostgresServer) -> None:
     raise AssertionError("nothing waits for the standby")
 
 
-def test_a_url_with_several_servers_is_shown_in_a_form_that_can_be_typed() -> None:
+def test_a_url_with_several_servers_is_shown_in_a_form_that_can_be_typed():
     for url in (
         "postgresql://me@one:5432,two:5433/memory",
         "postgresql://me@one,two/memory",
@@ -208,9 +203,7 @@ def test_a_url_with_several_servers_is_shown_in_a_form_that_can_be_typed() -> No
     assert place_of(one_port) == "postgresql://one:5433,two:5433/memory"
 
 
-def test_no_writable_server_is_a_one_line_error(
-    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_writable_server_is_a_one_line_error(server, monkeypatch):
     monkeypatch.setattr("reservoir_cli.storage.postgres.connection._PAUSE", 0.001)
     url = server.store_database()
     database = url.rsplit("/", 1)[1]

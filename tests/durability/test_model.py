@@ -24,7 +24,7 @@ def unlinked(path: Path) -> None:
     copy.replace(path)
 
 
-def test_a_flipped_bit_in_a_compiled_model_is_reported(person_with_model: Home) -> None:
+def test_a_flipped_bit_in_a_compiled_model_is_reported(person_with_model):
     person = person_with_model
     person.must("ingest", stdin="hello")
     assert person("doctor").code == 0
@@ -46,9 +46,7 @@ def test_a_flipped_bit_in_a_compiled_model_is_reported(person_with_model: Home) 
     assert path.exists()  # doctor alone changes nothing
 
 
-def test_embedding_works_if_the_cache_is_deleted_meanwhile(
-    person_with_model: Home, tmp_path: Path
-) -> None:
+def test_embedding_works_if_the_cache_is_deleted_meanwhile(person_with_model, tmp_path):
     person = person_with_model
     file = tmp_path / "rows.jsonl"
     killing.rows(file, random.Random(1), 60)

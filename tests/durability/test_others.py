@@ -9,7 +9,7 @@ from pathlib import Path
 import crowding
 import killing
 import pytest
-from trials import PATIENCE, Home, faults
+from trials import PATIENCE, faults
 
 from reservoir_cli.storage.schema import VERSION
 
@@ -30,9 +30,7 @@ sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "timeout": 0.3})
 """
 
 
-def test_a_lock_held_too_long_fails_writers_with_exit_4_but_not_readers(
-    person: Home, tmp_path: Path
-) -> None:
+def test_a_lock_held_too_long_fails_writers_with_exit_4_but_not_readers(person, tmp_path):
     person.must("ingest", "--no-embed", stdin="before")
     env = sitecustomize(tmp_path / "impatient", _IMPATIENT)
     with closing(sqlite3.connect(person.db, isolation_level=None)) as other:
@@ -73,9 +71,7 @@ def migrate_as_newer(path: Path) -> int:
         return int(count)
 
 
-def test_a_running_program_stops_if_a_newer_one_migrates_the_store(
-    person: Home, tmp_path: Path
-) -> None:
+def test_a_running_program_stops_if_a_newer_one_migrates_the_store(person, tmp_path):
     file = tmp_path / "many.jsonl"
     killing.rows(file, random.Random(1), 30_000)
     person.must("ingest", "--no-embed", stdin="before")
@@ -95,7 +91,7 @@ def test_a_running_program_stops_if_a_newer_one_migrates_the_store(
     assert person.db.read_bytes() == before
 
 
-def test_many_programs_can_create_a_store_at_once(person: Home) -> None:
+def test_many_programs_can_create_a_store_at_once(person):
     started = [person.start("ingest", "--no-embed", "-p", "p") for _ in range(6)]
     for process in started:
         _, err = process.communicate(b"said now")
@@ -117,7 +113,7 @@ datetime.datetime = Earlier
 """
 
 
-def test_a_clock_set_back_puts_no_reply_before_its_question(person: Home, tmp_path: Path) -> None:
+def test_a_clock_set_back_puts_no_reply_before_its_question(person, tmp_path):
     env = sitecustomize(tmp_path / "clock", _SET_BACK)
     for number, days in enumerate((0, 1, 400, 2, 0)):
         for role in ("user", "assistant"):
@@ -142,14 +138,14 @@ def test_a_clock_set_back_puts_no_reply_before_its_question(person: Home, tmp_pa
 # Many at once
 
 
-def test_many_processes_lose_nothing_and_hit_no_lock(tmp_path: Path) -> None:
+def test_many_processes_lose_nothing_and_hit_no_lock(tmp_path):
     result = crowding.crowd(tmp_path, 3, writers=4, askers=2, importers=1)
     assert result.acknowledged
     assert result.imported
     assert (result.lost, result.failed, result.wrong) == (0, 0, [])
 
 
-def test_concurrent_changes_of_settings_are_both_kept(person: Home) -> None:
+def test_concurrent_changes_of_settings_are_both_kept(person):
     names = ("recent_context_size", "semantic_context_size", "min_history_messages")
     for value in range(3, 6):
         started = [person.start("config", "--set", f"{name}={value}") for name in names]
@@ -157,7 +153,7 @@ def test_concurrent_changes_of_settings_are_both_kept(person: Home) -> None:
         assert [person.must("config", "--get", name).out for name in names] == [f"{value}\n"] * 3
 
 
-def test_unreadable_settings_are_an_error_with_a_hint(person: Home) -> None:
+def test_unreadable_settings_are_an_error_with_a_hint(person):
     for broken in ("recent_context_size = [1,", "\x00\x01", "recent_context_size = 'many'"):
         person.config.write_text(broken)
         for command in (["view"], ["config", "--set", "recent_context_size=3"]):
@@ -174,6 +170,6 @@ def test_unreadable_settings_are_an_error_with_a_hint(person: Home) -> None:
 
 
 @pytest.mark.parametrize("broken", ["= 3", "recent_context_size"])
-def test_doctor_prints_the_hint_for_invalid_settings(person: Home, broken: str) -> None:
+def test_doctor_prints_the_hint_for_invalid_settings(person, broken):
     person.config.write_text(broken)
     assert "move it away" in person("doctor").out

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,9 +69,7 @@ def leave_log(path: Path) -> None:
     writer.close()
 
 
-def test_a_backup_replaces_a_copy_with_the_log_of_a_killed_program(
-    source: Path, tmp_path: Path
-) -> None:
+def test_a_backup_replaces_a_copy_with_the_log_of_a_killed_program(source, tmp_path):
     target = tmp_path / "copy.db"
     leave_log(target)
     backup(source, target)
@@ -79,9 +77,7 @@ def test_a_backup_replaces_a_copy_with_the_log_of_a_killed_program(
     assert not target.with_name("copy.db-wal").exists()
 
 
-def test_a_failed_backup_leaves_the_copy_of_a_killed_program_intact(
-    source: Path, tmp_path: Path
-) -> None:
+def test_a_failed_backup_leaves_the_copy_of_a_killed_program_intact(source, tmp_path):
     target = tmp_path / "copy.db"
     leave_log(target)
     with pytest.raises(KeyboardInterrupt), publish(target):
@@ -94,9 +90,7 @@ def test_a_failed_backup_leaves_the_copy_of_a_killed_program_intact(
 
 @pytest.mark.parametrize("make", [backup, salvage])
 @pytest.mark.parametrize("ending", ["-wal", "-journal"])
-def test_a_log_without_its_file_is_refused_and_kept(
-    source: Path, tmp_path: Path, make: Callable[[Path, Path], None], ending: str
-) -> None:
+def test_a_log_without_its_file_is_refused_and_kept(source, tmp_path, make, ending):
     target = tmp_path / "copy.db"
     leave_log(target)
     target.unlink()
@@ -125,15 +119,13 @@ def opened_elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
         yield target
 
 
-def test_a_copy_that_another_program_has_open_is_not_replaced(
-    source: Path, opened_elsewhere: Path
-) -> None:
+def test_a_copy_that_another_program_has_open_is_not_replaced(source, opened_elsewhere):
     with pytest.raises(ReservoirError, match=r"another program has .* open"):
         backup(source, opened_elsewhere)
     assert numbers(opened_elsewhere) == list(range(1_000, 1_000 + NEWER))
 
 
-def test_a_file_that_is_not_a_database_is_replaced(source: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_replaced(source, tmp_path):
     for content in (b"", b"precious" * 200):
         target = tmp_path / "copy.db"
         target.write_bytes(content)
@@ -142,21 +134,21 @@ def test_a_file_that_is_not_a_database_is_replaced(source: Path, tmp_path: Path)
         assert numbers(target) == list(range(COUNT))
 
 
-def test_a_store_with_data_in_its_log_is_not_published(source: Path, tmp_path: Path) -> None:
+def test_a_store_with_data_in_its_log_is_not_published(source, tmp_path):
     target = tmp_path / "copy.db"
     with pytest.raises(ReservoirError, match="log of another"), publish(target) as unfinished:
         leave_log(unfinished)
     assert not target.exists()
 
 
-def test_a_written_store_is_counted(source: Path) -> None:
+def test_a_written_store_is_counted(source):
     with closing(open_store(str(source))) as store:
         check_count(store, COUNT)
         with pytest.raises(StoreCorruptError, match="holds 200 messages instead of 201"):
             check_count(store, COUNT + 1)
 
 
-def test_logs_of_unfinished_copies_are_removed(source: Path, tmp_path: Path) -> None:
+def test_logs_of_unfinished_copies_are_removed(source, tmp_path):
     names = [f".copy.db.0123abcd{ending}" for ending in ("", "-wal", "-shm", "-journal")]
     others = [".copy.db.0123abcd-other", ".copy.db.backup-of-mine"]
     for name in (*names, *others):
@@ -167,7 +159,7 @@ def test_logs_of_unfinished_copies_are_removed(source: Path, tmp_path: Path) -> 
     assert all((tmp_path / name).exists() for name in others)
 
 
-def test_a_new_store_beside_a_log_is_refused(source: Path, tmp_path: Path) -> None:
+def test_a_new_store_beside_a_log_is_refused(source, tmp_path):
     target = tmp_path / "copy.db"
     leave_log(target)
     target.unlink()
@@ -196,9 +188,7 @@ def linked(source: Path, tmp_path: Path) -> Path:
     return link
 
 
-def test_a_store_with_two_names_is_refused_until_one_is_removed(
-    source: Path, linked: Path, tmp_path: Path
-) -> None:
+def test_a_store_with_two_names_is_refused_until_one_is_removed(source, linked, tmp_path):
     person, before = Home(tmp_path / "person"), source.read_bytes()
     for path in (source, linked):
         for command in (["ingest"], ["view"], ["backup", "new.db"], ["doctor", "--repair"]):
@@ -215,9 +205,7 @@ def test_a_store_with_two_names_is_refused_until_one_is_removed(
     assert numbers(linked) == list(range(COUNT + 1))
 
 
-def test_a_hard_link_added_while_the_store_is_open_stops_the_writer(
-    source: Path, tmp_path: Path
-) -> None:
+def test_a_hard_link_added_while_the_store_is_open_stops_the_writer(source, tmp_path):
     with Reservoir.open(source) as reservoir:
         try:
             os.link(source, tmp_path / "link.db")
@@ -230,9 +218,7 @@ def test_a_hard_link_added_while_the_store_is_open_stops_the_writer(
     assert numbers(source) == list(range(COUNT + 1))
 
 
-def test_a_file_system_without_link_counts_works(
-    source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_link_counts_works(source, monkeypatch):
     stat = Path.stat
 
     def uncounted(path: Path, **options: bool) -> os.stat_result:

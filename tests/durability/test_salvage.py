@@ -27,7 +27,7 @@ def bad_page(sound: Home, tmp_path: Path) -> Home:
     return home
 
 
-def test_readable_messages_of_a_damaged_store_are_salvaged(bad_page: Home, sound: Home) -> None:
+def test_readable_messages_of_a_damaged_store_are_salvaged(bad_page, sound):
     refused = bad_page("doctor", "--repair")
     assert refused.code == 1
     assert "without one, reservoir doctor --salvage FILE saves what can be read" in refused.out
@@ -47,7 +47,7 @@ def test_readable_messages_of_a_damaged_store_are_salvaged(bad_page: Home, sound
     assert len(saved) == document["saved"]
 
 
-def test_only_the_messages_of_a_bad_page_are_lost(tmp_path: Path) -> None:
+def test_only_the_messages_of_a_bad_page_are_lost(tmp_path):
     home, target = Home(tmp_path / "home"), tmp_path / "saved.db"
     for name in "abcde":  # each on a page of its own
         home.must("ingest", "--no-embed", stdin=f"{name}1 " * 1_200)
@@ -57,9 +57,7 @@ def test_only_the_messages_of_a_bad_page_are_lost(tmp_path: Path) -> None:
     assert (lost.saved, lost.messages) == (4, 1)
 
 
-def test_lost_properties_are_named_with_a_command_for_the_new_store(
-    sound: Home, tmp_path: Path
-) -> None:
+def test_lost_properties_are_named_with_a_command_for_the_new_store(sound, tmp_path):
     path, target = tmp_path / "damaged.db", tmp_path / "saved here.db"
     copied(sound.db, path)
     settle(path)
@@ -71,7 +69,7 @@ def test_lost_properties_are_named_with_a_command_for_the_new_store(
     assert f"properties cannot be read: reservoir --db '{target}' embed rebuilds" in result.err
 
 
-def test_lost_marks_are_named_and_the_others_salvaged(sound: Home, tmp_path: Path) -> None:
+def test_lost_marks_are_named_and_the_others_salvaged(sound, tmp_path):
     path, target = tmp_path / "marked.db", tmp_path / "saved.db"
     copied(sound.db, path)
     sound.must("--db", str(path), "tag", "1", "decision")
@@ -88,9 +86,7 @@ def test_lost_marks_are_named_and_the_others_salvaged(sound: Home, tmp_path: Pat
         assert connection.execute("SELECT message_id FROM pins").fetchall() == [(2,)]
 
 
-def test_a_message_with_damaged_tool_calls_is_salvaged_without_them(
-    sound: Home, tmp_path: Path
-) -> None:
+def test_a_message_with_damaged_tool_calls_is_salvaged_without_them(sound, tmp_path):
     path, target = tmp_path / "damaged.db", tmp_path / "saved.db"
     copied(sound.db, path)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -99,7 +95,7 @@ def test_a_message_with_damaged_tool_calls_is_salvaged_without_them(
     assert (lost.saved, lost.messages, lost.tables) == (120, 0, ("tool_calls",))
 
 
-def test_a_store_without_messages_is_not_copied(sound: Home, tmp_path: Path) -> None:
+def test_a_store_without_messages_is_not_copied(sound, tmp_path):
     path = tmp_path / "damaged.db"
     copied(sound.db, path)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -109,7 +105,7 @@ def test_a_store_without_messages_is_not_copied(sound: Home, tmp_path: Path) -> 
     assert refused.is_one_line_error
 
 
-def test_a_truncated_store_is_salvaged_as_far_as_possible(sound: Home, tmp_path: Path) -> None:
+def test_a_truncated_store_is_salvaged_as_far_as_possible(sound, tmp_path):
     path, target = tmp_path / "short.db", tmp_path / "saved.db"
     data = sound.db.read_bytes()
     last = max(data.rindex(content.encode()) for (content,) in sound.rows("content"))
@@ -123,7 +119,7 @@ def test_a_truncated_store_is_salvaged_as_far_as_possible(sound: Home, tmp_path:
     assert saved == sound.rows("id, content")
 
 
-def test_wherever_a_store_ends_every_message_is_saved_or_counted_as_lost(tmp_path: Path) -> None:
+def test_wherever_a_store_ends_every_message_is_saved_or_counted_as_lost(tmp_path):
     data = damaging.build(tmp_path).db.read_bytes()
     path, target = tmp_path / "cut.db", tmp_path / "saved.db"
     for size in range(4096, len(data), len(data) // 24):
@@ -138,7 +134,7 @@ def test_wherever_a_store_ends_every_message_is_saved_or_counted_as_lost(tmp_pat
         target.unlink()
 
 
-def test_an_unfinished_copy_is_salvaged_as_unfinished(sound: Home, tmp_path: Path) -> None:
+def test_an_unfinished_copy_is_salvaged_as_unfinished(sound, tmp_path):
     path, target = tmp_path / "half.db", tmp_path / "saved.db"
     copied(sound.db, path)
     with closing(open_store(str(path))) as store:
@@ -154,7 +150,7 @@ def test_an_unfinished_copy_is_salvaged_as_unfinished(sound: Home, tmp_path: Pat
         assert store.problems() == []
 
 
-def test_salvage_without_messages_creates_no_file(sound: Home, tmp_path: Path) -> None:
+def test_salvage_without_messages_creates_no_file(sound, tmp_path):
     path, target = tmp_path / "rootless.db", tmp_path / "saved.db"
     copied(sound.db, path)
     with closing(sqlite3.connect(path)) as connection:
@@ -165,7 +161,7 @@ def test_salvage_without_messages_creates_no_file(sound: Home, tmp_path: Path) -
     assert not target.exists()
 
 
-def test_a_file_that_is_not_a_store_cannot_be_salvaged(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_store_cannot_be_salvaged(tmp_path):
     (tmp_path / "noise.db").write_bytes(bytes(range(256)) * 64)
     with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
         backup.salvage(str(tmp_path / "noise.db"), tmp_path / "saved.db")
@@ -177,9 +173,7 @@ def test_a_file_that_is_not_a_store_cannot_be_salvaged(tmp_path: Path) -> None:
     [(["--salvage", "there"], 1), (["--salvage", "."], 1), (["--salvage", "new", "--repair"], 2)],
     ids=["there", "folder", "repair"],
 )
-def test_salvage_overwrites_no_file(
-    bad_page: Home, options: list[str], code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_salvage_overwrites_no_file(bad_page, options, code, monkeypatch):
     monkeypatch.chdir(bad_page.folder)
     Path("there").write_text("mine", encoding="utf-8")
     refused = bad_page("doctor", *options)
@@ -190,7 +184,7 @@ def test_salvage_overwrites_no_file(
     assert not Path("new").exists()
 
 
-def test_a_damaged_store_does_not_replace_a_good_backup(bad_page: Home, sound: Home) -> None:
+def test_a_damaged_store_does_not_replace_a_good_backup(bad_page, sound):
     backup = bad_page.folder / "backup.db"
     copied(sound.db, backup)
     before = backup.read_bytes()

@@ -104,7 +104,7 @@ def required(wheel: Path, extra: str = "") -> dict[str, Requirement]:
     }
 
 
-def test_the_slim_wheel_holds_the_package_and_the_command(slim: Path) -> None:
+def test_the_slim_wheel_holds_the_package_and_the_command(slim):
     name = "reservoir_cli_slim"
     assert set(contents(slim)) == {*package(), *shared(name), *described(name)}
     assert "reservoir_cli/py.typed" in package()
@@ -113,7 +113,7 @@ def test_the_slim_wheel_holds_the_package_and_the_command(slim: Path) -> None:
     assert commands(slim) == ["[console_scripts]", "reservoir", "=", *main(), *plugin()]
 
 
-def test_shells_find_the_completion_that_the_program_installs(slim: Path) -> None:
+def test_shells_find_the_completion_that_the_program_installs(slim):
     by_end = {name.partition(".data/data/")[2]: data for name, data in contents(slim).items()}
     scripts = PACKAGE / "cli" / "completions"
     for installed, own in (
@@ -125,9 +125,7 @@ def test_shells_find_the_completion_that_the_program_installs(slim: Path) -> Non
     assert by_end["share/zsh/site-functions/_reservoir"].startswith(b"#compdef reservoir\n")
 
 
-def test_the_full_wheel_requires_the_slim_one_and_shares_no_file_with_it(
-    full: Path, slim: Path
-) -> None:
+def test_the_full_wheel_requires_the_slim_one_and_shares_no_file_with_it(full, slim):
     assert set(contents(full)) == described("reservoir_cli")
     assert commands(full) == ["[console_scripts]", "reservoir-cli", "=", *main()]
     requirements = required(full)
@@ -144,7 +142,7 @@ def test_the_full_wheel_requires_the_slim_one_and_shares_no_file_with_it(
     }
 
 
-def test_the_extra_of_the_slim_wheel_is_a_model_without_torch(slim: Path) -> None:
+def test_the_extra_of_the_slim_wheel_is_a_model_without_torch(slim):
     model = tomllib.loads((ROOT / "packages" / "model" / "pyproject.toml").read_text())["project"]
     [name] = set(required(slim, "bundled-model")) - set(required(slim))
     assert name == model["name"]
@@ -156,13 +154,13 @@ def test_the_extra_of_the_slim_wheel_is_a_model_without_torch(slim: Path) -> Non
 
 
 @pytest.mark.parametrize("extra", ["mcp", "serve"])
-def test_the_slim_wheel_has_the_extras_that_errors_name(slim: Path, extra: str) -> None:
+def test_the_slim_wheel_has_the_extras_that_errors_name(slim, extra):
     dependencies = PROJECT["optional-dependencies"][extra]
     names = {canonicalize_name(Requirement(dependency).name) for dependency in dependencies}
     assert names <= set(required(slim, extra))
 
 
-def test_an_installation_from_a_checkout_holds_the_package(folder: Path) -> None:
+def test_an_installation_from_a_checkout_holds_the_package(folder):
     wheel = build(ROOT, folder / "checkout", "wheel")
     name = "reservoir_cli"
     assert set(contents(wheel)) == {*package(), *shared(name), *described(name)}
@@ -170,17 +168,17 @@ def test_an_installation_from_a_checkout_holds_the_package(folder: Path) -> None
     assert "reservoir-cli-slim" not in required(wheel)
 
 
-def test_the_slim_wheel_can_be_built_from_an_sdist(slim: Path, sdist: Path, folder: Path) -> None:
+def test_the_slim_wheel_can_be_built_from_an_sdist(slim, sdist, folder):
     rebuilt = build(sdist / "packages" / "slim", folder / "again", "wheel")
     assert contents(rebuilt) == contents(slim)
 
 
 @pytest.mark.parametrize("name", ["slim", "model"])
-def test_each_package_has_the_licence(name: str) -> None:
+def test_each_package_has_the_licence(name):
     assert (ROOT / "packages" / name / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
-def test_the_sdist_holds_tests_and_benchmarks(archive: Path) -> None:
+def test_the_sdist_holds_tests_and_benchmarks(archive):
     tracked = {"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"}
     tracked |= {"pyproject.toml", "constraints.txt", "reservoir.toml.example"}
     tracked |= {"PKG-INFO", ".gitignore", "hatch_build.py"}
@@ -192,7 +190,7 @@ def test_the_sdist_holds_tests_and_benchmarks(archive: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["full", "slim"])
-def test_the_metadata_describes_the_package(name: str, request: pytest.FixtureRequest) -> None:
+def test_the_metadata_describes_the_package(name, request):
     fields = metadata(request.getfixturevalue(name))
     assert fields["Version"] == reservoir_cli.__version__
     assert fields["License-Expression"] == "Apache-2.0"
@@ -204,7 +202,7 @@ def main() -> list[str]:
     return [PROJECT["scripts"]["reservoir"]]
 
 
-def test_the_classifiers_name_the_tested_pythons() -> None:
+def test_the_classifiers_name_the_tested_pythons():
     script = (ROOT / "tests" / "packaging" / "environments.py").read_text(encoding="utf-8")
     tried = {PROJECT["requires-python"].removeprefix(">="), *re.findall(r'"(3\.\d+)"', script)}
     python = "Programming Language :: Python :: 3."
@@ -223,7 +221,7 @@ def imported(path: Path) -> set[str]:
     return names - sys.stdlib_module_names - {"reservoir_cli"}
 
 
-def test_every_imported_package_is_a_dependency() -> None:
+def test_every_imported_package_is_a_dependency():
     # Some are imported on demand only, and required by extras.
     extras = PROJECT["optional-dependencies"]
     dependencies = [*PROJECT["dependencies"], *extras["postgres"], *extras["mcp"], *extras["serve"]]
@@ -244,7 +242,7 @@ def test_every_imported_package_is_a_dependency() -> None:
 
 
 @each("dependency", PROJECT["dependencies"])
-def test_every_dependency_has_one_lowest_version(dependency: str) -> None:
+def test_every_dependency_has_one_lowest_version(dependency):
     assert [specifier.operator for specifier in Requirement(dependency).specifier].count(">=") == 1
 
 

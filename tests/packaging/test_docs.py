@@ -30,7 +30,7 @@ def uncommented(text: str) -> str:
 
 
 @each("key", SETTINGS)
-def test_the_example_lists_every_setting_with_its_default(key: str) -> None:
+def test_the_example_lists_every_setting_with_its_default(key):
     shown = tomllib.loads(uncommented(TOP))
     assert key in shown
     line = re.search(rf"(?m)^# {key} = .*$", TOP)
@@ -40,7 +40,7 @@ def test_the_example_lists_every_setting_with_its_default(key: str) -> None:
         assert "example" not in line[0]
 
 
-def test_the_example_is_a_settings_file(tmp_path: Path) -> None:
+def test_the_example_is_a_settings_file(tmp_path):
     file = tmp_path / "reservoir.toml"
     file.write_text(uncommented(EXAMPLE.read_text(encoding="utf-8")), encoding="utf-8")
     known = config.load(file)
@@ -48,7 +48,7 @@ def test_the_example_is_a_settings_file(tmp_path: Path) -> None:
     assert known.models["my-model:7b"]["context_window"] == 32_768
 
 
-def test_the_example_changes_no_setting(tmp_path: Path) -> None:
+def test_the_example_changes_no_setting(tmp_path):
     assert config.load(EXAMPLE).settings() == config.load(None).settings()
 
 
@@ -63,7 +63,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_have_targets(page: Path) -> None:
+def test_links_have_targets(page):
     for link in links(page):
         name, _, anchor = link.partition("#")
         target = page.parent / name if name else page
@@ -71,7 +71,7 @@ def test_links_have_targets(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-def test_the_navigation_has_every_page_in_five_groups() -> None:
+def test_the_navigation_has_every_page_in_five_groups():
     assert len(re.findall(r"(?m)^  - .+:$", NAVIGATION)) == 5
     listed = re.findall(r"- (?:.+: )?(\S+\.md)$", NAVIGATION, re.M)
     pages = {page.name for page in (ROOT / "docs").glob("*.md")}
@@ -86,31 +86,31 @@ def words_to_read(page: Path) -> int:
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
-def test_a_page_answers_one_question_in_a_thousand_words(page: Path) -> None:
+def test_a_page_answers_one_question_in_a_thousand_words(page):
     assert page.name in REFERENCES or words_to_read(page) <= 1_000
 
 
-def test_the_docs_are_short() -> None:
+def test_the_docs_are_short():
     assert sum(map(words_to_read, (ROOT / "docs").glob("*.md"))) <= 25_000
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 800
 
 
 @pytest.mark.parametrize("name", ["explain.svg", "recording.svg"])
-def test_the_pictures_of_the_readme_load_nothing_external(name: str) -> None:
+def test_the_pictures_of_the_readme_load_nothing_external(name):
     drawn = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert re.findall(r"(?:url\((?!#)|href=)[^)>]*", drawn) == []
 
 
-def test_the_man_page_matches_the_help_texts() -> None:
+def test_the_man_page_matches_the_help_texts():
     """Update it by ``python tools/man_page.py``."""
     page = runpy.run_path(str(ROOT / "tools" / "man_page.py"))["page"]()
     assert MAN_PAGE.read_text(encoding="utf-8") == page
 
 
-def test_the_man_page_lists_the_variables_that_the_program_reads() -> None:
+def test_the_man_page_lists_the_variables_that_the_program_reads():
     listed = runpy.run_path(str(ROOT / "tools" / "man_page.py"))["ENVIRONMENT"]
     package = ROOT / "reservoir_cli"
     paths = (package / "settings/paths.py").read_text(encoding="utf-8")
@@ -124,7 +124,7 @@ def test_the_man_page_lists_the_variables_that_the_program_reads() -> None:
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff renders it")
-def test_the_man_page_renders_without_warnings() -> None:
+def test_the_man_page_renders_without_warnings():
     result = subprocess.run(
         ["groff", "-man", "-ww", "-Tutf8", MAN_PAGE], capture_output=True, check=True
     )

@@ -6,7 +6,7 @@ import pytest
 from each import each
 
 
-def test_every_row_is_tried_and_each_failure_is_named() -> None:
+def test_every_row_is_tried_and_each_failure_is_named():
     tried = []
 
     @each(("base", "plus"), [(1, 2), (3, 4)])
@@ -26,6 +26,6 @@ def test_every_row_is_tried_and_each_failure_is_named() -> None:
     assert [each.__notes__ for each in first.exceptions] == [["row: six"], ["row: 7"]]
 
 
-def test_a_table_without_rows_is_an_error() -> None:
+def test_a_table_without_rows_is_an_error():
     with pytest.raises(AssertionError, match="no row would be tested"):
         each("x", [])(lambda x: None)

@@ -45,7 +45,7 @@ def numbers(ranges: list[str]) -> set[int]:
     return {line for end in ends for line in range(int(end[0]), int(end[-1]) + 1)}
 
 
-def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path: Path) -> None:
+def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path):
     pytest.importorskip("slipcover")
     (tmp_path / "mine.txt").write_text("not of a run", encoding="utf-8")
     if measuring.probes:  # putting probes into all modules takes ten seconds
@@ -83,7 +83,7 @@ sign(2)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer Pythons need no probes in the code")
-def test_probes_are_put_into_a_module_once_and_count_as_those_of_slipcover(tmp_path: Path) -> None:
+def test_probes_are_put_into_a_module_once_and_count_as_those_of_slipcover(tmp_path):
     slipcover = pytest.importorskip("slipcover")
     from probed_code import Finder, ProbedCode, _compiled
 

@@ -20,7 +20,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("version", ["3.4.5", "3.4.5rc2"])
-def test_the_version_is_that_of_the_tag(checkout: Path, version: str) -> None:
+def test_the_version_is_that_of_the_tag(checkout, version):
     set_version(f"v{version}", checkout)
     text = (checkout / "reservoir_cli" / "__init__.py").read_text(encoding="utf-8")
     page = (checkout / "docs" / "reservoir.1").read_text(encoding="utf-8")
@@ -29,14 +29,14 @@ def test_the_version_is_that_of_the_tag(checkout: Path, version: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["3.4.5", "v3.4", "v9.9.9", 'v3.4.5"; x', "v3.4.5-1"])
-def test_other_tags_and_versions_without_changes_are_refused(checkout: Path, tag: str) -> None:
+def test_other_tags_and_versions_without_changes_are_refused(checkout, tag):
     before = (checkout / "reservoir_cli" / "__init__.py").read_bytes()
     with pytest.raises(SystemExit):
         set_version(tag, checkout)
     assert (checkout / "reservoir_cli" / "__init__.py").read_bytes() == before
 
 
-def test_the_formula_has_the_version_and_the_checksum_of_the_sdist(tmp_path: Path) -> None:
+def test_the_formula_has_the_version_and_the_checksum_of_the_sdist(tmp_path):
     sdist = tmp_path / "reservoir_cli-3.4.5.tar.gz"
     sdist.write_bytes(b"an archive")
     text = formula(tmp_path)

@@ -4,7 +4,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
 import pytest
 import torch_index
@@ -40,14 +39,14 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_without_an_nvidia_device_the_index_is_used(index: str, tmp_path: Path) -> None:
+def test_without_an_nvidia_device_the_index_is_used(index, tmp_path):
     options, note = torch_index.choose("linux", {}, index, tmp_path)
     assert options == f"--extra-index-url {index}"
     assert "PyTorch for CPUs" in note
     assert "GB to download" in note
 
 
-def test_an_unreachable_index_is_not_used(tmp_path: Path) -> None:
+def test_an_unreachable_index_is_not_used(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     options, note = torch_index.choose("linux", {}, url, tmp_path)
@@ -55,19 +54,17 @@ def test_an_unreachable_index_is_not_used(tmp_path: Path) -> None:
     assert f"{url} does not answer" in note
 
 
-def test_an_index_that_never_answers_is_not_waited_for(silent: str) -> None:
+def test_an_index_that_never_answers_is_not_waited_for(silent):
     assert not torch_index.answers(silent, seconds=0.1)
 
 
-def test_an_index_without_pytorch_is_not_used(index: str) -> None:
+def test_an_index_without_pytorch_is_not_used(index):
     assert torch_index.answers(index)
     assert not torch_index.answers(f"{index}/other")
 
 
 @pytest.mark.parametrize("device", ["dev/nvidia0", "proc/driver/nvidia/version"])
-def test_with_an_nvidia_device_the_index_is_not_used(
-    index: str, tmp_path: Path, device: str
-) -> None:
+def test_with_an_nvidia_device_the_index_is_not_used(index, tmp_path, device):
     (tmp_path / device).parent.mkdir(parents=True)
     (tmp_path / device).touch()
     options, note = torch_index.choose("linux", {}, index, tmp_path)
@@ -78,7 +75,5 @@ def test_with_an_nvidia_device_the_index_is_not_used(
 @pytest.mark.parametrize(
     ("platform", "environment"), [("darwin", {}), ("win32", {}), ("linux", {"PIP_NO_INDEX": "1"})]
 )
-def test_the_index_is_not_used_where_it_is_not_needed(
-    index: str, tmp_path: Path, platform: str, environment: dict[str, str]
-) -> None:
+def test_the_index_is_not_used_where_it_is_not_needed(index, tmp_path, platform, environment):
     assert torch_index.choose(platform, environment, index, tmp_path)[0] == ""

@@ -22,7 +22,7 @@ def imported_modules(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", ["reservoir_cli"])
-def test_nothing_private_of_typer_is_imported(folder: str) -> None:
+def test_nothing_private_of_typer_is_imported(folder):
     files = sorted((PACKAGE.parent / folder).rglob("*.py"))
     private = [
         (path.name, name)
@@ -34,7 +34,7 @@ def test_nothing_private_of_typer_is_imported(folder: str) -> None:
     assert private == []
 
 
-def test_the_installed_typer_imports_no_pydantic() -> None:
+def test_the_installed_typer_imports_no_pydantic():
     command = [sys.executable, "-c", LIGHT_IMPORT]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert is_light(result.stdout)

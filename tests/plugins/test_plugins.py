@@ -52,7 +52,7 @@ def user(installed: Path, cli: Cli) -> Cli:
     return cli
 
 
-def test_the_example_is_read_by_init_sync_and_ingest(user: Cli, tmp_path: Path) -> None:
+def test_the_example_is_read_by_init_sync_and_ingest(user, tmp_path):
     chat = write_chat(user.home / ".jotter" / "chats" / "c1.jsonl")
     report = user("init", "--yes", "--no-embed", "--json", command=RESERVOIR).document
     (history,) = [row for row in report["histories"] if row["messages"]]
@@ -68,7 +68,7 @@ def test_the_example_is_read_by_init_sync_and_ingest(user: Cli, tmp_path: Path) 
     assert "importers: jotter of reservoir-jotter 0.1" in user("doctor", command=RESERVOIR).out
 
 
-def test_without_plugins_a_source_of_one_is_an_error_that_names_it(user: Cli) -> None:
+def test_without_plugins_a_source_of_one_is_an_error_that_names_it(user):
     chat = write_chat(user.home / "c1.jsonl")
     result = user("--no-plugins", "ingest", str(chat), code=1, command=RESERVOIR)
     assert "has an unknown format" in result.err
@@ -137,7 +137,7 @@ class Package:
         plugins._by_kind.cache_clear()
 
 
-def test_a_counter_is_chosen_by_its_scheme(package: Package) -> None:
+def test_a_counter_is_chosen_by_its_scheme(package):
     package.offer("counters", "words", "Words")
     counter = load_counter("words:x")
     assert (counter.name, counter.exact, counter.count("two words")) == ("words:x", True, 2)
@@ -146,7 +146,7 @@ def test_a_counter_is_chosen_by_its_scheme(package: Package) -> None:
     assert "words:ARGUMENT" in str(unknown.value.hint)
 
 
-def test_a_model_embeds_and_finds_messages(package: Package) -> None:
+def test_a_model_embeds_and_finds_messages(package):
     package.offer("embedders", "letters", "Letters")
     settings = {"embedding_model": "letters:26"}
     with Reservoir.open(settings=settings) as reservoir:
@@ -157,20 +157,20 @@ def test_a_model_embeds_and_finds_messages(package: Package) -> None:
     assert best.cosine == pytest.approx(1.0, abs=0.01)
 
 
-def test_a_model_with_wrong_vectors_is_an_error(package: Package) -> None:
+def test_a_model_with_wrong_vectors_is_an_error(package):
     package.offer("embedders", "letters", "Letters")
     with Reservoir.open(settings={"embedding_model": "letters:25"}) as reservoir:
         with pytest.raises(ModelUnavailableError, match=r"letters of toy 0\.2"):
             reservoir.indexer.embedder().encode_documents(["x"])
 
 
-def test_secrets_of_a_package_are_found_besides_ours(package: Package) -> None:
+def test_secrets_of_a_package_are_found_besides_ours(package):
     package.offer("secrets", "badges", "badges")
     text = "my BADGE-4711 and AKIAQ7XN2VD4KLP3ZWTM"
     assert [text[start:end] for _, start, end in find(text)] == text.split()[1::2]
 
 
-def test_a_conversation_is_exported_in_the_format_of_a_package(package: Package) -> None:
+def test_a_conversation_is_exported_in_the_format_of_a_package(package):
     package.offer("exports", "shout", "shout")
     with Reservoir.open() as reservoir:
         reservoir.ingest([Message("user", "hello")], embed=False)
@@ -194,9 +194,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("kind", "target"), BROKEN.values(), ids=BROKEN)
-def test_a_package_that_fails_is_one_error_with_its_name(
-    package: Package, tmp_path: Path, kind: str, target: str
-) -> None:
+def test_a_package_that_fails_is_one_error_with_its_name(package, tmp_path, kind, target):
     package.offer(kind, "toy", target)
     file = tmp_path / "x.jsonl"
     file.write_text('{"toy": 1}\n', encoding="utf-8")
@@ -222,7 +220,7 @@ def test_a_package_that_fails_is_one_error_with_its_name(
     assert failed.value.exit_code == (5 if kind in ("counters", "embedders") else 1)
 
 
-def test_a_file_whose_reading_fails_is_reported(package: Package, tmp_path: Path) -> None:
+def test_a_file_whose_reading_fails_is_reported(package, tmp_path):
     package.offer("importers", "toy", "Toy")
     file = tmp_path / "x.jsonl"
     file.write_text('{"toy": 1}\n', encoding="utf-8")
@@ -232,9 +230,7 @@ def test_a_file_whose_reading_fails_is_reported(package: Package, tmp_path: Path
     assert "the plugin toy of toy 0.2 failed: KeyError" in report.reasons[0]
 
 
-def test_our_own_formats_and_files_ask_no_package(
-    package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_own_formats_and_files_ask_no_package(package, tmp_path, monkeypatch):
     package.offer("importers", "chatgpt", "Odd")
     package.offer("counters", "approximate", "fail")
     file = tmp_path / "x.jsonl"
@@ -246,9 +242,7 @@ def test_our_own_formats_and_files_ask_no_package(
         assert reservoir.import_files(file).imported == 1
 
 
-def test_nothing_is_loaded_when_plugins_are_off(
-    package: Package, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_loaded_when_plugins_are_off(package, monkeypatch):
     package.offer("secrets", "toy", "fail")
     monkeypatch.setenv("RESERVOIR_PLUGINS", "off")
     assert find("hello") == []

@@ -10,7 +10,6 @@ import pytest
 import world as worlds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.strategies import DataObject
 from lines import commands, lines
 from settings_files import BROKEN, environments, settings_bytes
 
@@ -27,7 +26,7 @@ short = settings(
 @pytest.mark.parametrize("command", commands())
 @short
 @given(data=st.data())
-def test_no_line_breaks_a_command(made_world: Path, tmp_path: Path, command: str, data: DataObject):
+def test_no_line_breaks_a_command(made_world, tmp_path, command, data):
     line = data.draw(lines(command))
     folder = worlds.copied(made_world, tmp_path / "world")
     before = worlds.held(folder)
@@ -41,7 +40,7 @@ def test_no_line_breaks_a_command(made_world: Path, tmp_path: Path, command: str
 
 @short
 @given(env=environments)
-def test_no_environment_breaks_a_command(made_world: Path, tmp_path: Path, env: dict[str, str]):
+def test_no_environment_breaks_a_command(made_world, tmp_path, env):
     folder = worlds.copied(made_world, tmp_path / "world")
     full = {**worlds.environment(folder), **env}
     for arguments in (("context", "queue?"), ("config", "--list", "--json")):
@@ -50,14 +49,12 @@ def test_no_environment_breaks_a_command(made_world: Path, tmp_path: Path, env: 
 
 @short
 @given(text=settings_bytes)
-def test_no_settings_file_breaks_a_command(made_world: Path, tmp_path: Path, text: bytes):
+def test_no_settings_file_breaks_a_command(made_world, tmp_path, text):
     _hold_settings(made_world, tmp_path, text)
 
 
 @pytest.mark.parametrize("number", range(len(BROKEN)))
-def test_no_broken_settings_file_breaks_a_command(
-    made_world: Path, tmp_path: Path, number: int
-) -> None:
+def test_no_broken_settings_file_breaks_a_command(made_world, tmp_path, number):
     _hold_settings(made_world, tmp_path, BROKEN[number])
 
 

@@ -17,7 +17,6 @@ import pytest
 import world as worlds
 from hostile_values import ESCAPES
 
-from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Role, StoredMessage
 from reservoir_cli.retrieval import embed_messages
@@ -54,18 +53,18 @@ WAYS = [
 
 
 @pytest.mark.parametrize("command", WAYS, ids=" ".join)
-def test_an_endless_device_is_refused(world: Path, command: list[str]) -> None:
+def test_an_endless_device_is_refused(world, command):
     line = refused(world, *(word.format("/dev/zero") for word in command))
     assert "/dev/zero" in line
 
 
 @pytest.mark.parametrize("command", WAYS, ids=" ".join)
-def test_a_pipe_without_a_writer_times_out(world: Path, command: list[str]) -> None:
+def test_a_pipe_without_a_writer_times_out(world, command):
     os.mkfifo(world / "pipe")
     assert "pipe" in refused(world, *(word.format("pipe") for word in command))
 
 
-def test_a_pipe_of_the_shell_is_read_to_its_end(world: Path) -> None:
+def test_a_pipe_of_the_shell_is_read_to_its_end(world):
     reader, writer = os.pipe()
     feeder = threading.Thread(target=lambda: (os.write(writer, ROW * 3_000), os.close(writer)))
     feeder.start()
@@ -75,14 +74,14 @@ def test_a_pipe_of_the_shell_is_read_to_its_end(world: Path) -> None:
     assert data == ROW * 3_000
 
 
-def test_input_too_large_for_memory_is_refused(tmp_path: Path) -> None:
+def test_input_too_large_for_memory_is_refused(tmp_path):
     (tmp_path / "large").write_bytes(b"x" * 101)
     with pytest.raises(OSError, match="larger than"):
         reading.read_bounded(tmp_path / "large", 100)
     assert len(reading.read_bounded(tmp_path / "large", 101)) == 101
 
 
-def test_only_a_regular_file_is_replaced(world: Path) -> None:
+def test_only_a_regular_file_is_replaced(world):
     # A pipe instead of a device: if this failed for root, the system would lose the device.
     os.mkfifo(world / "pipe")
     line = refused(world, "backup", "-y", "pipe")
@@ -93,7 +92,7 @@ def test_only_a_regular_file_is_replaced(world: Path) -> None:
     assert not list(world.glob(".*"))
 
 
-def test_links_in_a_folder_are_not_followed(world: Path) -> None:
+def test_links_in_a_folder_are_not_followed(world):
     (world / "secret.jsonl").write_bytes(ROW * 2)
     (world / "folder" / "out.jsonl").symlink_to(world / "secret.jsonl")
     (world / "folder" / "round").symlink_to(".")
@@ -105,7 +104,7 @@ def test_links_in_a_folder_are_not_followed(world: Path) -> None:
     assert answer.err.startswith("imported 1,")
 
 
-def test_a_file_that_vanishes_or_grows_while_read_does_no_harm(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_or_grows_while_read_does_no_harm(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(ROW * 4)
     (tmp_path / "b.jsonl").write_bytes(ROW)
     with ExitStack() as open_files:
@@ -148,7 +147,7 @@ def forged_zip(name: bytes, packed: bytes, claimed: int, count: int = 1) -> byte
     return local + packed + table + end
 
 
-def test_paths_in_a_zip_are_only_names(world: Path) -> None:
+def test_paths_in_a_zip_are_only_names(world):
     before = sorted(world.rglob("*"))
     answer = forked.run(
         "ingest", "--no-embed", "archive.zip", env=worlds.environment(world), folder=world
@@ -159,7 +158,7 @@ def test_paths_in_a_zip_are_only_names(world: Path) -> None:
     assert not (world.parents[1] / "outside.jsonl").exists()
 
 
-def test_a_link_in_a_zip_is_not_read() -> None:
+def test_a_link_in_a_zip_is_not_read():
     link = zipfile.ZipInfo("link.jsonl")
     link.external_attr = 0o120777 << 16
     buffer = io.BytesIO()
@@ -169,7 +168,7 @@ def test_a_link_in_a_zip_is_not_read() -> None:
     assert len(records(buffer.getvalue())) == 1
 
 
-def test_a_zip_of_many_small_bombs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zip_of_many_small_bombs_is_refused(monkeypatch):
     monkeypatch.setattr(input_files, "_HARMLESS_ZIP", 1 << 20)
     bombs = {f"{number}.jsonl": b" " * 400_000 for number in range(10)}
     with pytest.raises(ReservoirError, match="unpacks to far more than its size"):
@@ -178,7 +177,7 @@ def test_a_zip_of_many_small_bombs_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("claimed", [0, 10, 1 << 20, 0xFFFFFFFE, 0xFFFFFFFF])
-def test_a_zip_with_a_false_size_is_not_unpacked(claimed: int) -> None:
+def test_a_zip_with_a_false_size_is_not_unpacked(claimed):
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(ROW + b" " * (80 << 20)) + packer.flush()
     try:
@@ -189,7 +188,7 @@ def test_a_zip_with_a_false_size_is_not_unpacked(claimed: int) -> None:
     assert results or not claimed
 
 
-def test_a_zip_with_a_false_count_is_read_as_far_as_possible() -> None:
+def test_a_zip_with_a_false_count_is_read_as_far_as_possible():
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(ROW) + packer.flush()
     whole = bytearray(forged_zip(b"a.jsonl", packed, len(ROW), count=60_000))
@@ -198,7 +197,7 @@ def test_a_zip_with_a_false_count_is_read_as_far_as_possible() -> None:
     assert len(records(bytes(whole))) == 1
 
 
-def test_a_zip_directory_too_large_for_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zip_directory_too_large_for_memory_is_refused(monkeypatch):
     data = zipped({f"{number}.jsonl": ROW for number in range(50)})
     assert len(records(data)) == 50
     monkeypatch.setattr(input_files, "_LARGEST_TABLE", 1_000)
@@ -210,7 +209,7 @@ def test_a_zip_directory_too_large_for_memory_is_refused(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("depth", [900, 960, 990, 100_000])
-def test_every_command_handles_or_refuses_deep_nesting(world: Path, depth: int) -> None:
+def test_every_command_handles_or_refuses_deep_nesting(world, depth):
     env = worlds.environment(world)
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     call = b'{"id": "x", "function": {"name": "f", "arguments": %s}}' % deep
@@ -232,13 +231,13 @@ def test_every_command_handles_or_refuses_deep_nesting(world: Path, depth: int) 
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
-def test_nan_and_infinity_are_never_printed(world: Path, number: str) -> None:
+def test_nan_and_infinity_are_never_printed(world, number):
     text = f'[{{"role": "user", "content": "a", "x": {number}}}]'
     error = refused(world, "trim", "-", "--iteration", "2", stdin=text.encode())
     assert "a number that is too large, or NaN" in error
 
 
-def test_a_number_of_a_million_digits_is_skipped_with_a_reason(world: Path) -> None:
+def test_a_number_of_a_million_digits_is_skipped_with_a_reason(world):
     text = b'{"role": "user", "content": "a", "created_at": %s}\n' % (b"9" * 1_000_000)
     (world / "digits.jsonl").write_bytes(text + ROW)
     env = worlds.environment(world)
@@ -248,7 +247,7 @@ def test_a_number_of_a_million_digits_is_skipped_with_a_reason(world: Path) -> N
 
 
 @pytest.mark.parametrize("when", ["9999-12-31T23:59:59.999999+00:00", "1970-01-01T00:00:00+00:00"])
-def test_the_last_and_the_first_moment_can_be_stored_and_read(world: Path, when: str) -> None:
+def test_the_last_and_the_first_moment_can_be_stored_and_read(world, when):
     env = worlds.environment(world)
     stored = forked.run(
         "ingest", "--no-embed", "-p", "times", "--at", when, stdin=b"x", env=env, folder=world
@@ -259,32 +258,32 @@ def test_the_last_and_the_first_moment_can_be_stored_and_read(world: Path, when:
 
 
 @pytest.mark.parametrize("when", ["99999-01-01", "-0001-01-01", "1969-12-31", "9" * 400 + "d"])
-def test_an_invalid_time_is_refused(world: Path, when: str) -> None:
+def test_an_invalid_time_is_refused(world, when):
     line = refused(world, "ingest", f"--at={when}", stdin=b"x")
     assert "is not a time" in line or "is out of range" in line
 
 
 @pytest.mark.parametrize("piece", ["1,", "on may ", "\u4e2d"])
-def test_a_million_characters_are_a_question(world: Path, piece: str) -> None:
+def test_a_million_characters_are_a_question(world, piece):
     env = worlds.environment(world)
     text = (piece * (1_000_000 // len(piece))).encode()
     for arguments in (["context", "-", "--budget", "300"], ["search", "--keyword", "-"]):
         forked.hold(forked.run(*arguments, stdin=text, env=env, folder=world))
 
 
-def test_only_the_beginning_of_a_question_is_read_for_dates() -> None:
+def test_only_the_beginning_of_a_question_is_read_for_dates():
     date, now = "what was on 9 May 2026?", datetime(2026, 6, 1, tzinfo=UTC)
     assert find_dates("word " * 1_000 + date, now)
     assert not find_dates("word " * 2_000 + date, now)
 
 
 @pytest.mark.parametrize("piece", ["<permissions>", "<permissions ", "<permissions></permissions"])
-def test_tags_of_inserted_blocks_that_do_not_end_are_kept(piece: str) -> None:
+def test_tags_of_inserted_blocks_that_do_not_end_are_kept(piece):
     text = piece * 200_000  # would take hours if the rest were searched from every tag
     assert plain(text) == text.strip()
 
 
-def test_inserted_blocks_are_left_out_up_to_their_first_end() -> None:
+def test_inserted_blocks_are_left_out_up_to_their_first_end():
     reminder = "<system-reminder>a<permissions b></system-reminder>"
     assert plain(f"1{reminder}2</permissions b>3<session_context>4") == (
         "12</permissions b>3<session_context>4"
@@ -292,12 +291,12 @@ def test_inserted_blocks_are_left_out_up_to_their_first_end() -> None:
 
 
 @pytest.mark.parametrize("piece", ["\n", "<a>\n", "<a> "])
-def test_a_mark_is_searched_once_in_each_line(piece: str) -> None:
+def test_a_mark_is_searched_once_in_each_line(piece):
     message = Message("user", piece * 200_000 + "why DO NOT INDEX?", conversation_id="c")
     assert marked_by(Record(message)) is None
 
 
-def test_a_row_with_duplicate_keys_is_valid_json(world: Path) -> None:
+def test_a_row_with_duplicate_keys_is_valid_json(world):
     text = b'{"role": "tool", "role": "user", "content": "one", "content": "two"}\n'
     (world / "twice.jsonl").write_bytes(text)
     env = worlds.environment(world)
@@ -307,15 +306,13 @@ def test_a_row_with_duplicate_keys_is_valid_json(world: Path) -> None:
     assert json.dumps(row)
 
 
-def test_a_keyword_search_of_a_book_is_refused(world: Path) -> None:
+def test_a_keyword_search_of_a_book_is_refused(world):
     for words in (" ".join(f"w{number}" for number in range(10_001)), "\u4e2d" * 10_001):
         line = refused(world, "search", "--keyword", "-", stdin=words.encode())
         assert line == "error: a keyword search takes 10,000 words at most"
 
 
-def test_only_the_beginning_of_an_endless_message_is_embedded(
-    fake_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_beginning_of_an_endless_message_is_embedded(fake_embedder, monkeypatch):
     monkeypatch.setattr(embed_messages, "LONGEST", 100)
     texts = {1: "short", 2: "long " * 50, 3: " " * 200 + "behind"}
     passages = embed_messages.embed_messages(
@@ -335,9 +332,7 @@ def stored(number: int, text: str) -> StoredMessage:
     )
 
 
-def test_a_log_of_llm_cannot_fill_the_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_of_llm_cannot_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(foreign_databases, "LARGEST", 1_000)
     with closing(sqlite3.connect(tmp_path / "logs.db")) as connection, connection:
         columns = "id, model, prompt, system, response, conversation_id, datetime_utc"
@@ -369,7 +364,7 @@ def test_a_log_of_llm_cannot_fill_the_memory(
     ],
     ids=" ".join,
 )
-def test_an_invalid_file_name_is_refused(world: Path, arguments: list[str]) -> None:
+def test_an_invalid_file_name_is_refused(world, arguments):
     name = "x" * 5_000
     env = worlds.environment(world)
     answer = forked.run(*(word.format(name) for word in arguments), env=env, folder=world)

@@ -36,7 +36,7 @@ def schema(folder: Path) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("command", WAYS, ids=" ".join)
-def test_no_word_is_read_as_a_query(world: Path, command: list[str]) -> None:
+def test_no_word_is_read_as_a_query(world, command):
     env = worlds.environment(world)
     before, plan = worlds.held(world), schema(world)
     for word in INJECTIONS:
@@ -50,7 +50,7 @@ def test_no_word_is_read_as_a_query(world: Path, command: list[str]) -> None:
     assert not (world / "stolen.db").exists()
 
 
-def test_a_match_is_the_text_itself(world: Path) -> None:
+def test_a_match_is_the_text_itself(world):
     env = worlds.environment(world)
     rows = [str(row[6]) for row in worlds.held(world) if row[3] == "default"]
     assert any("queue %" in row for row in rows)
@@ -61,7 +61,7 @@ def test_a_match_is_the_text_itself(world: Path) -> None:
         assert answer.out.decode().count("\n") == sum(f"queue {word} q" in row for row in rows) == 1
 
 
-def test_no_name_leads_into_another_partition(world: Path) -> None:
+def test_no_name_leads_into_another_partition(world):
     env = worlds.environment(world)
     for word in INJECTIONS[1:]:
         for command in (["view", "0"], ["search", "--keyword", "queue"], ["export"]):

@@ -22,7 +22,7 @@ def shell(world: Path, line: str, **variables: str) -> "subprocess.CompletedProc
 
 
 @pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&- 2>&-", "<&-"])
-def test_a_file_never_replaces_a_closed_stream(world: Path, closed: str) -> None:
+def test_a_file_never_replaces_a_closed_stream(world, closed):
     before = worlds.held(world)
     line = f"(reservoir export -o out.jsonl && reservoir context 'queue?' --budget 90) {closed}"
     # A context that cannot be printed is an error; the export wrote its file.
@@ -33,7 +33,7 @@ def test_a_file_never_replaces_a_closed_stream(world: Path, closed: str) -> None
     assert "WARNING" in (world / "home" / "reservoir.log").read_text("utf-8")
 
 
-def test_no_file_gets_the_number_of_a_closed_stream(world: Path) -> None:
+def test_no_file_gets_the_number_of_a_closed_stream(world):
     script = (
         "import os; from reservoir_cli.cli.app import _take_streams; _take_streams(); "
         "os._exit(os.open('x', os.O_CREAT | os.O_WRONLY))"
@@ -42,7 +42,7 @@ def test_no_file_gets_the_number_of_a_closed_stream(world: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["ingest --no-embed", "context", "search -"])
-def test_an_endless_stream_is_refused(world: Path, command: str) -> None:
+def test_an_endless_stream_is_refused(world, command):
     result = shell(world, f"ulimit -v 2000000; reservoir {command} </dev/zero")
     assert result.returncode == 1
     error, hint = result.stderr.splitlines()
@@ -54,7 +54,7 @@ def test_an_endless_stream_is_refused(world: Path, command: str) -> None:
 @pytest.mark.parametrize(
     "command", ["--db x.db ingest --no-embed", "export -o x", "backup x -y", "ingest x"]
 )
-def test_a_deleted_current_folder_is_a_one_line_error(world: Path, command: str) -> None:
+def test_a_deleted_current_folder_is_a_one_line_error(world, command):
     result = shell(world, f'mkdir gone && cd gone && rmdir "$PWD" && echo a | reservoir {command}')
     assert result.returncode in (1, 3)
     assert result.stderr.startswith(b"error: ")
@@ -64,7 +64,7 @@ def test_a_deleted_current_folder_is_a_one_line_error(world: Path, command: str)
 
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/nothing", "~nobody-is-called-so", None])
 @pytest.mark.parametrize("whole", [True, False], ids=["RESERVOIR_HOME", "HOME"])
-def test_an_impossible_home_is_a_one_line_error(world: Path, home: str | None, whole: bool) -> None:
+def test_an_impossible_home_is_a_one_line_error(world, home, whole):
     env = worlds.environment(world)
     del env["RESERVOIR_HOME"], env["HOME"]
     if home is not None:
@@ -79,7 +79,7 @@ def test_an_impossible_home_is_a_one_line_error(world: Path, home: str | None, w
     assert answer.code in (2, 3)
 
 
-def test_a_traceback_is_shown_by_debugging_and_names_no_text(world: Path) -> None:
+def test_a_traceback_is_shown_by_debugging_and_names_no_text(world):
     env = {**worlds.environment(world), "RESERVOIR_DEBUG": "1"}
     answer = forked.run("--db", "note.md", "view", env=env, folder=world)
     assert answer.code == 3

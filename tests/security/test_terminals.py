@@ -4,7 +4,6 @@ import json
 import re
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import forked
 import pytest
@@ -81,7 +80,7 @@ def named(arguments: list[str]) -> str:
 
 
 @pytest.mark.parametrize("arguments", [*PRINTING, *FAILING], ids=named)
-def test_no_escape_sequence_reaches_a_terminal(world: Path, arguments: list[str]) -> None:
+def test_no_escape_sequence_reaches_a_terminal(world, arguments):
     env = {**worlds.environment(world), "NO_COLOR": "1", "TERM": "xterm-256color"}
     for name in (f"evil{ESC}", "default"):
         code, shown = forked.on_terminal(
@@ -95,7 +94,7 @@ def test_no_escape_sequence_reaches_a_terminal(world: Path, arguments: list[str]
         assert "\nerror: forged" not in shown
 
 
-def test_a_question_on_a_terminal_names_nothing_raw(world: Path) -> None:
+def test_a_question_on_a_terminal_names_nothing_raw(world):
     env = {**worlds.environment(world), "NO_COLOR": "1", "TERM": "xterm"}
     command = ["partitions", "delete", f"evil{ESC}"]
     code, shown = forked.on_terminal(*command, env=env, folder=world, typed=b"n\n")
@@ -106,21 +105,21 @@ def test_a_question_on_a_terminal_names_nothing_raw(world: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["view", "0", "--json"], ["export", "--format", "json"]])
-def test_json_on_a_terminal_has_the_same_content(world: Path, arguments: list[str]) -> None:
+def test_json_on_a_terminal_has_the_same_content(world, arguments):
     env = {**worlds.environment(world), "TERM": "xterm"}
     _, shown = forked.on_terminal(*arguments, env=env, folder=world)
     piped = forked.run(*arguments, env=env, folder=world)
     assert json.loads(shown) == json.loads(piped.out)
 
 
-def test_a_pipe_gets_every_byte(world: Path) -> None:
+def test_a_pipe_gets_every_byte(world):
     env = worlds.environment(world)
     piped = forked.run("view", "0", env=env, folder=world).out.decode()
     for escape in ESCAPES:
         assert f"user: queue {escape} question?\n" in piped
 
 
-def test_a_table_in_a_pipe_has_a_line_for_each_row(world: Path) -> None:
+def test_a_table_in_a_pipe_has_a_line_for_each_row(world):
     env = worlds.environment(world)
     forked.run("ingest", "--no-embed", "-p", "named so", stdin=b"x", env=env, folder=world)
     with closing(sqlite3.connect(world / "home" / "reservoir.db")) as raw, raw:
@@ -133,7 +132,7 @@ def test_a_table_in_a_pipe_has_a_line_for_each_row(world: Path) -> None:
     assert any(row.startswith(rf"a\tb\nc{ESC}") for row in rows)
 
 
-def test_a_log_has_a_line_for_each_run(world: Path) -> None:
+def test_a_log_has_a_line_for_each_run(world):
     env = worlds.environment(world)
     forged = {**env, "RESERVOIR_PARTITION": f"x\nforged{ESC}"}
     for environment in (env, forged):

@@ -4,12 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import httpx2
 import pytest
 from dialogue import ANSWER, assistant, chat, completion, texts, user
 from each import each
-from proxied import Served
-from upstream import Reply, Upstream
+from upstream import Reply
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
@@ -172,7 +170,7 @@ ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
 
 
 @each("name", ANSWERS)
-def test_an_answer_is_read_whole(name: str) -> None:
+def test_an_answer_is_read_whole(name):
     path, values, text, calls = ANSWERS[name]
     answer = Answer()
     for value in values:
@@ -182,9 +180,7 @@ def test_an_answer_is_read_whole(name: str) -> None:
     assert [(call.id, call.name, call.arguments) for call in message.tool_calls] == calls
 
 
-def test_a_function_call_and_its_result_are_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_function_call_and_its_result_are_stored(served, provider, client):
     call = {"role": "assistant", "content": None, "function_call": function("look", FIRST)}
     body = json.dumps({"choices": [{"message": call, "finish_reason": "function_call"}]}).encode()
     provider.reply = Reply([body], "application/json", framing="length")
@@ -198,9 +194,7 @@ def test_a_function_call_and_its_result_are_stored(
     assert (stored.name, stored.arguments) == ("look", FIRST)
 
 
-def test_members_without_a_value_are_ignored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_members_without_a_value_are_ignored(served, provider, client):
     choice = {"index": None, "message": assistant(), "finish_reason": "stop"}
     body = json.dumps({"choices": [choice], "error": None}).encode()
     provider.reply = Reply([body], "application/json", framing="length")
@@ -210,9 +204,7 @@ def test_members_without_a_value_are_ignored(
         assert not reservoir.view(Scope("default", "proxy"), 0)[1].tags
 
 
-def test_a_conversation_whose_instructions_mention_a_title_is_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_conversation_whose_instructions_mention_a_title_is_stored(served, provider, client):
     instruction = {"role": "system", "content": "You write articles that have a short title."}
     question = [instruction, user("an article on queues")]
     provider.reply = completion("Queues.")
@@ -227,9 +219,7 @@ def test_a_conversation_whose_instructions_mention_a_title_is_stored(
     ]
 
 
-def test_a_resent_answer_with_tools_of_the_provider_is_stored_once(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_resent_answer_with_tools_of_the_provider_is_stored_once(served, provider, client):
     body = json.dumps({"type": "message", "content": SEARCHED}).encode()
     provider.reply = Reply([body], "application/json", framing="length")
     history: list[Any] = [user("the capital?")]
@@ -240,9 +230,7 @@ def test_a_resent_answer_with_tools_of_the_provider_is_stored_once(
     assert texts(served, 2) == ["user: the capital?", answer, "user: sure?", answer]
 
 
-def test_a_picture_does_not_fill_the_window(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_picture_does_not_fill_the_window(served, provider, client):
     provider.reply = completion()
     picture = {"url": "data:image/png;base64," + "iVBORw0KGgo" * 100_000}
     parts = [{"type": "text", "text": "what is it?"}, {"type": "image_url", "image_url": picture}]
@@ -257,9 +245,7 @@ def picture(data: str, **more: Any) -> dict[str, Any]:
     return {"role": "user", "content": [{"type": "text", "text": "read it"}, image]}
 
 
-def test_questions_about_different_pictures_keep_their_answers(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_questions_about_different_pictures_keep_their_answers(served, provider, client):
     for number in range(2):
         provider.reply = completion(f"Page {number}.")
         question = picture(f"data:image/png;base64,{number}")
@@ -269,9 +255,7 @@ def test_questions_about_different_pictures_keep_their_answers(
     assert answers == [f"assistant: Page {number}." for number in (0, 0, 1, 1)]
 
 
-def test_the_answer_to_a_picture_without_words_is_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_the_answer_to_a_picture_without_words_is_stored(served, provider, client):
     history: list[Any] = [user("")]
     history[0]["content"] = picture("data:image/png;base64,1")["content"][1:]
     stored = ["user: [image]", "assistant: A cat.", "user: its colour?", "assistant: Grey."]
@@ -287,7 +271,7 @@ def test_the_answer_to_a_picture_without_words_is_stored(
     assert len({row.conversation_id for row in rows}) == 1
 
 
-def test_a_picture_that_is_sent_again_is_the_same() -> None:
+def test_a_picture_that_is_sent_again_is_the_same():
     address = "https://files.example/a.png?signature="
     mark = {"cache_control": {"type": "ephemeral"}}
     pictures = picture(f"{address}1", **mark), picture(f"{address}2"), picture("data:,2")
@@ -296,13 +280,13 @@ def test_a_picture_that_is_sent_again_is_the_same() -> None:
     assert first == again != other
 
 
-def test_a_picture_beside_a_question_is_no_word_of_it() -> None:
+def test_a_picture_beside_a_question_is_no_word_of_it():
     request = parse(CHAT, json.dumps(chat(picture("data:,1"))).encode(), {})
     assert request.messages[0].content == "read it\n[image]"
     assert request.questions[0].text == "read it"
 
 
-def test_a_name_of_a_model_can_be_stored() -> None:
+def test_a_name_of_a_model_can_be_stored():
     body = json.dumps({**chat(user("Which kiln?")), "model": "kiln\ud800\0"}).encode()
     assert parse(CHAT, body, {}).model == "kiln\ufffd\ufffd"
 
@@ -365,7 +349,7 @@ def odd_forms(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("path", SHAPES)
-def test_an_odd_tool_call_does_not_lose_the_answer(path: str) -> None:
+def test_an_odd_tool_call_does_not_lose_the_answer(path):
     events = SHAPES[path]
     for odd in odd_forms(events[0]):
         answer = Answer()
@@ -376,9 +360,7 @@ def test_an_odd_tool_call_does_not_lose_the_answer(path: str) -> None:
         assert ANSWER in message.content, odd
 
 
-def test_an_answer_of_one_call_without_a_name_does_not_lose_the_question(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_an_answer_of_one_call_without_a_name_does_not_lose_the_question(served, provider, client):
     call = {"id": "c1", "type": "function", "function": {"name": None, "arguments": "{}"}}
     choice = {"index": 0, "message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
     body = json.dumps({"id": "x", "choices": [choice]}).encode()
@@ -387,9 +369,7 @@ def test_an_answer_of_one_call_without_a_name_does_not_lose_the_question(
     assert texts(served, 1) == ["user: why?"]
 
 
-def test_an_odd_tool_call_in_the_history_does_not_lose_the_exchange(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_an_odd_tool_call_in_the_history_does_not_lose_the_exchange(served, provider, client):
     provider.reply = completion()
     call = {"id": "c1", "type": "function", "function": function("look", FIRST)}
     forms = [*odd_forms({"role": "assistant", "content": None, "tool_calls": [call]})]
@@ -496,7 +476,7 @@ REPORTED = {
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_the_tokens_of_a_text_are_those_that_its_provider_reports(name: str) -> None:
+def test_the_tokens_of_a_text_are_those_that_its_provider_reports(name):
     path, values, last, expected = REPORTED[name]
     answer = Answer()
     for value in [*values, last]:

@@ -3,8 +3,6 @@
 import threading
 import time
 
-import pytest
-
 from reservoir_cli.server import limits
 from reservoir_cli.server.background_work import StartReason, Traffic
 
@@ -18,7 +16,7 @@ def in_thread(work: Traffic, order: list[object]) -> threading.Thread:
     return thread
 
 
-def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_waits_until_a_question_was_answered(monkeypatch):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
@@ -29,9 +27,7 @@ def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatc
     assert order == ["answered", StartReason.PAUSE]
 
 
-def test_work_starts_immediately_if_a_request_waits_for_its_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_work_starts_immediately_if_a_request_waits_for_its_thread(monkeypatch):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
@@ -41,7 +37,7 @@ def test_work_starts_immediately_if_a_request_waits_for_its_thread(
     assert order == [StartReason.URGENT]
 
 
-def test_work_that_has_waited_long_runs_with_the_work_queued_meanwhile() -> None:
+def test_work_that_has_waited_long_runs_with_the_work_queued_meanwhile():
     questions = Traffic()
     questions.begin(ASKING)
     now = time.monotonic()
@@ -49,7 +45,7 @@ def test_work_that_has_waited_long_runs_with_the_work_queued_meanwhile() -> None
     assert questions.wait(WORKING, now + limits.MAX_DELAY / 2) is StartReason.LATE
 
 
-def test_embedding_is_not_released_by_overdue_storing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embedding_is_not_released_by_overdue_storing(monkeypatch):
     monkeypatch.setattr(limits, "MAX_LONG_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
@@ -64,7 +60,7 @@ def test_embedding_is_not_released_by_overdue_storing(monkeypatch: pytest.Monkey
     assert order == [StartReason.LATE, StartReason.PAUSE]
 
 
-def test_work_gives_way_to_a_question_until_it_was_answered() -> None:
+def test_work_gives_way_to_a_question_until_it_was_answered():
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
 
@@ -80,7 +76,7 @@ def test_work_gives_way_to_a_question_until_it_was_answered() -> None:
     assert order == ["answered", "worked"]
 
 
-def test_work_does_not_give_way_when_it_is_late_or_a_question_is_queued_behind_it() -> None:
+def test_work_does_not_give_way_when_it_is_late_or_a_question_is_queued_behind_it():
     questions = Traffic()
     questions.begin(ASKING)
     questions.give_way(WORKING, time.monotonic())

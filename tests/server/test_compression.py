@@ -5,11 +5,8 @@ import json
 import zlib
 from typing import Any
 
-import httpx2
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, chat, completion, texts
-from proxied import Served
-from upstream import Upstream
 
 from reservoir_cli.server.limits import MAX_BODY
 from reservoir_cli.server.proxy.compression import Decoder, Undecodable
@@ -46,8 +43,8 @@ FORMS: dict[str, tuple[str, Any]] = {
 @pytest.mark.usefixtures("older")
 @pytest.mark.parametrize("name", FORMS)
 def test_a_compressed_request_is_enriched_stored_and_sent_on_without_compression(
-    served: Served, provider: Upstream, client: httpx2.Client, name: str
-) -> None:
+    served, provider, client, name
+):
     provider.reply = completion()
     encoding, compress = FORMS[name]
     answer = client.post(
@@ -75,8 +72,8 @@ def test_a_compressed_request_is_enriched_stored_and_sent_on_without_compression
     ],
 )
 def test_what_cannot_be_decompressed_within_the_limit_is_sent_on_as_it_came(
-    served: Served, provider: Upstream, client: httpx2.Client, encoding: str, body: bytes
-) -> None:
+    served, provider, client, encoding, body
+):
     headers = {"Content-Encoding": encoding}
     answer = client.post(served.root + CHAT, content=body, headers=headers)
     assert answer.headers["x-reservoir"] == "skipped; reason=encoding"
@@ -85,16 +82,14 @@ def test_what_cannot_be_decompressed_within_the_limit_is_sent_on_as_it_came(
     assert request.header("content-encoding") == encoding
 
 
-def test_a_request_that_is_not_read_keeps_its_compression(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_request_that_is_not_read_keeps_its_compression(served, provider, client):
     body = gzip.compress(b"{}")
     client.post(f"{served.root}/v1/files", content=body, headers={"Content-Encoding": "gzip"})
     assert provider.requests[0].body == body
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
-def test_no_more_is_decompressed_than_the_limit(encoding: str) -> None:
+def test_no_more_is_decompressed_than_the_limit(encoding):
     compress = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd}[encoding]
     bomb = compress(bytes(50_000_000))
     for most in (0, 1, 1_000):

@@ -32,7 +32,7 @@ def call(served: Served, method: str, params: Any, version: str = "2025-06-18") 
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-def test_a_client_opens_and_calls_the_tools(served: Served, version: str) -> None:
+def test_a_client_opens_and_calls_the_tools(served, version):
     client = {"name": "test", "version": "1"}
     opening = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
     assert call(served, "initialize", opening)["serverInfo"]["name"] == "reservoir"
@@ -43,7 +43,7 @@ def test_a_client_opens_and_calls_the_tools(served: Served, version: str) -> Non
     assert "it lost jobs of the queue" in content["text"]
 
 
-def test_a_client_of_the_newest_revision_needs_no_session(served: Served) -> None:
+def test_a_client_of_the_newest_revision_needs_no_session(served):
     from mcp import Client
     from mcp.types import TextContent
 
@@ -59,7 +59,7 @@ def test_a_client_of_the_newest_revision_needs_no_session(served: Served) -> Non
     assert "it lost jobs of the queue" in anyio.run(use)
 
 
-def test_requests_without_token_or_with_a_foreign_host_are_refused(served: Served) -> None:
+def test_requests_without_token_or_with_a_foreign_host_are_refused(served):
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     origin = served.state.origin
     assert plain_http.post(f"{origin}/mcp", json=request, headers=HEADERS).status_code == 401

@@ -2,14 +2,11 @@
 
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, assistant, chat, completion, texts, user
-from proxied import Served
-from upstream import ReceivedRequest, Reply, Upstream
+from upstream import ReceivedRequest, Reply
 
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Message, Scope
@@ -29,9 +26,7 @@ def block_of(request: ReceivedRequest) -> str:
     return str(content.removeprefix(QUESTION))
 
 
-def test_a_question_gets_one_block_and_no_other_byte_changes(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_question_gets_one_block_and_no_other_byte_changes(served, provider, client):
     provider.reply = completion()
     body = json.dumps(chat({"role": "system", "content": "be brief"}, HELLO, tools=[])).encode()
     answer = client.post(served.root + CHAT, content=body, headers={"Authorization": "Bearer k"})
@@ -46,9 +41,7 @@ def test_a_question_gets_one_block_and_no_other_byte_changes(
     assert provider.requests[0].header("authorization") == "Bearer k"
 
 
-def test_headers_and_query_are_passed_on_except_hop_by_hop_ones_and_ours(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_headers_and_query_are_passed_on_except_hop_by_hop_ones_and_ours(served, provider, client):
     headers = {
         "X-Stainless-Lang": "python",
         "User-Agent": "test/1",
@@ -67,9 +60,7 @@ def test_headers_and_query_are_passed_on_except_hop_by_hop_ones_and_ours(
     assert request.header("user-agent") == "test/1"
 
 
-def test_later_requests_get_the_same_blocks_byte_for_byte(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_later_requests_get_the_same_blocks_byte_for_byte(served, provider, client):
     provider.reply = completion()
     history = [HELLO]
     for turn in range(3):
@@ -84,9 +75,7 @@ def test_later_requests_get_the_same_blocks_byte_for_byte(
         assert after.body.startswith(before.body.partition(b'],"temperature"')[0])
 
 
-def test_the_same_text_as_a_list_of_blocks_is_the_same_question(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_the_same_text_as_a_list_of_blocks_is_the_same_question(served, provider, client):
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(HELLO))
     parts = [
@@ -102,9 +91,7 @@ def test_the_same_text_as_a_list_of_blocks_is_the_same_question(
     assert second["content"][1]["cache_control"] == {"type": "ephemeral"}
 
 
-def test_a_forgotten_or_edited_message_is_not_quoted_again(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_forgotten_or_edited_message_is_not_quoted_again(served, provider, client):
     provider.reply = completion()
     for change in ("edit", "forget"):
         history = [user(f"{QUESTION} {change}")]
@@ -117,9 +104,7 @@ def test_a_forgotten_or_edited_message_is_not_quoted_again(
         assert json.loads(provider.requests[-1].body)["messages"][0] == history[0]
 
 
-def test_blocks_are_added_and_repeated_while_another_program_writes(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_blocks_are_added_and_repeated_while_another_program_writes(served, provider, client):
     provider.reply = completion()
     with Reservoir.open(served.store) as writing, writing.store.write():
         for messages in ([HELLO], [HELLO, assistant(), user("ok")]):
@@ -130,9 +115,7 @@ def test_blocks_are_added_and_repeated_while_another_program_writes(
     assert len(texts(served, 2)) == 4
 
 
-def test_count_tokens_gets_the_same_blocks_and_stores_nothing(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_count_tokens_gets_the_same_blocks_and_stores_nothing(served, provider, client):
     provider.reply = Reply([b'{"input_tokens": 9}'], "application/json", framing="length")
     client.post(f"{served.root}{MESSAGES}/count_tokens", json=chat(HELLO))
     client.post(served.root + MESSAGES, json=chat(HELLO))
@@ -141,9 +124,7 @@ def test_count_tokens_gets_the_same_blocks_and_stores_nothing(
     assert texts(served, 2) == []
 
 
-def test_a_resent_history_is_stored_once(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_resent_history_is_stored_once(served, provider, client):
     provider.reply = completion()
     history: list[dict[str, Any]] = [HELLO]
     expected = [f"user: {QUESTION}", f"assistant: {ANSWER}"]
@@ -158,18 +139,14 @@ def test_a_resent_history_is_stored_once(
     assert texts(served, 3) == expected
 
 
-def test_a_retry_replaces_the_answer(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_retry_replaces_the_answer(served, provider, client):
     for text in ("No idea.", ANSWER):
         provider.reply = completion(text)
         client.post(served.root + CHAT, json=chat(HELLO))
     assert texts(served, 2) == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
 
 
-def test_the_answers_of_different_models_to_a_question_are_kept(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_the_answers_of_different_models_to_a_question_are_kept(served, provider, client):
     for model in ("m", "n"):
         provider.reply = completion(f"I am {model}.")
         client.post(served.root + CHAT, json=chat(HELLO) | {"model": model})
@@ -178,9 +155,7 @@ def test_the_answers_of_different_models_to_a_question_are_kept(
     assert texts(served, 2) == expected
 
 
-def test_continued_answers_are_kept(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_continued_answers_are_kept(served, provider, client):
     history = [HELLO, assistant("It lost")]
     for text in (" jobs", " in March"):
         provider.reply = completion(text)
@@ -189,9 +164,7 @@ def test_continued_answers_are_kept(
     assert {"assistant: jobs", "assistant: in March"} < set(texts(served, 2))
 
 
-def test_a_cache_key_separates_conversations_and_does_not_join_them(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_cache_key_separates_conversations_and_does_not_join_them(served, provider, client):
     provider.reply = completion()
     keys = {"a": ["one", "two"], "b": ["one"]}
     for key, questions in keys.items():
@@ -217,9 +190,7 @@ def test_a_cache_key_separates_conversations_and_does_not_join_them(
         ("x-reservoir-store", "off"),
     ],
 )
-def test_headers_switch_the_memory_off(
-    served: Served, provider: Upstream, client: httpx2.Client, header: str, value: str
-) -> None:
+def test_headers_switch_the_memory_off(served, provider, client, header, value):
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(HELLO), headers={header: value})
     added = json.loads(provider.requests[0].body) != chat(HELLO)
@@ -227,9 +198,7 @@ def test_headers_switch_the_memory_off(
     assert texts(served, 1) == []
 
 
-def test_a_forgotten_message_does_not_come_back(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_forgotten_message_does_not_come_back(served, provider, client):
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(HELLO))
     assert len(texts(served, 1)) == 2
@@ -241,9 +210,7 @@ def test_a_forgotten_message_does_not_come_back(
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-session-id": "s"}])
-def test_a_deleted_question_that_is_asked_again_later_is_stored(
-    served: Served, provider: Upstream, client: httpx2.Client, headers: dict[str, str]
-) -> None:
+def test_a_deleted_question_that_is_asked_again_later_is_stored(served, provider, client, headers):
     for number in range(3):
         provider.reply = completion(f"Answer {number}.")
         client.post(served.root + CHAT, json=chat(HELLO), headers=headers)
@@ -260,8 +227,8 @@ def test_a_deleted_question_that_is_asked_again_later_is_stored(
 
 @pytest.mark.parametrize("headers", [{}, {"x-session-id": "s"}])
 def test_steps_of_an_agent_that_is_asked_again_after_the_deletion_are_stored(
-    served: Served, provider: Upstream, client: httpx2.Client, headers: dict[str, str]
-) -> None:
+    served, provider, client, headers
+):
     for number in range(2):
         call = {"id": f"c{number}", "function": {"name": "look", "arguments": "{}"}}
         turn = {"role": "assistant", "content": f"I look {number}.", "tool_calls": [call]}
@@ -277,9 +244,7 @@ def test_steps_of_an_agent_that_is_asked_again_after_the_deletion_are_stored(
             reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
 
 
-def test_a_retry_that_is_answered_after_the_deletion_is_not_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_retry_that_is_answered_after_the_deletion_is_not_stored(served, provider, client):
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(HELLO))
     assert len(texts(served, 1)) == 2
@@ -294,9 +259,7 @@ def test_a_retry_that_is_answered_after_the_deletion_is_not_stored(
     assert texts(served, 2) == []
 
 
-def test_partition_and_instance_come_from_the_path(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_partition_and_instance_come_from_the_path(served, provider, client):
     provider.reply = completion()
     paths = {
         "/work/desk/v1/chat/completions": ("work", "desk"),
@@ -313,9 +276,7 @@ def test_partition_and_instance_come_from_the_path(
             assert len(reservoir.view(Scope(*place), 0)) == 2, place
 
 
-def test_a_compacted_conversation_continues_under_its_id(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_compacted_conversation_continues_under_its_id(served, provider, client):
     provider.reply = completion()
     headers = {"X-Claude-Code-Session-Id": "11111111-2222-4333-8444-555555555555"}
     client.post(served.root + CHAT, json=chat(HELLO), headers=headers)
@@ -341,9 +302,7 @@ def test_a_compacted_conversation_continues_under_its_id(
     assert {row.conversation_id for row in rows} == set(headers.values())
 
 
-def test_a_client_that_is_synced_is_not_stored(
-    store_path: Path, provider: Upstream, client: httpx2.Client, home: Path
-) -> None:
+def test_a_client_that_is_synced_is_not_stored(store_path, provider, client, home):
     import proxied
 
     home.mkdir(exist_ok=True)
@@ -357,9 +316,7 @@ def test_a_client_that_is_synced_is_not_stored(
         assert texts(served, 2, "codex") == []
 
 
-def test_a_secret_is_masked_in_a_block(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_secret_is_masked_in_a_block(served, provider, client):
     key = "AKIA" + "Q7XN2VD4KLP3ZWTM"
     with Reservoir.open(served.store) as reservoir:
         reservoir.ingest(
@@ -371,9 +328,7 @@ def test_a_secret_is_masked_in_a_block(
     assert key.encode() not in provider.requests[0].body
 
 
-def test_storing_does_not_wait_for_the_embedding_of_another_answer(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_storing_does_not_wait_for_the_embedding_of_another_answer(served, provider, client):
     provider.reply = completion()
     embedded = threading.Event()
     busy = served.state.embedder.submit(lambda _: embedded.wait(60))
@@ -385,9 +340,7 @@ def test_storing_does_not_wait_for_the_embedding_of_another_answer(
         embedded.set()
 
 
-def test_changed_settings_apply_immediately(
-    served: Served, provider: Upstream, client: httpx2.Client, home: Path
-) -> None:
+def test_changed_settings_apply_immediately(served, provider, client, home):
     key = "AKIA" + "Q7XN2VD4KLP3ZWTM"
     with Reservoir.open(served.store) as reservoir:
         reservoir.ingest([Message("user", f"the Redis job queue key is {key}")], embed=False)
@@ -411,9 +364,7 @@ def test_changed_settings_apply_immediately(
     assert str(file) in lines[0]
 
 
-def test_upstreams_and_partition_follow_the_settings(
-    served: Served, provider: Upstream, client: httpx2.Client, home: Path
-) -> None:
+def test_upstreams_and_partition_follow_the_settings(served, provider, client, home):
     provider.reply = completion()
     home.mkdir(exist_ok=True)
     text = f'partition = "work"\n[upstreams.other]\nurl = "{provider.url}/v1"\n'
@@ -438,15 +389,11 @@ def test_upstreams_and_partition_follow_the_settings(
         ("anthropic", "https://host/v1/id/claude", "https://host/v1/id/claude/v1/models?a=b"),
     ],
 )
-def test_the_url_of_an_upstream_may_contain_the_version(
-    protocol: str, url: str, expected: str
-) -> None:
+def test_the_url_of_an_upstream_may_contain_the_version(protocol, url, expected):
     assert url_of(UpstreamSetting("u", protocol, url), "/v1/models", b"a=b") == expected
 
 
-def test_a_recall_is_recorded_after_the_answer(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_recall_is_recorded_after_the_answer(served, provider, client):
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(HELLO))
     served.settle(1)

@@ -16,7 +16,6 @@ import pytest
 from builders import FakeEmbedder
 from dialogue import chat, completion, texts, user
 from proxied import Served
-from upstream import Upstream
 
 from reservoir_cli.context.run_statistics import Runs
 from reservoir_cli.embedding import load_model
@@ -47,8 +46,8 @@ def wait_until(holds: Callable[[], object]) -> None:
 
 
 def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
-    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    served, provider, client, monkeypatch
+):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_while_another_is_answered(served, client)
@@ -58,9 +57,7 @@ def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
     assert stored == [f"user: question {number}?" for number in range(3)]
 
 
-def test_waiting_exchanges_are_stored_in_one_transaction(
-    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_exchanges_are_stored_in_one_transaction(served, provider, client, monkeypatch):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_while_another_is_answered(served, client)
@@ -76,9 +73,7 @@ def test_waiting_exchanges_are_stored_in_one_transaction(
     assert seen == [0, 0, 0]
 
 
-def test_an_exchange_is_stored_while_a_long_message_is_embedded(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_an_exchange_is_stored_while_a_long_message_is_embedded(served, provider, client):
     def is_stored() -> bool:
         with Reservoir.open(served.store) as reservoir:
             return bool(reservoir.view(Scope("default"), 0))
@@ -89,7 +84,7 @@ def test_an_exchange_is_stored_while_a_long_message_is_embedded(
         wait_until(is_stored)
 
 
-def test_a_conversation_keeps_its_order_if_the_clock_is_set_back(store_path: Path) -> None:
+def test_a_conversation_keeps_its_order_if_the_clock_is_set_back(store_path):
     answers, start = ["one", "two", "three"], datetime(2026, 5, 9, 12, tzinfo=UTC)
     clock = [start, start - timedelta(hours=1), start - timedelta(minutes=50)]
     history: tuple[Message, ...] = ()
@@ -107,8 +102,8 @@ def test_a_conversation_keeps_its_order_if_the_clock_is_set_back(store_path: Pat
 
 
 def test_an_exchange_that_cannot_be_stored_does_not_block_others(
-    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    served, provider, client, monkeypatch
+):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_while_another_is_answered(served, client)
@@ -129,12 +124,8 @@ def test_an_exchange_that_cannot_be_stored_does_not_block_others(
 
 @pytest.mark.parametrize("reopened", [False, True])
 def test_waiting_records_of_recalls_are_stored_in_one_transaction(
-    served: Served,
-    provider: Upstream,
-    client: httpx2.Client,
-    monkeypatch: pytest.MonkeyPatch,
-    reopened: bool,
-) -> None:
+    served, provider, client, monkeypatch, reopened
+):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     with Reservoir.open(served.store) as reservoir:
@@ -187,8 +178,8 @@ def set_redact(home: Path, mode: str) -> None:
 
 
 def test_blocks_with_secrets_of_all_partitions_are_deleted_once_secrets_must_be_masked(
-    served: Served, provider: Upstream, client: httpx2.Client, home: Path
-) -> None:
+    served, provider, client, home
+):
     provider.reply = completion()
     set_redact(home, "off")
     with Reservoir.open(served.store) as reservoir:
@@ -202,14 +193,8 @@ def test_blocks_with_secrets_of_all_partitions_are_deleted_once_secrets_must_be_
 
 @pytest.mark.parametrize("is_asked_again", [False, True])
 def test_a_block_with_secrets_that_waits_is_not_used_once_secrets_must_be_masked(
-    store_path: Path,
-    provider: Upstream,
-    client: httpx2.Client,
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    is_asked_again: bool,
-) -> None:
+    store_path, provider, client, home, monkeypatch, *, is_asked_again
+):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     set_redact(home, "off")
@@ -223,8 +208,8 @@ def test_a_block_with_secrets_that_waits_is_not_used_once_secrets_must_be_masked
 
 
 def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
-    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    served, provider, client, monkeypatch
+):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
@@ -241,8 +226,8 @@ def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
 
 
 def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
-    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    served, provider, client, monkeypatch
+):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
@@ -261,7 +246,7 @@ def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     assert "ledger entries are written one by one: StoreCorruptError" in served.lines
 
 
-def test_old_entries_of_the_ledger_are_deleted_when_the_server_starts(store_path: Path) -> None:
+def test_old_entries_of_the_ledger_are_deleted_when_the_server_starts(store_path):
     with Reservoir.open(store_path) as reservoir:
         ledger, entry = reservoir.exchanges.ledger, LedgerEntry(0, "hash", "a block", 2)
         for partition, age in (("idle", LIFETIME * 2), ("work", LIFETIME / 2)):
@@ -273,8 +258,8 @@ def test_old_entries_of_the_ledger_are_deleted_when_the_server_starts(store_path
 
 
 def test_waiting_exchanges_are_stored_when_the_server_ends(
-    store_path: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store_path, provider, client, monkeypatch
+):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     with proxied.serving(store_path, {"openai": provider.url}) as server:
@@ -288,8 +273,8 @@ def test_waiting_exchanges_are_stored_when_the_server_ends(
 
 
 def test_the_last_question_is_rehearsed_in_a_pause_and_never_during_another(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+    served, provider, client
+):
     reader, rehearsed = served.state.reader, list[object]()
     served.state.traffic.begin(ASKING)
     reader.submit_if_idle(lambda _: rehearsed.append("beside another"))
@@ -300,9 +285,7 @@ def test_the_last_question_is_rehearsed_in_a_pause_and_never_during_another(
     assert rehearsed[0] == "in a pause"
 
 
-def test_a_rehearsed_question_is_not_counted(
-    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rehearsed_question_is_not_counted(served, provider, client, monkeypatch):
     monkeypatch.setattr(limits, "PAUSE", 0.0)
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(user("what was it?")))
@@ -313,9 +296,7 @@ def test_a_rehearsed_question_is_not_counted(
     assert recalls["runs"] == 1
 
 
-def test_exchanges_are_embedded_by_the_model_loaded_for_questions(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_exchanges_are_embedded_by_the_model_loaded_for_questions(served, provider, client):
     # The model of the settings is loaded first.
     served.state.reader.submit(lambda _: None).result(60)
     served.state.reader.model = FakeEmbedder()
@@ -342,12 +323,8 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[FakeEmbedder]:
 
 @pytest.mark.parametrize("reason", ["lost", "replaced"])
 def test_a_reader_that_reopened_its_store_still_shares_its_model(
-    loaded: list[FakeEmbedder],
-    served: Served,
-    provider: Upstream,
-    client: httpx2.Client,
-    reason: str,
-) -> None:
+    loaded, served, provider, client, reason
+):
     served.state.reader.submit(lambda _: None).result(60)
     if reason == "lost":
         with pytest.raises(StoreError):
@@ -365,9 +342,7 @@ def test_a_reader_that_reopened_its_store_still_shares_its_model(
     assert len(loaded) == 1
 
 
-def test_two_threads_do_not_work_at_the_same_time(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_threads_do_not_work_at_the_same_time(served, monkeypatch):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     order = list[str]()
 
@@ -385,9 +360,7 @@ def test_two_threads_do_not_work_at_the_same_time(
     assert order == ["begin", "end"] * 2
 
 
-def test_background_work_that_waits_is_not_queued_again(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_background_work_that_waits_is_not_queued_again(served, monkeypatch):
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     collected, taken = list[int](), list[list[int]]()
 
@@ -413,12 +386,8 @@ def test_background_work_that_waits_is_not_queued_again(
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_exchanges_that_the_store_cannot_take_are_stored_later(
-    served: Served,
-    provider: Upstream,
-    client: httpx2.Client,
-    monkeypatch: pytest.MonkeyPatch,
-    count: int,
-) -> None:
+    served, provider, client, monkeypatch, count
+):
     monkeypatch.setattr(limits, "RETRY_DELAY", 0.05)
     provider.reply = completion()
     served.state.writer._patience = 0.01
@@ -433,9 +402,7 @@ def test_exchanges_that_the_store_cannot_take_are_stored_later(
     ]
 
 
-def test_only_the_newest_exchanges_wait_for_a_store(
-    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_newest_exchanges_wait_for_a_store(served, provider, client, monkeypatch):
     monkeypatch.setattr(limits, "MAX_WAITING", 1)
     monkeypatch.setattr(limits, "RETRY_DELAY", 0.05)
     monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
@@ -458,7 +425,7 @@ def test_only_the_newest_exchanges_wait_for_a_store(
     assert texts(served, 3)[0] == "user: question 2?"
 
 
-def test_sources_are_synced_in_pauses_until_the_server_stops(served: Served, home: Path) -> None:
+def test_sources_are_synced_in_pauses_until_the_server_stops(served, home):
     syncs: list[str] = []
     timer = SyncTimer(served.state, lambda: syncs.append("sync"))
     assert timer.run() == limits.SYNC_INTERVAL
@@ -479,7 +446,7 @@ def test_sources_are_synced_in_pauses_until_the_server_stops(served: Served, hom
     timer.stop()
 
 
-def test_a_sync_that_cannot_be_started_is_logged(served: Served, home: Path) -> None:
+def test_a_sync_that_cannot_be_started_is_logged(served, home):
     home.mkdir(exist_ok=True)
     (home / "reservoir.toml").write_text('[sources.codex]\npath = "/nowhere"\n', encoding="utf-8")
     wait_until(lambda: served.state.config.sources)
@@ -492,9 +459,7 @@ def test_a_sync_that_cannot_be_started_is_logged(served: Served, home: Path) -> 
     assert served.lines[-1] == "sync cannot be started: Cannot allocate memory"
 
 
-def test_a_server_listens_once_it_has_its_model_unless_that_takes_long(
-    store_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_listens_once_it_has_its_model_unless_that_takes_long(store_path, monkeypatch):
     starting = Event()
 
     def load(*_: Any, **__: Any) -> FakeEmbedder:

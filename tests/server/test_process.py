@@ -18,7 +18,7 @@ import httpx2
 import plain_http
 import pytest
 from forked_session import ForkedProcess
-from upstream import HOLD, Reply, Upstream
+from upstream import HOLD, Reply
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
@@ -61,7 +61,7 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-def test_a_new_store_in_a_synced_folder_is_reported_once(tmp_path: Path, home: Path) -> None:
+def test_a_new_store_in_a_synced_folder_is_reported_once(tmp_path, home):
     (tmp_path / "OneDrive").mkdir()
     for reports in (1, 0):
         with started(tmp_path / "OneDrive" / "r.db") as (process, _):
@@ -70,7 +70,7 @@ def test_a_new_store_in_a_synced_folder_is_reported_once(tmp_path: Path, home: P
             assert log.count(b"warning: the store is in a folder that OneDrive syncs") == reports
 
 
-def test_it_prints_its_address_and_ends_on_a_signal(store_path: Path, home: Path) -> None:
+def test_it_prints_its_address_and_ends_on_a_signal(store_path, home):
     with started(store_path) as (process, ready):
         root, _, token = ready["base_url"].removesuffix("/v1").partition("/k/")
         assert ready == {
@@ -93,7 +93,7 @@ def test_it_prints_its_address_and_ends_on_a_signal(store_path: Path, home: Path
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])
-def test_the_announced_address_is_one_at_which_it_listens(host: str) -> None:
+def test_the_announced_address_is_one_at_which_it_listens(host):
     if ":" in host and not has_ipv6():
         pytest.skip("this machine has no IPv6")
     with process.listen(host, 0) as listener:
@@ -128,16 +128,14 @@ def has_ipv6() -> bool:
     ],
     ids=["neither", "network", "open", "both"],
 )
-def test_what_others_can_do_is_a_warning(
-    store_path: Path, home: Path, words: list[str], warning: str
-) -> None:
+def test_what_others_can_do_is_a_warning(store_path, home, words, warning):
     with started(store_path, *words) as (process, _):
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(PATIENCE)
     assert err.decode() == f"warning: {warning}\n" * bool(warning)
 
 
-def test_ending_a_server_keeps_the_record_of_another(store_path: Path) -> None:
+def test_ending_a_server_keeps_the_record_of_another(store_path):
     with started(store_path) as (_, first), started(store_path) as (second, _):
         second.terminate()
         second.communicate(PATIENCE)
@@ -145,7 +143,7 @@ def test_ending_a_server_keeps_the_record_of_another(store_path: Path) -> None:
     assert pages == [first["page"]]
 
 
-def test_servers_are_ended_by_a_command(store_path: Path) -> None:
+def test_servers_are_ended_by_a_command(store_path):
     with started(store_path) as (first, _), started(store_path) as (second, _):
         second.kill()
         second.communicate(PATIENCE)
@@ -160,9 +158,7 @@ def test_servers_are_ended_by_a_command(store_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals for one process")
 @pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGHUP", 143)])
-def test_an_answer_in_progress_is_finished_before_the_end(
-    store_path: Path, provider: Upstream, number: str, code: int
-) -> None:
+def test_an_answer_in_progress_is_finished_before_the_end(store_path, provider, number, code):
     provider.reply = Reply([CHUNK, HOLD, END])
     with started(store_path, "--upstream", f"openai={provider.url}/v1") as (process, ready):
         url = f"{ready['base_url']}/chat/completions"
@@ -180,9 +176,7 @@ def test_an_answer_in_progress_is_finished_before_the_end(
     assert [row.content for row in rows] == ["why?", "It lost jobs."]
 
 
-def test_messages_lost_by_a_kill_are_stored_by_the_next_request(
-    store_path: Path, provider: Upstream
-) -> None:
+def test_messages_lost_by_a_kill_are_stored_by_the_next_request(store_path, provider):
     provider.reply = Reply([CHUNK, END])
     upstream = ("--upstream", f"openai={provider.url}/v1")
     with started(store_path, *upstream) as (process, ready):
@@ -227,7 +221,7 @@ def failed(store_path: Path, *words: str, **environment: str) -> tuple[int, str]
     return result.returncode, result.stderr
 
 
-def test_answers_are_sent_without_delay() -> None:
+def test_answers_are_sent_without_delay():
     with process.listen("127.0.0.1", 0) as listener:
         client = socket.create_connection(listener.getsockname())
         accepted, _ = listener.accept()
@@ -235,7 +229,7 @@ def test_answers_are_sent_without_delay() -> None:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_port_that_is_taken_is_an_error(store_path: Path) -> None:
+def test_a_port_that_is_taken_is_an_error(store_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, stderr = refused(store_path, "--port", port)
@@ -244,7 +238,7 @@ def test_a_port_that_is_taken_is_an_error(store_path: Path) -> None:
     assert "hint: " in stderr
 
 
-def test_a_port_that_another_server_of_reservoir_uses_says_how_to_stop_it(store_path: Path) -> None:
+def test_a_port_that_another_server_of_reservoir_uses_says_how_to_stop_it(store_path):
     with started(store_path) as (first, ready):
         port = ready["page"].removesuffix("/ui/").rpartition(":")[2]
         code, stderr = refused(store_path, "--port", port)
@@ -261,7 +255,7 @@ def test_a_port_that_another_server_of_reservoir_uses_says_how_to_stop_it(store_
 
 
 @pytest.mark.parametrize("host", ["nosuch.invalid", "192.0.2.1", "a" * 70])
-def test_a_host_that_is_not_this_machine_is_an_error_about_the_host(host: str) -> None:
+def test_a_host_that_is_not_this_machine_is_an_error_about_the_host(host):
     with pytest.raises(ReservoirError) as raised:
         process.listen(host, 0)
     assert host in raised.value.message
@@ -269,7 +263,7 @@ def test_a_host_that_is_not_this_machine_is_an_error_about_the_host(host: str) -
     assert raised.value.hint == "--host takes an address of this machine, such as 127.0.0.1"
 
 
-def test_a_port_in_use_is_described_by_the_text_of_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_in_use_is_described_by_the_text_of_windows(monkeypatch):
     def create_server(address: tuple[str, int], **_: object) -> socket.socket:
         text = "Only one usage of each socket address is normally permitted"
         raise OSError(10048, f"{text} (while attempting to bind on address {address!r})")
@@ -282,7 +276,7 @@ def test_a_port_in_use_is_described_by_the_text_of_windows(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("typed", ["openai", "=http://x", "openai=", "openai=ftp://x", "a=x y"])
-def test_an_invalid_upstream_is_wrong_usage(store_path: Path, typed: str) -> None:
+def test_an_invalid_upstream_is_wrong_usage(store_path, typed):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, stderr = refused(store_path, "--port", port, "--upstream", typed)
@@ -290,7 +284,7 @@ def test_an_invalid_upstream_is_wrong_usage(store_path: Path, typed: str) -> Non
     assert stderr.startswith("error: --upstream")
 
 
-def test_without_the_extra_it_says_what_to_install(store_path: Path, tmp_path: Path) -> None:
+def test_without_the_extra_it_says_what_to_install(store_path, tmp_path):
     blocker = tmp_path / "blocked"
     blocker.mkdir()
     (blocker / "sitecustomize.py").write_text(

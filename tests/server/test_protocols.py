@@ -2,15 +2,12 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-import httpx2
 import plain_http
 import pytest
 from dialogue import ANSWER, HELLO, QUESTION, assistant, chat, texts, user
-from proxied import Served
-from upstream import ReceivedRequest, Reply, Upstream
+from upstream import ReceivedRequest, Reply
 
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Scope
@@ -88,9 +85,7 @@ STREAMS: dict[str, list[bytes]] = {
 
 
 @pytest.mark.parametrize("path", STREAMS)
-def test_exchanges_of_each_protocol_get_blocks_and_are_stored(
-    served: Served, provider: Upstream, client: httpx2.Client, path: str
-) -> None:
+def test_exchanges_of_each_protocol_get_blocks_and_are_stored(served, provider, client, path):
     kind = "application/x-ndjson" if path == OLLAMA_CHAT else "text/event-stream"
     provider.reply = Reply(STREAMS[path], kind)
     key = "input" if path == RESPONSES else "messages"
@@ -118,9 +113,7 @@ def test_exchanges_of_each_protocol_get_blocks_and_are_stored(
         (6_000, 32_768, "skipped; reason=the window is full"),  # the model's is smaller
     ],
 )
-def test_the_window_that_a_request_sets_is_respected(
-    served: Served, provider: Upstream, client: httpx2.Client, words: int, window: Any, note: str
-) -> None:
+def test_the_window_that_a_request_sets_is_respected(served, provider, client, words, window, note):
     body = chat(user("word " * words), assistant(), HELLO, options={"num_ctx": window})
     answer = client.post(served.root + OLLAMA_CHAT, json=body | {"model": "llama3"})
     assert answer.headers["x-reservoir"].startswith(note)
@@ -149,8 +142,8 @@ def test_the_window_that_a_request_sets_is_respected(
     ],
 )  # fmt: skip
 def test_steps_of_an_agent_are_stored_once_and_get_no_new_block(
-    served: Served, provider: Upstream, client: httpx2.Client, path: str, turn: Any, result: Any
-) -> None:
+    served, provider, client, path, turn, result
+):
     provider.reply = Reply(STREAMS[path])
     client.post(served.root + path, json=chat(HELLO))
     answer = client.post(served.root + path, json=chat(HELLO, turn, result))
@@ -163,9 +156,7 @@ def test_steps_of_an_agent_are_stored_once_and_get_no_new_block(
     assert [row.role for row in rows] == ["user", "assistant", "tool", "assistant"]
 
 
-def test_fifty_streams_at_once_lose_nothing(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_fifty_streams_at_once_lose_nothing(served, provider, client):
     def reply(request: ReceivedRequest) -> Reply:
         number = unwrap(json.loads(request.body)["messages"][0]["content"]).text.split()[-1]
         delta = {"index": 0, "delta": {"content": f"answer {number}"}, "finish_reason": "stop"}
@@ -191,14 +182,12 @@ def test_fifty_streams_at_once_lose_nothing(
 @pytest.mark.parametrize(
     "user", ["user_1_account__session_{}", '{{"device_id": "d", "session_id": "{}"}}']
 )
-def test_a_session_in_the_metadata_names_the_conversation(user: str) -> None:
+def test_a_session_in_the_metadata_names_the_conversation(user):
     session = "11111111-2222-4333-8444-555555555555"
     assert conversation_of({"metadata": {"user_id": user.format(session)}}, {}) == session
 
 
-def test_a_sync_of_the_same_session_adds_nothing(
-    served: Served, provider: Upstream, client: httpx2.Client, tmp_path: Path
-) -> None:
+def test_a_sync_of_the_same_session_adds_nothing(served, provider, client, tmp_path):
     session = "11111111-2222-4333-8444-555555555555"
     headers = {"X-Claude-Code-Session-Id": session}
     provider.reply = Reply(STREAMS[MESSAGES])
@@ -242,9 +231,7 @@ def test_a_sync_of_the_same_session_adds_nothing(
     assert sorted(stored) == sorted(expected)
 
 
-def test_cached_tokens_of_providers_are_counted(
-    served: Served, provider: Upstream, client: httpx2.Client, home: Path
-) -> None:
+def test_cached_tokens_of_providers_are_counted(served, provider, client, home):
     home.mkdir(exist_ok=True)
     settings = '[sources.codex]\npath = "/nowhere"\n'  # conversations of this client are not stored
     (home / "reservoir.toml").write_text(settings, encoding="utf-8")

@@ -56,17 +56,13 @@ def conversations(served: Served) -> set[str | None]:
 
 
 @pytest.mark.parametrize("ask", [ask_responses, ask_generate])
-def test_equal_questions_of_a_conversation_keep_their_answers(
-    served: Served, provider: Upstream, client: httpx2.Client, ask: Any
-) -> None:
+def test_equal_questions_of_a_conversation_keep_their_answers(served, provider, client, ask):
     ask(served, provider, client)
     assert texts(served, len(QUESTIONS)) == STORED
     assert len(conversations(served)) == 1
 
 
-def test_a_reference_that_is_no_text_is_passed_on(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_reference_that_is_no_text_is_passed_on(served, provider, client):
     body = b'{"input": "continue", "previous_response_id": "\\ud800"}'
     assert client.post(served.root + RESPONSES, content=body).status_code == 200
     assert provider.requests[0].body == body
@@ -75,16 +71,14 @@ def test_a_reference_that_is_no_text_is_passed_on(
 
 @pytest.mark.parametrize("conversation", ["conv_1", {"id": "conv_1"}])
 def test_a_conversation_at_the_provider_keeps_its_id_and_all_answers(
-    served: Served, provider: Upstream, client: httpx2.Client, conversation: Any
-) -> None:
+    served, provider, client, conversation
+):
     ask_responses(served, provider, client, conversation=conversation)
     assert texts(served, len(QUESTIONS)) == STORED
     assert conversations(served) == {"conv_1"}
 
 
-def test_a_retry_from_the_same_response_replaces_the_answer(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_retry_from_the_same_response_replaces_the_answer(served, provider, client):
     for number, answer in enumerate(("No idea.", "Day one.")):
         provider.reply = response(f"r{number}", message(answer))
         body = {"input": "continue", "previous_response_id": "unknown"}
@@ -92,9 +86,7 @@ def test_a_retry_from_the_same_response_replaces_the_answer(
     assert texts(served, 2) == ["user: continue", "assistant: Day one."]
 
 
-def test_the_answer_to_a_tool_result_is_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_the_answer_to_a_tool_result_is_stored(served, provider, client):
     call = {"type": "function_call", "call_id": "t1", "name": "look", "arguments": "{}"}
     provider.reply = response("r0", call)
     client.post(served.root + RESPONSES, json={"input": "look it up"})
@@ -111,8 +103,8 @@ def test_the_answer_to_a_tool_result_is_stored(
 
 @pytest.mark.usefixtures("older")
 def test_blocks_that_the_provider_keeps_count_towards_the_limit(
-    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    served, provider, client, monkeypatch
+):
     monkeypatch.setattr(limits, "CONVERSATION_BUDGET", limits.MIN_BUDGET + 1)
     provider.reply = response("r0", message("Because."))
     first = client.post(served.root + RESPONSES, json={"input": [HELLO]})

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import proxied
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, chat, completion, texts
@@ -49,9 +48,7 @@ def everyone(store_path: Path, provider: Upstream) -> Iterator[Served]:
 
 
 @pytest.mark.usefixtures("older")
-def test_every_path_leads_to_its_upstream_and_known_forms_are_enriched(
-    everyone: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_every_path_leads_to_its_upstream_and_known_forms_are_enriched(everyone, provider, client):
     provider.reply = completion()
     for path, (name, shape) in PATHS.items():
         key = "input" if shape == RESPONSES else "messages"
@@ -65,27 +62,21 @@ def test_every_path_leads_to_its_upstream_and_known_forms_are_enriched(
             assert (json.loads(sent.body) == body) == (shape is None), path
 
 
-def test_the_exchange_with_azure_is_stored(
-    everyone: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_the_exchange_with_azure_is_stored(everyone, provider, client):
     provider.reply = completion()
     path = "/openai/deployments/my-gpt/chat/completions?api-version=2026-01-01"
     client.post(everyone.root + path, json=chat(HELLO))
     assert texts(everyone, 1) == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
 
 
-def test_azure_needs_a_url_and_says_which(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_azure_needs_a_url_and_says_which(served, provider, client):
     answer = client.post(f"{served.root}/openai/v1/responses", json=chat(HELLO))
     assert answer.status_code == 404
     assert "reservoir config set upstreams.azure.url=" in answer.json()["error"]["message"]
     assert provider.requests == []
 
 
-def test_an_unreachable_gemini_is_an_error_in_its_form(
-    store_path: Path, client: httpx2.Client
-) -> None:
+def test_an_unreachable_gemini_is_an_error_in_its_form(store_path, client):
     with proxied.serving(store_path, {"gemini": "http://127.0.0.1:9"}) as server:
         path = "/v1beta/models/gemini-3-pro:generateContent"
         answer = client.post(server.root + path, json={"contents": []})
@@ -95,7 +86,7 @@ def test_an_unreachable_gemini_is_an_error_in_its_form(
     assert "upstreams.gemini.url" in error["message"]
 
 
-def test_a_path_with_a_scope_is_told_from_one_of_azure() -> None:
+def test_a_path_with_a_scope_is_told_from_one_of_azure():
     for path, (partition, rest) in {
         "/openai/chat/v1/models": ("openai", "/v1/models"),
         "/openai/v1/models": (None, "/openai/v1/models"),
@@ -129,7 +120,7 @@ def test_a_path_with_a_scope_is_told_from_one_of_azure() -> None:
         ),
     ],
 )
-def test_a_base_url_may_contain_the_beginning_of_a_path(url: str, path: str, expected: str) -> None:
+def test_a_base_url_may_contain_the_beginning_of_a_path(url, path, expected):
     route = route_of(path, {})
     host = "/".join(url.split("/")[:3])
     upstream = UpstreamSetting(route.upstream, route.speaks, url)

@@ -3,11 +3,8 @@
 import json
 from typing import Any
 
-import httpx2
 import pytest
 from dialogue import HELLO, OLDER, QUESTION, assistant, chat, completion, user
-from proxied import Served
-from upstream import Upstream
 
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.server.proxy.providers import CHAT, OLLAMA_GENERATE
@@ -34,9 +31,7 @@ FRAMED: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", FRAMED)
-def test_a_question_that_has_a_context_gets_no_other(
-    served: Served, provider: Upstream, client: httpx2.Client, name: str
-) -> None:
+def test_a_question_that_has_a_context_gets_no_other(served, provider, client, name):
     provider.reply = completion()
     turn = FRAMED[name]
     client.post(served.root + CHAT, json=chat(*turn))
@@ -48,8 +43,8 @@ def test_a_question_that_has_a_context_gets_no_other(
 
 
 def test_a_context_elsewhere_or_a_damaged_one_is_no_context_of_the_question(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+    served, provider, client
+):
     provider.reply = completion()
     damaged = FRAME.replace("March", "April")
     for history in (
@@ -62,9 +57,7 @@ def test_a_context_elsewhere_or_a_damaged_one_is_no_context_of_the_question(
         assert OLDER in sent.removeprefix(str(history[-1]["content"]))
 
 
-def test_a_prompt_that_is_one_text_and_has_a_context_gets_no_other(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_prompt_that_is_one_text_and_has_a_context_gets_no_other(served, provider, client):
     body = {"model": "m", "prompt": f"{QUESTION}\n\n{FRAME}"}
     answer = client.post(served.root + OLLAMA_GENERATE, json=body)
     assert answer.headers["x-reservoir"] == "skipped; reason=it has a context"
@@ -72,8 +65,8 @@ def test_a_prompt_that_is_one_text_and_has_a_context_gets_no_other(
 
 
 def test_what_a_hook_has_quoted_earlier_in_a_conversation_is_not_recalled_again(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+    served, provider, client
+):
     provider.reply = completion()
     quoted = wrap(f"[Recalled Messages]\n[#1] quoted 2026-03-05, user: {OLDER}")
     turns = [user(f"{QUESTION}\n\n{quoted}"), assistant(), user("and why not Redis as a queue?")]

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import forked
 import pytest
@@ -102,7 +101,7 @@ def write_entries(*entries: dict[str, object]) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="closing a socket ends accept() only there")
 @pytest.mark.parametrize("name", FALSE_ANSWERS)
-def test_a_false_server_gets_no_token_and_its_answer_is_not_used(name: str, home: Path) -> None:
+def test_a_false_server_gets_no_token_and_its_answer_is_not_used(name, home):
     with listening(FALSE_ANSWERS[name]) as (port, received):
         base_url = f"http://127.0.0.1:{port}/k/{TOKEN}/v1"
         server = RunningServer(base_url, os.getpid(), own_start())
@@ -114,7 +113,7 @@ def test_a_false_server_gets_no_token_and_its_answer_is_not_used(name: str, home
 
 
 @pytest.mark.skipif(os.name != "posix", reason="closing a socket ends accept() only there")
-def test_open_sends_nothing_to_the_port_of_a_killed_server(home: Path, tmp_path: Path) -> None:
+def test_open_sends_nothing_to_the_port_of_a_killed_server(home, tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ""])
     started = process_start_time(process.pid) or "?"
     process.wait(60)
@@ -132,9 +131,7 @@ def test_open_sends_nothing_to_the_port_of_a_killed_server(home: Path, tmp_path:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("started", ["earlier", "", None])
-def test_stop_ends_no_process_that_only_has_the_pid_of_a_server(
-    started: str | None, home: Path, tmp_path: Path
-) -> None:
+def test_stop_ends_no_process_that_only_has_the_pid_of_a_server(started, home, tmp_path):
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with process, listening(FALSE_ANSWERS["a code"]) as (port, received):
         entry = {"base_url": f"http://127.0.0.1:{port}/k/{TOKEN}/v1", "pid": process.pid}

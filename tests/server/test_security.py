@@ -7,8 +7,6 @@ from contextlib import closing
 
 import plain_http
 import pytest
-from proxied import Served
-from upstream import Upstream
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.server import running_servers, security
@@ -42,9 +40,7 @@ FOREIGN = (
 )
 
 
-def test_foreign_hosts_origins_and_sites_are_refused_on_every_route(
-    served: Served, provider: Upstream
-) -> None:
+def test_foreign_hosts_origins_and_sites_are_refused_on_every_route(served, provider):
     origin = served.state.origin
     with plain_http.client(timeout=60) as client:
         for headers in FOREIGN:
@@ -55,7 +51,7 @@ def test_foreign_hosts_origins_and_sites_are_refused_on_every_route(
     assert provider.requests == []
 
 
-def test_own_host_names_are_accepted(served: Served) -> None:
+def test_own_host_names_are_accepted(served):
     port = served.state.origin.rpartition(":")[2]
     accepted = (
         {"Host": "localhost"},
@@ -69,7 +65,7 @@ def test_own_host_names_are_accepted(served: Served) -> None:
         assert plain_http.get(f"{served.root}/v1/models", headers=headers).status_code == 200
 
 
-def test_a_request_may_name_a_whole_url_if_its_host_is_known(served: Served) -> None:
+def test_a_request_may_name_a_whole_url_if_its_host_is_known(served):
     origin = served.state.origin
     own, path = origin.removeprefix("http://"), served.root.removeprefix(origin)
     for target, status in (
@@ -87,7 +83,7 @@ def test_a_request_may_name_a_whole_url_if_its_host_is_known(served: Served) -> 
             assert connection.getresponse().status == status, target
 
 
-def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None:
+def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all():
     names = security.host_names("0.0.0.0", ["Host.Docker.Internal"])
     for host in ("host.docker.internal:3017", "192.168.1.5:3017", "[fe80::1]:3017", "localhost"):
         assert security.is_known_host(host, names)
@@ -98,17 +94,17 @@ def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None
 @pytest.mark.parametrize(
     "name", ["http://x/", "x:3017", "10.0.0.1:3017", "[::1]", "user@x", "a b", ""]
 )
-def test_only_a_host_name_can_be_allowed(name: str) -> None:
+def test_only_a_host_name_can_be_allowed(name):
     with pytest.raises(UsageError, match="is not a host name"):
         security.host_names("127.0.0.1", [name])
 
 
 @pytest.mark.parametrize("name", ["Memory.Example", "10.0.0.1", "fe80::1"])
-def test_a_name_and_an_address_can_be_allowed(name: str) -> None:
+def test_a_name_and_an_address_can_be_allowed(name):
     assert name.lower() in security.host_names("127.0.0.1", [name])
 
 
-def test_a_tls_proxy_with_an_allowed_name_may_stand_before_the_page() -> None:
+def test_a_tls_proxy_with_an_allowed_name_may_stand_before_the_page():
     hosts = security.host_names("127.0.0.1", ["memory.example"])
 
     def is_refused(host: str, origin: str) -> bool:
@@ -122,7 +118,7 @@ def test_a_tls_proxy_with_an_allowed_name_may_stand_before_the_page() -> None:
     assert is_refused("127.0.0.1:3017", "http://[::1")
 
 
-def test_nothing_is_read_without_the_token(served: Served, provider: Upstream) -> None:
+def test_nothing_is_read_without_the_token(served, provider):
     origin, token = served.state.origin, served.state.token
     wrong = ("", "/k", "/k/", "/k/x", f"/k/{token[:-1]}", f"/k/{token}x", f"/k/{token.upper()}")
     with plain_http.client(timeout=60) as client:
@@ -134,7 +130,7 @@ def test_nothing_is_read_without_the_token(served: Served, provider: Upstream) -
     assert provider.requests == []
 
 
-def test_open_proxy_needs_no_token_for_the_proxy_only(store_path, provider: Upstream) -> None:
+def test_open_proxy_needs_no_token_for_the_proxy_only(store_path, provider):
     import proxied
 
     with proxied.serving(store_path, {"openai": provider.url}, open_proxy=True) as server:
@@ -145,7 +141,7 @@ def test_open_proxy_needs_no_token_for_the_proxy_only(store_path, provider: Upst
         assert plain_http.get(f"{origin}/v1/models", headers={"Host": "x.y"}).status_code == 403
 
 
-def test_the_command_ollama_finds_an_open_proxy_running(store_path) -> None:
+def test_the_command_ollama_finds_an_open_proxy_running(store_path):
     import proxied
 
     with proxied.serving(store_path, open_proxy=True) as server, plain_http.client() as client:
@@ -157,7 +153,7 @@ def test_the_command_ollama_finds_an_open_proxy_running(store_path) -> None:
         assert plain_http.get(f"{server.state.origin}/").status_code == 401
 
 
-def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -> None:
+def test_paths_that_lead_elsewhere_are_404(served, provider):
     with plain_http.client(timeout=60) as client:
         for path in ("/v1", "/v2/models", "/work/v1/models", "/mcp/x", "/v1/%2e%2e/admin"):
             assert client.get(served.root + path).status_code == 404, path
@@ -165,7 +161,7 @@ def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -
     assert provider.requests == []
 
 
-def test_the_token_is_in_a_private_file_and_does_not_change() -> None:
+def test_the_token_is_in_a_private_file_and_does_not_change():
     stored = security.load_token()
     assert security.load_token() == stored
     assert len(stored) >= 32
@@ -177,15 +173,13 @@ def test_the_token_is_in_a_private_file_and_does_not_change() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "short", "with/slash" * 5, "zwölf" * 9, "\0" * 40])
-def test_an_invalid_token_is_replaced(text: str, home) -> None:
+def test_an_invalid_token_is_replaced(text, home):
     home.mkdir()
     paths.token_file().write_text(text, encoding="utf-8")
     assert security.load_token() != text
 
 
-def test_the_hint_for_a_token_that_cannot_be_stored_says_why(
-    home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hint_for_a_token_that_cannot_be_stored_says_why(home, monkeypatch):
     home.write_text("no folder", encoding="utf-8")
     monkeypatch.setenv("RESERVOIR_HOME", str(home / "inner"))
     with pytest.raises(ReservoirError, match="cannot store a token in") as caught:
@@ -195,7 +189,7 @@ def test_the_hint_for_a_token_that_cannot_be_stored_says_why(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
-def test_a_special_file_in_place_of_the_token_is_refused(kind: str, home) -> None:
+def test_a_special_file_in_place_of_the_token_is_refused(kind, home):
     home.mkdir()
     if kind == "pipe":
         os.mkfifo(paths.token_file())
@@ -210,13 +204,13 @@ def test_a_special_file_in_place_of_the_token_is_refused(kind: str, home) -> Non
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_a_pipe_in_place_of_the_list_of_servers_is_not_read(home) -> None:
+def test_a_pipe_in_place_of_the_list_of_servers_is_not_read(home):
     home.mkdir()
     os.mkfifo(paths.server_file())
     assert running_servers.read_servers() == []
 
 
-def test_the_log_has_one_line_per_request_without_token_text_or_key(served: Served) -> None:
+def test_the_log_has_one_line_per_request_without_token_text_or_key(served):
     body = {"messages": [{"role": "user", "content": "the secret plan"}]}
     url = f"{served.root}/v1/chat/completions?key=sk-abc"
     plain_http.post(url, json=body, headers={"Authorization": "Bearer sk-xyz"})

@@ -2,20 +2,16 @@
 
 import json
 
-import httpx2
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, assistant, chat, completion, texts, user
-from proxied import Served
-from upstream import Reply, Upstream
+from upstream import Reply
 
 from reservoir_cli.server.proxy.providers import CHAT, OLLAMA_CHAT, OLLAMA_GENERATE
 
 pytestmark = pytest.mark.usefixtures("older")
 
 
-def test_side_requests_are_passed_unchanged_and_not_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_side_requests_are_passed_unchanged_and_not_stored(served, provider, client):
     provider.reply = completion("Redis")
     title = {"role": "system", "content": "You are a title generator. Output a title."}
     bodies = [
@@ -32,8 +28,8 @@ def test_side_requests_are_passed_unchanged_and_not_stored(
 
 
 def test_a_completion_of_code_in_an_editor_is_passed_unchanged_and_not_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+    served, provider, client
+):
     provider.reply = completion("x + 1")
     for more in ({"raw": True}, {"suffix": "print(f(2))"}):
         body = {"prompt": "# the job queue of Redis\ndef f(x): return ", **more}
@@ -44,9 +40,7 @@ def test_a_completion_of_code_in_an_editor_is_passed_unchanged_and_not_stored(
 
 @pytest.mark.parametrize("limit", [1, 0, -1])
 @pytest.mark.parametrize("path", [OLLAMA_CHAT, OLLAMA_GENERATE])
-def test_a_request_to_ollama_for_one_token_is_not_stored(
-    served: Served, provider: Upstream, client: httpx2.Client, path: str, limit: int
-) -> None:
+def test_a_request_to_ollama_for_one_token_is_not_stored(served, provider, client, path, limit):
     body = json.dumps({"message": assistant(), "done": True}).encode()
     provider.reply = Reply([body], "application/json", framing="length")
     request = chat(HELLO, prompt=QUESTION, options={"num_predict": limit})
@@ -56,9 +50,7 @@ def test_a_request_to_ollama_for_one_token_is_not_stored(
 
 
 @pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
-def test_an_answer_without_a_limit_is_stored(
-    served: Served, provider: Upstream, client: httpx2.Client, key: str
-) -> None:
+def test_an_answer_without_a_limit_is_stored(served, provider, client, key):
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(HELLO, **{key: -1}))
     assert texts(served, 1) == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
@@ -77,9 +69,7 @@ Respond to the user query using the provided context, incorporating inline citat
 
 
 @pytest.mark.parametrize("form", ["{}", "\n<user_query>\n{}\n</user_query>\n{}"])
-def test_a_question_about_documents_is_stored_without_them(
-    served: Served, provider: Upstream, client: httpx2.Client, form: str
-) -> None:
+def test_a_question_about_documents_is_stored_without_them(served, provider, client, form):
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(user(DOCUMENTS + form.format(QUESTION, QUESTION))))
     sent = json.loads(provider.requests[0].body)["messages"][0]["content"]
@@ -90,9 +80,7 @@ def test_a_question_about_documents_is_stored_without_them(
     assert texts(served, 2) == [f"user: {QUESTION}", answer, "user: and then?", answer]
 
 
-def test_a_task_that_the_user_writes_is_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
+def test_a_task_that_the_user_writes_is_stored(served, provider, client):
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(user("### Task:\nName three queues.")))
     assert texts(served, 1) == ["user: ### Task:\nName three queues.", f"assistant: {ANSWER}"]
@@ -131,9 +119,7 @@ LONG = " We talked about the queue, and about what the failover did to it." * 8
 
 @pytest.mark.parametrize("request_for", SUMMARY_REQUESTS)
 @pytest.mark.parametrize("place", ["user", "system"])
-def test_a_request_for_a_summary_is_a_side_request(
-    served: Served, provider: Upstream, client: httpx2.Client, request_for: str, place: str
-) -> None:
+def test_a_request_for_a_summary_is_a_side_request(served, provider, client, request_for, place):
     provider.reply = completion("A summary.")
     history = [HELLO, assistant()]
     if place == "user":
@@ -148,8 +134,8 @@ def test_a_request_for_a_summary_is_a_side_request(
 
 @pytest.mark.parametrize("beginning", SUMMARIES)
 def test_nothing_is_recalled_for_the_turn_that_carries_a_summary(
-    served: Served, provider: Upstream, client: httpx2.Client, beginning: str
-) -> None:
+    served, provider, client, beginning
+):
     provider.reply = completion()
     summary = user(f"{beginning} {LONG}\n\n{QUESTION}")
     answer = client.post(served.root + CHAT, json=chat(summary))
@@ -162,8 +148,8 @@ def test_nothing_is_recalled_for_the_turn_that_carries_a_summary(
 
 @pytest.mark.parametrize("question", ABOUT_SUMMARIES)
 def test_a_question_about_a_summary_is_stored_and_enriched_as_any_other(
-    served: Served, provider: Upstream, client: httpx2.Client, question: str
-) -> None:
+    served, provider, client, question
+):
     provider.reply = completion()
     answer = client.post(served.root + CHAT, json=chat(HELLO, assistant(), user(question)))
     assert "side request" not in answer.headers["x-reservoir"]

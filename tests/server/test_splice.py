@@ -36,7 +36,7 @@ def with_block(text: str, position: int) -> str:
     SEPARATORS,
     st.booleans(),
 )
-def test_one_string_changes_and_nothing_else(content, before, others, separators, ascii) -> None:
+def test_one_string_changes_and_nothing_else(content, before, others, separators, ascii):
     body = {**others, "messages": [*before, {"role": "user", "content": content, "x": others}]}
     text = json.dumps(body, separators=separators, ensure_ascii=ascii)
     last = read_document(text, "messages").items["messages"][-1]
@@ -49,7 +49,7 @@ def test_one_string_changes_and_nothing_else(content, before, others, separators
 
 
 @given(SAID, st.lists(VALUES, max_size=3), SEPARATORS)
-def test_the_newest_question_of_each_protocol_gets_the_block(question, others, separators) -> None:
+def test_the_newest_question_of_each_protocol_gets_the_block(question, others, separators):
     parts = [{"type": "text", "text": question, "cache_control": {"type": "ephemeral"}}]
     for path, key, messages, place in (
         (CHAT, "messages", [{"role": "user", "content": question}], ("content",)),
@@ -74,7 +74,7 @@ def test_the_newest_question_of_each_protocol_gets_the_block(question, others, s
 
 
 @given(SAID, VALUES, VALUES)
-def test_a_malformed_answer_does_not_prevent_the_block(said, content, calls) -> None:
+def test_a_malformed_answer_does_not_prevent_the_block(said, content, calls):
     messages = [
         {"role": "assistant", "content": content, "tool_calls": calls},
         {"role": "user", "content": said},
@@ -91,7 +91,7 @@ def test_a_malformed_answer_does_not_prevent_the_block(said, content, calls) -> 
         '\n{"messages"\t:[ {"role":"user","content":"\\ud83d"}\r\n]} \n',
     ],
 )
-def test_numbers_escapes_duplicate_keys_and_whitespace_are_not_changed(text: str) -> None:
+def test_numbers_escapes_duplicate_keys_and_whitespace_are_not_changed(text):
     request = parse(CHAT, text.encode(), {})
     changed = with_block(request.text, request.questions[0].at)
     added = json.dumps(BLOCK, ensure_ascii=False)[1:-1]
@@ -121,13 +121,13 @@ def test_numbers_escapes_duplicate_keys_and_whitespace_are_not_changed(text: str
         b'{"messages": [{"role": "user", "content": "a"}], "d": ' + b"[" * 100_000 + b"}",
     ],
 )
-def test_unknown_bodies_are_not_changed(body: bytes) -> None:
+def test_unknown_bodies_are_not_changed(body):
     with pytest.raises(OddJSON):
         parse(CHAT, body, {})
 
 
 @given(st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()))
-def test_no_body_breaks_the_reader(body: bytes) -> None:
+def test_no_body_breaks_the_reader(body):
     for path in (CHAT, MESSAGES, RESPONSES, OLLAMA_GENERATE):
         try:
             parse(path, body, {})

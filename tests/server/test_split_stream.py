@@ -32,7 +32,7 @@ def read(*chunks: bytes) -> list[Any]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
-def test_chunks_may_end_anywhere(size: int) -> None:
+def test_chunks_may_end_anywhere(size):
     whole = read(STREAM)
     assert whole == [[1], [4], [5]]
     assert read(*(STREAM[at : at + size] for at in range(0, len(STREAM), size))) == whole
@@ -40,7 +40,7 @@ def test_chunks_may_end_anywhere(size: int) -> None:
         assert read(STREAM[:cut], STREAM[cut:]) == whole, cut
 
 
-def test_a_long_line_is_searched_once() -> None:
+def test_a_long_line_is_searched_once():
     reader = Reader("text/event-stream", "", lambda _: None)
     reader._buffer = buffer = SearchedBuffer()
     for _ in range(1000):
@@ -59,7 +59,7 @@ def test_a_long_line_is_searched_once() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["text/event-stream", ""])
-def test_the_mark_at_the_end_is_found(kind: str, stream: bytes, is_done: bool) -> None:
+def test_the_mark_at_the_end_is_found(kind, stream, is_done):
     reader = Reader(kind, "", lambda _: None)
     reader.feed(stream)
     reader.end()
@@ -67,7 +67,7 @@ def test_the_mark_at_the_end_is_found(kind: str, stream: bytes, is_done: bool) -
 
 
 @pytest.mark.parametrize("stream", [b'{"a": 1}\n{"b": 2}\n', b'data: {"a": 1}\n\ndata: {"b": 2}\n'])
-def test_a_stream_without_a_type_is_read(stream: bytes) -> None:
+def test_a_stream_without_a_type_is_read(stream):
     values = list[Any]()
     reader = Reader("", "", values.append)
     reader.feed(stream)
@@ -90,7 +90,7 @@ EMPTY = (
 
 @each("event", EMPTY)
 @each("kind", ["text/event-stream", "application/x-ndjson", ""])
-def test_a_step_reads_a_bounded_number_of_lines(event: bytes, kind: str) -> None:
+def test_a_step_reads_a_bounded_number_of_lines(event, kind):
     count = 20 * LINES_AT_A_TIME
     reader, lines = Reader(kind, "", lambda _: None), list[bytes]()
     read_line = reader._read_line

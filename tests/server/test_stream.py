@@ -6,7 +6,6 @@ import json
 import socket
 import threading
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from proxied import Served, serving
-from upstream import CUT, HOLD, Reply, Upstream
+from upstream import CUT, HOLD, Reply
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
@@ -88,9 +87,7 @@ def raw(served: Served, path: str, body: bytes, *, root: str | None = None) -> b
 
 
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])
-def test_a_stream_is_passed_unchanged_and_stored(
-    served: Served, provider: Upstream, framing: str
-) -> None:
+def test_a_stream_is_passed_unchanged_and_stored(served, provider, framing):
     with plain_http.client(timeout=60) as client:
         for name, (pieces, _) in STREAMS.items():
             provider.reply = Reply(pieces, framing=framing)
@@ -103,9 +100,7 @@ def test_a_stream_is_passed_unchanged_and_stored(
         assert stored(served, Scope(name, "i"), len(STREAMS)) == expected, name
 
 
-def test_the_first_piece_arrives_before_the_answer_is_complete(
-    served: Served, provider: Upstream
-) -> None:
+def test_the_first_piece_arrives_before_the_answer_is_complete(served, provider):
     provider.reply = Reply([GREETING + b"\n\n", HOLD, END + b"\n\n"])
     with httpx2.stream(
         "POST", f"{served.root}/v1/chat/completions", json=CHAT, timeout=60
@@ -118,9 +113,7 @@ def test_the_first_piece_arrives_before_the_answer_is_complete(
 
 
 @pytest.mark.parametrize("framing", ["chunked", "length"])
-def test_a_stream_that_breaks_off_does_so_for_the_client_and_is_marked(
-    served: Served, provider: Upstream, framing: str
-) -> None:
+def test_a_stream_that_breaks_off_does_so_for_the_client_and_is_marked(served, provider, framing):
     pieces = [GREETING + b"\n\n", CUT, b"" if framing == "chunked" else b"never sent"]
     provider.reply = Reply(pieces, framing=framing)
     with pytest.raises(httpx2.RemoteProtocolError):
@@ -138,9 +131,7 @@ def test_a_stream_that_breaks_off_does_so_for_the_client_and_is_marked(
         ([GREETING + b"\n\n", b'data: {"error": {}}\n\n', b"data: [DONE]\n\n"], False),
     ],
 )
-def test_a_stream_that_ends_with_its_mark_is_whole(
-    served: Served, provider: Upstream, pieces: list[bytes], is_whole: bool
-) -> None:
+def test_a_stream_that_ends_with_its_mark_is_whole(served, provider, pieces, is_whole):
     provider.reply = Reply(pieces)
     plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
     assert stored(served) == ["user: why Redis?", "assistant: Grüße, 世界 😀"]
@@ -149,9 +140,7 @@ def test_a_stream_that_ends_with_its_mark_is_whole(
     assert served.lines[-1].endswith(" stored" if is_whole else " cut")
 
 
-def test_the_upstream_connection_is_closed_when_the_client_disconnects(
-    served: Served, provider: Upstream
-) -> None:
+def test_the_upstream_connection_is_closed_when_the_client_disconnects(served, provider):
     provider.reply = Reply([GREETING + b"\n\n", HOLD, END + b"\n\n"])
     with httpx2.stream(
         "POST", f"{served.root}/v1/chat/completions", json=CHAT, timeout=60
@@ -161,9 +150,7 @@ def test_the_upstream_connection_is_closed_when_the_client_disconnects(
     assert stored(served)[-1] == "assistant: Grüße, 世界 😀"
 
 
-def test_unrequested_gzip_is_passed_unchanged_and_stored(
-    served: Served, provider: Upstream
-) -> None:
+def test_unrequested_gzip_is_passed_unchanged_and_stored(served, provider):
     packed = gzip.compress(GREETING + b"\n\n") + gzip.compress(END + b"\n\n")
     provider.reply = Reply(
         [packed[:9], packed[9:-9], packed[-9:]], headers={"Content-Encoding": "gzip"}
@@ -175,7 +162,7 @@ def test_unrequested_gzip_is_passed_unchanged_and_stored(
     assert served.lines[-1].endswith(" stored")
 
 
-def test_a_large_answer_is_passed_and_not_stored(served: Served, provider: Upstream) -> None:
+def test_a_large_answer_is_passed_and_not_stored(served, provider):
     block = chunk("x" * (1 << 20)) + b"\n\n"
     provider.reply = Reply([block] * 40)
     answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=120)
@@ -183,7 +170,7 @@ def test_a_large_answer_is_passed_and_not_stored(served: Served, provider: Upstr
     assert stored(served) == []
 
 
-def test_a_large_request_arrives_complete(served: Served, provider: Upstream) -> None:
+def test_a_large_request_arrives_complete(served, provider):
     picture = {"type": "image_url", "image_url": {"url": "data:," + "A" * (20 << 20)}}
     question = {"type": "text", "text": "what is this?"}
     body = {"model": "m", "messages": [{"role": "user", "content": [question, picture]}]}
@@ -193,9 +180,7 @@ def test_a_large_request_arrives_complete(served: Served, provider: Upstream) ->
     assert provider.requests[0].body == data
 
 
-def test_a_request_of_more_than_32_mb_is_not_sent_upstream(
-    served: Served, provider: Upstream
-) -> None:
+def test_a_request_of_more_than_32_mb_is_not_sent_upstream(served, provider):
     answer = plain_http.post(f"{served.root}/v1/messages", content=b" " * (33 << 20), timeout=120)
     assert answer.status_code == 413
     assert answer.json()["type"] == "error"
@@ -203,9 +188,7 @@ def test_a_request_of_more_than_32_mb_is_not_sent_upstream(
 
 
 @pytest.mark.parametrize("status", [204, 301, 400, 401, 429, 500, 529])
-def test_status_headers_and_body_of_an_error_are_passed_on(
-    served: Served, provider: Upstream, status: int
-) -> None:
+def test_status_headers_and_body_of_an_error_are_passed_on(served, provider, status):
     body = [] if status == 204 else [b'{"error": "x"}']
     headers = {"Retry-After": "7", "X-Request-Id": "r1", "Location": "http://127.0.0.1:9/"}
     provider.reply = Reply(body, "application/json", status, "length", headers)
@@ -226,9 +209,7 @@ def test_status_headers_and_body_of_an_error_are_passed_on(
         ("/v1/models", lambda body: body["error"]["message"]),
     ],
 )
-def test_an_unreachable_upstream_is_an_error_of_the_protocol(
-    served: Served, provider: Upstream, path: str, shape
-) -> None:
+def test_an_unreachable_upstream_is_an_error_of_the_protocol(served, provider, path, shape):
     provider.shutdown()
     provider.server_close()
     answer = plain_http.post(f"{served.root}{path}", json=CHAT)
@@ -239,7 +220,7 @@ def test_an_unreachable_upstream_is_an_error_of_the_protocol(
 
 
 @pytest.mark.parametrize("data", [b"garbage\r\n\r\n", b""])
-def test_an_upstream_that_speaks_no_http_is_named_as_such(tmp_path: Path, data: bytes) -> None:
+def test_an_upstream_that_speaks_no_http_is_named_as_such(tmp_path, data):
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def speak() -> None:
@@ -261,9 +242,7 @@ def test_an_upstream_that_speaks_no_http_is_named_as_such(tmp_path: Path, data: 
 
 
 @pytest.mark.parametrize("length", ["3", "9999"])
-def test_chunks_are_passed_whole_whatever_length_the_answer_claims(
-    served: Served, provider: Upstream, length: str
-) -> None:
+def test_chunks_are_passed_whole_whatever_length_the_answer_claims(served, provider, length):
     body = b'{"answer": "whole"}'
     provider.reply = Reply([body], "application/json", headers={"Content-Length": length})
     answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
@@ -271,9 +250,7 @@ def test_chunks_are_passed_whole_whatever_length_the_answer_claims(
 
 
 @pytest.mark.parametrize("status", [600, 999, 99, 1000, 101])
-def test_an_impossible_status_is_an_error_of_the_protocol(
-    served: Served, provider: Upstream, status: int
-) -> None:
+def test_an_impossible_status_is_an_error_of_the_protocol(served, provider, status):
     provider.reply = Reply([b"{}"], "application/json", status, "length")
     answer = plain_http.post(f"{served.root}/v1/messages", json=CHAT)
     assert answer.status_code == 502
@@ -296,8 +273,8 @@ ODD_HEADS = {
 @pytest.mark.parametrize("before", [b"", b"HTTP/1.1 100 Continue\r\n\r\n", EARLY_HINTS])
 @pytest.mark.parametrize(("headers", "status"), ODD_HEADS.values(), ids=ODD_HEADS)
 def test_an_odd_head_of_an_answer_is_passed_on_or_a_clear_error(
-    store_path: Path, before: bytes, headers: bytes, status: int
-) -> None:
+    store_path, before, headers, status
+):
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -324,7 +301,7 @@ def answer_once(listener: socket.socket, reply: bytes) -> None:
             pass
 
 
-def test_the_raw_answer_differs_in_our_own_header_only(served: Served, provider: Upstream) -> None:
+def test_the_raw_answer_differs_in_our_own_header_only(served, provider):
     body = json.dumps(CHAT).encode()
     provider.reply = Reply(STREAMS["comments and events"][0])
     proxied_answer = raw(served, "/v1/chat/completions", body)
@@ -357,9 +334,7 @@ PIECES = st.one_of(
     st.sampled_from(["text/event-stream", "application/x-ndjson", "application/json", "x/y"]),
     st.sampled_from(["/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/chat"]),
 )
-def test_any_bytes_are_passed_unchanged(
-    served: Served, provider: Upstream, pieces, framing: str, kind: str, path: str
-) -> None:
+def test_any_bytes_are_passed_unchanged(served, provider, pieces, framing, kind, path):
     provider.reply = Reply(pieces, kind, framing=framing)
     body = CHAT | {"input": CHAT["messages"]}
     answer = plain_http.post(served.root + path, json=body, timeout=120)
@@ -367,8 +342,8 @@ def test_any_bytes_are_passed_unchanged(
 
 
 def test_an_answer_that_is_cut_by_the_end_of_the_server_is_stored(
-    store_path: Path, provider: Upstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store_path, provider, monkeypatch
+):
     monkeypatch.setattr(limits, "LAST_ANSWERS", 0.1)
     provider.reply = Reply([GREETING + b"\n\n", HOLD])
     with ExitStack() as answers, proxied.serving(store_path, {"openai": provider.url}) as served:
@@ -401,9 +376,7 @@ def begin_request(url: str, length: int, form: str = "") -> socket.socket:
 FORM = "application/x-www-form-urlencoded"
 
 
-def test_a_request_that_stops_arriving_is_refused(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_stops_arriving_is_refused(served, monkeypatch):
     monkeypatch.setattr(limits, "READ_TIMEOUT", 0.05)
     enter = f"{served.state.origin}/ui/enter"
     for url in (f"{served.root}/v1/messages", f"{served.root}/mcp", enter):
@@ -413,9 +386,7 @@ def test_a_request_that_stops_arriving_is_refused(
 
 
 @pytest.mark.parametrize("piece", [b"", b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
-def test_a_connection_whose_request_does_not_begin_is_closed(
-    served: Served, monkeypatch: pytest.MonkeyPatch, piece: bytes
-) -> None:
+def test_a_connection_whose_request_does_not_begin_is_closed(served, monkeypatch, piece):
     monkeypatch.setattr(limits, "HEAD_TIMEOUT", 0.05)
     parts = urlsplit(served.root)
     with socket.create_connection(("127.0.0.1", parts.port or 80), timeout=60) as connection:
@@ -424,7 +395,7 @@ def test_a_connection_whose_request_does_not_begin_is_closed(
             assert connection.recv(65_536) == b""
 
 
-def test_a_client_that_sends_too_much_receives_the_answer(served: Served) -> None:
+def test_a_client_that_sends_too_much_receives_the_answer(served):
     size = 16 << 20
     with begin_request(f"{served.state.origin}/ui/enter", size, FORM) as connection:
         connection.sendall(b"x" * size)
@@ -432,9 +403,7 @@ def test_a_client_that_sends_too_much_receives_the_answer(served: Served) -> Non
 
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/messages", "/v1/chat/completions"])
-def test_a_websocket_is_refused_so_that_clients_go_on_with_http(
-    served: Served, provider: Upstream, path: str
-) -> None:
+def test_a_websocket_is_refused_so_that_clients_go_on_with_http(served, provider, path):
     parts = urlsplit(served.root + path)
     head = (
         f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: keep-alive, Upgrade\r\n"
@@ -452,9 +421,7 @@ def test_a_websocket_is_refused_so_that_clients_go_on_with_http(
 
 
 @pytest.mark.parametrize("what", ["lines", "chunks"])
-def test_other_requests_run_between_the_parts_of_an_answer(
-    served: Served, provider: Upstream, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_other_requests_run_between_the_parts_of_an_answer(served, provider, monkeypatch, what):
     """Count the parts that are read before the event loop gets a turn."""
     count, most, loops = 0, 0, list[asyncio.AbstractEventLoop]()
     owner, name = (Reader, "_read_line") if what == "lines" else (Listener, "feed")

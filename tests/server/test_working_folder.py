@@ -38,9 +38,7 @@ ENVIRONMENT = "You are an agent.\n<env>\nWorking directory: {}\nIs directory a g
         ("", ["Working directory: /x"], None),
     ],
 )
-def test_the_folder_is_read_from_what_clients_write(
-    system: str, first: list[str], folder: str | None
-) -> None:
+def test_the_folder_is_read_from_what_clients_write(system, first, folder):
     assert folder_of(system, first) == folder
 
 
@@ -89,8 +87,8 @@ def places(here: Served) -> set[str]:
 
 
 def test_messages_of_a_folder_are_recalled_from_and_stored_in_its_partition(
-    here: Served, client: httpx2.Client, app: Path, tmp_path: Path
-) -> None:
+    here, client, app, tmp_path
+):
     assert ask(client, here, app / "deep").startswith("added; ")
     assert ask(client, here, tmp_path, session="s2").startswith("skipped; ")
     assert ask(client, here, app, scope="/home/laptop", session="s3").startswith("skipped; ")
@@ -103,9 +101,7 @@ def test_messages_of_a_folder_are_recalled_from_and_stored_in_its_partition(
     assert (injection.session, injection.partition, injection.door) == ("s1", "work", "proxy")
 
 
-def test_later_turns_follow_a_conversation_that_was_moved(
-    here: Served, client: httpx2.Client, tmp_path: Path
-) -> None:
+def test_later_turns_follow_a_conversation_that_was_moved(here, client, tmp_path):
     ask(client, here, tmp_path)
     here.settle(1)
     with Reservoir.open(here.store) as reservoir:
@@ -115,9 +111,7 @@ def test_later_turns_follow_a_conversation_that_was_moved(
     assert places(here) == {f"work: {OLDER}", f"private: {QUESTION}", f"private: {ANSWER}"}
 
 
-def test_a_file_in_the_folder_switches_recall_off_and_not_storing(
-    here: Served, client: httpx2.Client, app: Path
-) -> None:
+def test_a_file_in_the_folder_switches_recall_off_and_not_storing(here, client, app):
     (app / ".reservoir-off").touch()
     assert ask(client, here, app) == "skipped; reason=switched off"
     here.settle(1)

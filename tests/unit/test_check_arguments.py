@@ -1,7 +1,6 @@
 """Arguments of a wrong type are refused by every public method, with one line."""
 
 import inspect
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from threading import Lock
@@ -41,7 +40,7 @@ def reservoir(tmp_path: Path) -> Any:
         yield opened
 
 
-def test_every_parameter_of_a_public_method_has_a_rule() -> None:
+def test_every_parameter_of_a_public_method_has_a_rule():
     methods = inspect.getmembers(
         Reservoir, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
     )
@@ -134,16 +133,14 @@ def test_every_parameter_of_a_public_method_has_a_rule() -> None:
         (lambda _: Filter(tag=5), "tag must be text, not int"),  # type: ignore[arg-type]
     ],
 )
-def test_a_value_of_a_wrong_type_is_a_usage_error(
-    reservoir: Reservoir, call: Callable[[Any], Any], problem: str
-) -> None:
+def test_a_value_of_a_wrong_type_is_a_usage_error(reservoir, call, problem):
     with pytest.raises(UsageError, match=problem) as caught:
         call(reservoir)
     assert "\n" not in caught.value.message
     assert reservoir.view(Scope(None)) == []
 
 
-def test_values_of_all_documented_types_are_accepted(reservoir: Reservoir, tmp_path: Path) -> None:
+def test_values_of_all_documented_types_are_accepted(reservoir, tmp_path):
     [message] = reservoir.ingest(message for message in [Message("user", "one")])  # type: ignore[arg-type]
     for ids in ([message.id], (message.key,), reservoir.find(Scope(None))):
         assert len(reservoir.messages(ids)) == 1
@@ -159,6 +156,6 @@ def test_values_of_all_documented_types_are_accepted(reservoir: Reservoir, tmp_p
     assert reservoir.tag(Key("default", message.id), "a", "b").tags == ("a", "b")
 
 
-def test_an_unknown_argument_is_a_type_error(reservoir: Reservoir) -> None:
+def test_an_unknown_argument_is_a_type_error(reservoir):
     with pytest.raises(TypeError, match=r"view\(\) got an unexpected keyword argument 'limit'"):
         reservoir.view(limit=5)  # type: ignore[call-arg]

@@ -19,13 +19,13 @@ from reservoir_cli.errors import ReservoirError, mask_passwords
         ("write to me@example.org: it is free", "write to me@example.org: it is free"),
     ],
 )
-def test_passwords_of_urls_are_masked_once(text: str, masked: str) -> None:
+def test_passwords_of_urls_are_masked_once(text, masked):
     assert mask_passwords(text) == masked
     assert mask_passwords(masked) == masked
     error = ReservoirError(text, hint=text)
     assert (str(error), error.message, error.hint) == (masked, masked, masked)
 
 
-def test_a_masked_url_in_quotes_stays_as_it_is() -> None:
+def test_a_masked_url_in_quotes_stays_as_it_is():
     command = "reservoir --db 'postgresql://h/d?password=***' view"
     assert mask_passwords(command) == command

@@ -37,7 +37,7 @@ def own_imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, set[s
             yield node, own
 
 
-def test_few_imports_of_our_own_modules_are_indented() -> None:
+def test_few_imports_of_our_own_modules_are_indented():
     indented = [
         f"{module}:{node.lineno}"
         for module, path in MODULES.items()
@@ -47,7 +47,7 @@ def test_few_imports_of_our_own_modules_are_indented() -> None:
     assert len(indented) <= MOST, "\n".join(sorted(indented))
 
 
-def test_imports_in_functions_or_for_type_checking_hide_no_cycle() -> None:
+def test_imports_in_functions_or_for_type_checking_hide_no_cycle():
     graph = {
         module: {name for _, names in own_imports(path) for name in names} - {module}
         for module, path in MODULES.items()

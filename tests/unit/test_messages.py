@@ -32,34 +32,34 @@ WEATHER = ToolCall("call_1", "weather", '{"city": "Oslo"}')
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_is_read_by_its_name(role: Role) -> None:
+def test_each_role_is_read_by_its_name(role):
     assert parse_role(role.value) is role
 
 
 @pytest.mark.parametrize("text", ["", "User", "developer", "user ", "bot"])
-def test_an_unknown_role_names_the_four(text: str) -> None:
+def test_an_unknown_role_names_the_four(text):
     with pytest.raises(UsageError, match="unknown role") as caught:
         parse_role(text)
     assert caught.value.exit_code == 2
     assert all(role.value in str(caught.value.hint) for role in Role)
 
 
-def test_a_message_of_an_unknown_role_cannot_be_made() -> None:
+def test_a_message_of_an_unknown_role_cannot_be_made():
     with pytest.raises(UsageError, match="'narrator'"):
         Message("narrator", "once upon a time")
 
 
-def test_a_message_with_a_time_without_a_zone_cannot_be_made() -> None:
+def test_a_message_with_a_time_without_a_zone_cannot_be_made():
     with pytest.raises(UsageError, match="time zone"):
         Message("user", "hello", created_at=datetime(2026, 5, 9))
 
 
-def test_a_message_cannot_be_changed() -> None:
+def test_a_message_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Message("user", "hello").content = "bye"  # type: ignore[misc]
 
 
-def test_a_row_has_the_fields_of_the_design_in_their_order() -> None:
+def test_a_row_has_the_fields_of_the_design_in_their_order():
     row = _stored(tool_calls=(WEATHER,)).to_row()
     assert list(row) == (
         "id trace_id conversation_id partition instance role content name tool_calls "
@@ -73,7 +73,7 @@ def test_a_row_has_the_fields_of_the_design_in_their_order() -> None:
     assert json.loads(json.dumps(row)) == row
 
 
-def test_a_row_without_tool_calls_says_null() -> None:
+def test_a_row_without_tool_calls_says_null():
     assert _stored(tool_calls=()).to_row()["tool_calls"] is None
 
 
@@ -107,7 +107,7 @@ CALLS = [
 @pytest.mark.parametrize(
     ("value", "call"), [row[1:] for row in CALLS], ids=[row[0] for row in CALLS]
 )
-def test_a_tool_call_is_read(value: dict, call: ToolCall) -> None:
+def test_a_tool_call_is_read(value, call):
     assert call_from_dict(value) == call
 
 
@@ -124,13 +124,13 @@ def test_a_tool_call_is_read(value: dict, call: ToolCall) -> None:
     ],
     ids=json.dumps,
 )
-def test_a_tool_call_without_a_name_is_a_value_error(value: dict) -> None:
+def test_a_tool_call_without_a_name_is_a_value_error(value):
     with pytest.raises(ValueError, match="tool call"):
         call_from_dict(value)
 
 
 @given(st.text(), st.text(min_size=1), st.text())
-def test_a_tool_call_survives_a_round_trip(call_id: str, name: str, arguments: str) -> None:
+def test_a_tool_call_survives_a_round_trip(call_id, name, arguments):
     call = ToolCall(call_id, name, arguments)
     assert call_from_dict(json.loads(json.dumps(call_to_dict(call)))) == call
 
@@ -149,12 +149,12 @@ def test_a_tool_call_survives_a_round_trip(call_id: str, name: str, arguments: s
         ("naïve 北京 😀\t\x1b[0m", "naïve 北京 😀\t\x1b[0m"),
     ],
 )
-def test_characters_that_utf8_or_sqlite_cannot_store_are_replaced(dirty: str, clean: str) -> None:
+def test_characters_that_utf8_or_sqlite_cannot_store_are_replaced(dirty, clean):
     assert clean_text(dirty) == clean
 
 
 @given(ANY_TEXT)
-def test_cleaned_text_can_be_stored_and_cleaning_is_idempotent(text: str) -> None:
+def test_cleaned_text_can_be_stored_and_cleaning_is_idempotent(text):
     clean = clean_text(text)
     clean.encode("utf-8")
     assert "\0" not in clean
@@ -162,7 +162,7 @@ def test_cleaned_text_can_be_stored_and_cleaning_is_idempotent(text: str) -> Non
 
 
 @given(st.text())
-def test_text_without_nul_is_left_as_it_is(text: str) -> None:
+def test_text_without_nul_is_left_as_it_is(text):
     text = text.replace("\0", "")
     assert clean_text(text) == text
 
@@ -179,15 +179,15 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("other", DIFFERENT.values(), ids=DIFFERENT)
-def test_another_message_has_another_fingerprint(other: Message) -> None:
+def test_another_message_has_another_fingerprint(other):
     assert content_hash(other) != content_hash(BASE)
 
 
-def test_the_same_words_after_another_message_have_another_fingerprint() -> None:
+def test_the_same_words_after_another_message_have_another_fingerprint():
     assert content_hash(BASE, "a") != content_hash(BASE, "b")
 
 
-def test_a_fingerprint_does_not_depend_on_time_or_scope() -> None:
+def test_a_fingerprint_does_not_depend_on_time_or_scope():
     later = dataclasses.replace(BASE, created_at=EPOCH, trace_id="t", conversation_id="c")
     assert content_hash(later) == content_hash(BASE)
     assert content_hash(_stored(tool_calls=(WEATHER,))) == content_hash(
@@ -195,21 +195,21 @@ def test_a_fingerprint_does_not_depend_on_time_or_scope() -> None:
     )
 
 
-def test_text_with_lone_surrogates_has_a_fingerprint() -> None:
+def test_text_with_lone_surrogates_has_a_fingerprint():
     assert content_hash(Message("user", "\ud800")) != content_hash(Message("user", "\ud801"))
 
 
 @given(st.integers(0, LAST_MS))
-def test_a_time_in_milliseconds_survives_a_round_trip(milliseconds: int) -> None:
+def test_a_time_in_milliseconds_survives_a_round_trip(milliseconds):
     assert to_epoch_ms(from_epoch_ms(milliseconds)) == milliseconds
 
 
 @given(st.integers(0, LAST_MS))
-def test_a_time_in_milliseconds_is_exact(milliseconds: int) -> None:
+def test_a_time_in_milliseconds_is_exact(milliseconds):
     assert from_epoch_ms(milliseconds) == EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def test_a_time_of_any_zone_is_the_same_moment() -> None:
+def test_a_time_of_any_zone_is_the_same_moment():
     local_time = datetime(2026, 5, 9, 14, tzinfo=timezone(timedelta(hours=2)))
     assert to_epoch_ms(local_time) == to_epoch_ms(datetime(2026, 5, 9, 12, tzinfo=UTC))
 
@@ -224,9 +224,7 @@ def test_a_time_of_any_zone_is_the_same_moment() -> None:
         ("", (ToolCall("c", "now", ""),), "[call now {}]"),
     ],
 )
-def test_the_plain_text_of_a_message_includes_tool_calls(
-    content: str, calls: tuple[ToolCall, ...], expected: str
-) -> None:
+def test_the_plain_text_of_a_message_includes_tool_calls(content, calls, expected):
     assert plain_text(Message("assistant", content, tool_calls=calls)) == expected
 
 
@@ -240,7 +238,7 @@ def test_the_plain_text_of_a_message_includes_tool_calls(
         (r"*** Update File: C:\new", r"*** Update File: C:\new"),
     ],
 )
-def test_escapes_in_arguments_are_decoded_in_place(arguments: str, expected: str) -> None:
+def test_escapes_in_arguments_are_decoded_in_place(arguments, expected):
     call = ToolCall("c", "run", arguments)
     message = Message("assistant", r"see C:\new", tool_calls=(call,))
     assert searchable_text(message) == f"see C:\\new\n[call run {expected}]"
@@ -250,7 +248,7 @@ def test_escapes_in_arguments_are_decoded_in_place(arguments: str, expected: str
 @pytest.mark.parametrize(
     ("scope", "text"), [(Scope("p", "i"), "p/i"), (Scope("p"), "p/*"), (Scope(None), "*/*")]
 )
-def test_a_scope_is_shown_as_a_path(scope: Scope, text: str) -> None:
+def test_a_scope_is_shown_as_a_path(scope, text):
     assert str(scope) == text
 
 
@@ -286,7 +284,7 @@ def _stored(tool_calls: tuple[ToolCall, ...]) -> StoredMessage:
     ],
     ids=ascii,
 )
-def test_a_title_is_never_cut_inside_a_character(character: str) -> None:
+def test_a_title_is_never_cut_inside_a_character(character):
     for before in range(72, 82):
         title = title_of("x" * before + 20 * character)
         rest = title.removesuffix("…").removeprefix("x" * min(before, 80))
@@ -295,5 +293,5 @@ def test_a_title_is_never_cut_inside_a_character(character: str) -> None:
         assert rest == character * (len(rest) // len(character))
 
 
-def test_a_title_of_marks_alone_is_shortened() -> None:
+def test_a_title_of_marks_alone_is_shortened():
     assert title_of("\u0301" * 100) == "\u0301" * 80 + "…"

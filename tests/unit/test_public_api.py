@@ -20,23 +20,23 @@ def run(script: str) -> list[str]:
     return result.stdout.split()
 
 
-def test_public_names_are_the_visible_ones() -> None:
+def test_public_names_are_the_visible_ones():
     names = run("import reservoir_cli; print(*dir(reservoir_cli))")
     assert [name for name in names if not name.startswith("_")] == reservoir_cli.__all__
 
 
-def test_public_names_are_sorted_and_unique() -> None:
+def test_public_names_are_sorted_and_unique():
     assert reservoir_cli.__all__ == sorted(set(reservoir_cli.__all__))
 
 
 @each("name", reservoir_cli.__all__)
-def test_a_public_name_exists_and_equals_that_in_its_module(name: str) -> None:
+def test_a_public_name_exists_and_equals_that_in_its_module(name):
     value = getattr(reservoir_cli, name)
     assert value.__name__ == name
     assert getattr(importlib.import_module(value.__module__), name) is value
 
 
-def test_type_checkers_see_the_same_names() -> None:
+def test_type_checkers_see_the_same_names():
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     [guard] = [node for node in tree.body if isinstance(node, ast.If)]
     imported = {
@@ -48,17 +48,17 @@ def test_type_checkers_see_the_same_names() -> None:
     assert imported == set(reservoir_cli.__all__)
 
 
-def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+def test_a_name_that_is_not_public_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Sponge'"):
         _ = reservoir_cli.Sponge
 
 
-def test_star_imports_give_all_public_names() -> None:
+def test_star_imports_give_all_public_names():
     script = "from reservoir_cli import *; print(*(n for n in dir() if n[0] != '_'))"
     assert run(script) == reservoir_cli.__all__
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_importing_the_package_loads_nothing_heavy():
     loaded = set(run("import sys, reservoir_cli; print(*sys.modules)"))
     heavy = {"numpy", "torch", "sqlite3", "sqlite_utils", "typer", "rich", "tomlkit"}
     assert not loaded & heavy
@@ -72,13 +72,13 @@ VERBS = {
 }
 
 
-def test_reservoir_has_a_method_for_every_verb_and_few_others() -> None:
+def test_reservoir_has_a_method_for_every_verb_and_few_others():
     methods = {name for name in dir(reservoir_cli.Reservoir) if not name.startswith("_")}
     assert methods >= VERBS
     assert len(methods) <= 36
 
 
-def test_the_package_is_marked_as_typed() -> None:
+def test_the_package_is_marked_as_typed():
     assert (PACKAGE / "py.typed").is_file()
 
 
@@ -95,7 +95,7 @@ def _public(node: Definition, name: str) -> list[tuple[str, Definition]]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(PACKAGE)) for path in MODULES])
-def test_everything_public_has_a_docstring(path: Path) -> None:
+def test_everything_public_has_a_docstring(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     undocumented = [name for name, node in _public(tree, path.stem) if not ast.get_docstring(node)]
     assert undocumented == []

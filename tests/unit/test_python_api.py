@@ -33,15 +33,13 @@ def reservoir(tmp_path: Path, fake_embedder: Any) -> Reservoir:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_an_example_of_the_page_runs(
-    block: str, tmp_path: Path, fake_embedder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_example_of_the_page_runs(block, tmp_path, fake_embedder, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Indexer, "embedder", lambda _: fake_embedder)
     exec(compile(block, str(PAGE), "exec"), {"__name__": "__main__"})
 
 
-def test_the_page_names_everything_public() -> None:
+def test_the_page_names_everything_public():
     page = PAGE.read_text(encoding="utf-8")
     documented_elsewhere = {"ToolCall"}
     missing = [name for name in reservoir_cli.__all__ if f"{name}" not in page]
@@ -56,7 +54,7 @@ def _own_classes(annotation: Any) -> Iterator[str]:
             yield from _own_classes(inner)
 
 
-def test_every_type_of_a_parameter_or_result_is_in_api_types() -> None:
+def test_every_type_of_a_parameter_or_result_is_in_api_types():
     methods = inspect.getmembers(
         Reservoir, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
     )
@@ -72,7 +70,7 @@ def test_every_type_of_a_parameter_or_result_is_in_api_types() -> None:
     assert api_types.__all__ == sorted(api_types.__all__)
 
 
-def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir: Reservoir) -> None:
+def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir):
     reservoir.ingest([Message("user", "the queue lost jobs", datetime(2026, 5, 1, tzinfo=UTC))])
     window = reservoir.context("which queue?", budget=500, system="Be brief.")
     assert isinstance(window.messages, tuple)
@@ -86,9 +84,7 @@ def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir: Reser
     assert [message.to_row() for message in window.messages] == rows
 
 
-def test_a_message_of_a_window_has_an_attribute_for_each_value_of_its_row(
-    reservoir: Reservoir,
-) -> None:
+def test_a_message_of_a_window_has_an_attribute_for_each_value_of_its_row(reservoir):
     calls = (ToolCall("c", "find", '{"jobs": 1}'),)
     result = Message("tool", "none", tool_call_id="c")
     reservoir.ingest([Message("assistant", "I look them up.", tool_calls=calls), result])
@@ -101,7 +97,7 @@ def test_a_message_of_a_window_has_an_attribute_for_each_value_of_its_row(
     assert all(hasattr(excerpt, name) for name in row)
 
 
-def test_options_have_the_names_of_settings(reservoir: Reservoir) -> None:
+def test_options_have_the_names_of_settings(reservoir):
     reservoir.ingest([Message("user", f"note {number}") for number in range(9)])
     options = ContextOptions(recent_context_size=2, semantic_context_size=0, fill=False)
     assert 0 < len(reservoir.context("which?", options=options).kept) < 9
@@ -109,27 +105,25 @@ def test_options_have_the_names_of_settings(reservoir: Reservoir) -> None:
         reservoir.context("which?", recent_context_size=2)  # type: ignore[call-arg]
 
 
-def test_every_option_of_a_context_is_a_setting() -> None:
+def test_every_option_of_a_context_is_a_setting():
     from reservoir_cli.settings.schema import SETTINGS
 
     assert set(ContextOptions.__slots__) <= set(SETTINGS)
 
 
-def test_use_takes_settings_by_name(reservoir: Reservoir, tmp_path: Path) -> None:
+def test_use_takes_settings_by_name(reservoir, tmp_path):
     with Reservoir.open(tmp_path / "other.db", settings={"partition": "other"}) as other:
         reservoir.use(settings=other.config)
     assert reservoir.scope() == Scope("other", "other")
 
 
-def test_a_context_can_be_built_for_a_given_time(reservoir: Reservoir) -> None:
+def test_a_context_can_be_built_for_a_given_time(reservoir):
     now = datetime(2020, 1, 2, tzinfo=UTC)
     window = reservoir.context("what?", budget=500, now=now)
     assert window.messages[-1].created_at == now
 
 
-def test_every_reading_verb_redacts(
-    reservoir: Reservoir, fake_embedder: Any, monkeypatch: Any
-) -> None:
+def test_every_reading_verb_redacts(reservoir, fake_embedder, monkeypatch):
     token = "ghp_" + "a1B2" * 9
     monkeypatch.setenv("RESERVOIR_REDACT", "mask")
     with Reservoir.open(reservoir.location, embedder=fake_embedder) as hiding:
@@ -151,7 +145,7 @@ def test_every_reading_verb_redacts(
     assert not [text for text in (*texts, *pieces) if token in text]
 
 
-def test_a_message_and_a_file_are_imported_alike(reservoir: Reservoir, tmp_path: Path) -> None:
+def test_a_message_and_a_file_are_imported_alike(reservoir, tmp_path):
     window = reservoir.context("what was that?", budget=500).to("text")
     log = tmp_path / "log.jsonl"
     token = "ghp_" + "a1B2" * 9

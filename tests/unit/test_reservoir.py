@@ -1,7 +1,7 @@
 """The class ``Reservoir``, beyond the modules that it calls."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 
 from reservoir_cli import Message, Reservoir, Scope
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Key, StoredMessage
+from reservoir_cli.messages import Key
 from reservoir_cli.settings import paths
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.util.private_files import exclusive_lock
@@ -29,7 +29,7 @@ def reservoir(
         yield opened
 
 
-def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, notes: list[str]) -> None:
+def test_one_message_does_not_wait_for_a_backlog(reservoir, notes):
     reservoir.ingest([Message("user", f"old {n}") for n in range(200)], embed=False)
     [stored] = reservoir.ingest([Message("user", "new")])
     pending = {message.id for message in reservoir.store.unembedded(999, Scope(None))}
@@ -38,9 +38,7 @@ def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, notes: li
     assert notes == ["136 messages not embedded yet: reservoir embed"]
 
 
-def test_one_message_does_not_wait_for_long_messages(
-    reservoir: Reservoir, notes: list[str]
-) -> None:
+def test_one_message_does_not_wait_for_long_messages(reservoir, notes):
     [old] = reservoir.ingest([Message("user", "old " * 40_000)], embed=False)
     reservoir.ingest([Message("user", "new")])
     pending = [message.id for message in reservoir.store.unembedded(9, Scope(None))]
@@ -48,28 +46,26 @@ def test_one_message_does_not_wait_for_long_messages(
     assert notes == ["1 message not embedded yet: reservoir embed"]
 
 
-def test_a_small_backlog_is_embedded_with_a_new_message(
-    reservoir: Reservoir, notes: list[str]
-) -> None:
+def test_a_small_backlog_is_embedded_with_a_new_message(reservoir, notes):
     reservoir.ingest([Message("user", f"old {n}") for n in range(20)], embed=False)
     reservoir.ingest([Message("user", "new")])
     assert reservoir.store.count_unembedded(Scope(None)) == 0
     assert notes == []
 
 
-def test_a_long_list_is_embedded_completely(reservoir: Reservoir) -> None:
+def test_a_long_list_is_embedded_completely(reservoir):
     reservoir.ingest([Message("user", f"message {n}") for n in range(300)])
     assert reservoir.store.count_unembedded(Scope(None)) == 0
 
 
-def test_a_saved_question_keeps_the_trace_of_its_window(reservoir: Reservoir) -> None:
+def test_a_saved_question_keeps_the_trace_of_its_window(reservoir):
     window = reservoir.context("what now?", save=True, budget=100)
     [stored] = reservoir.view(reservoir.scope(), 1)
     assert (stored.content, stored.trace_id) == ("what now?", window.request.trace_id)
     assert window.selection.history == ()
 
 
-def test_forgetting_and_backing_up_are_verbs_of_the_object(tmp_path: Path) -> None:
+def test_forgetting_and_backing_up_are_verbs_of_the_object(tmp_path):
     with Reservoir.open(tmp_path / "store.db") as reservoir:
         [stored] = reservoir.ingest([Message("user", "quokkas")], embed=False)
         reservoir.backup(tmp_path / "copy.db")
@@ -83,9 +79,7 @@ def test_forgetting_and_backing_up_are_verbs_of_the_object(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
-def test_messages_that_another_process_embeds_are_left_to_it(
-    tmp_path: Path, fake_embedder: Any
-) -> None:
+def test_messages_that_another_process_embeds_are_left_to_it(tmp_path, fake_embedder):
     path = tmp_path / "store.db"
     with Reservoir.open(path, embedder=fake_embedder) as reservoir:
         with exclusive_lock(paths.embedding_lock(str(path))):
@@ -97,9 +91,7 @@ def test_messages_that_another_process_embeds_are_left_to_it(
         assert reservoir.store.count_unembedded(Scope(None)) == 0
 
 
-def test_embedding_ends_while_others_store_more_messages(
-    tmp_path: Path, fake_embedder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_embedding_ends_while_others_store_more_messages(tmp_path, fake_embedder, monkeypatch):
     with Reservoir.open(tmp_path / "store.db", embedder=fake_embedder) as reservoir:
         encode, new_messages = fake_embedder.encode_documents, [Message("user", "said meanwhile")]
         scope = Scope("default", "default")
@@ -114,9 +106,7 @@ def test_embedding_ends_while_others_store_more_messages(
         assert reservoir.store.count_unembedded(Scope(None)) == 1
 
 
-def test_a_recall_is_recorded_immediately_unless_records_are_deferred(
-    reservoir: Reservoir, tmp_path: Path
-) -> None:
+def test_a_recall_is_recorded_immediately_unless_records_are_deferred(reservoir, tmp_path):
     def recalls() -> int:
         return reservoir.stats()["recalls"]["runs"]
 
@@ -145,11 +135,7 @@ def test_a_recall_is_recorded_immediately_unless_records_are_deferred(
     ],
     ids=["edit", "tag", "untag", "pin", "unpin"],
 )
-def test_a_message_that_moves_while_it_is_changed_is_an_error(
-    reservoir: Reservoir,
-    monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Reservoir, int], StoredMessage],
-) -> None:
+def test_a_message_that_moves_while_it_is_changed_is_an_error(reservoir, monkeypatch, change):
     [message] = reservoir.ingest([Message("user", "the text")], partition="work")
     find_key = reservoir._key
 
@@ -164,7 +150,7 @@ def test_a_message_that_moves_while_it_is_changed_is_an_error(
     assert [stored.content for stored in reservoir.view(Scope("acme"))] == ["the text"]
 
 
-def test_a_partition_that_is_moved_to_itself_keeps_its_messages(reservoir: Reservoir) -> None:
+def test_a_partition_that_is_moved_to_itself_keeps_its_messages(reservoir):
     reservoir.ingest([Message("user", "the text")], partition="work")
     with pytest.raises(UsageError, match="work cannot be moved to itself"):
         reservoir.move_partition("work", "work")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import page_server
 import plain_http
-from page_server import TOKEN, PageServer, csrf_of
+from page_server import TOKEN, csrf_of
 
 from reservoir_cli.server.handshake import ServerIdentity
 from reservoir_cli.server.limits import CODE_LIFETIME, SESSION_LIFETIME
@@ -32,7 +32,7 @@ FOREIGN = (
 )
 
 
-def test_no_view_is_shown_without_a_session(server: PageServer) -> None:
+def test_no_view_is_shown_without_a_session(server):
     with plain_http.client(base_url=server.origin) as client:
         for address in VIEWS:
             for cookie in ("", "reservoir_session=x"):
@@ -42,7 +42,7 @@ def test_no_view_is_shown_without_a_session(server: PageServer) -> None:
                 assert "queue" not in answer.text
 
 
-def test_keys_are_named_only_where_they_do_something(server: PageServer, client) -> None:
+def test_keys_are_named_only_where_they_do_something(server, client):
     for address in ("/ui/", "/ui/conversation?p=work&i=chat&c=queue", "/ui/context"):
         assert 'aria-label="Keys"' in client.get(address).text
     for address in ("/ui/delete?p=work&id=3", "/ui/usage", "/ui/?since=x"):
@@ -51,27 +51,27 @@ def test_keys_are_named_only_where_they_do_something(server: PageServer, client)
         assert 'aria-label="Keys"' not in plain_http.get(server.origin + path).text
 
 
-def test_the_address_of_the_page_may_lack_its_slash(server: PageServer, client) -> None:
+def test_the_address_of_the_page_may_lack_its_slash(server, client):
     assert client.get("/ui").url.path == "/ui/"
     answer = plain_http.get(f"{server.origin}/ui", follow_redirects=True)
     assert answer.status_code == 401
     assert "reservoir open" in answer.text
 
 
-def test_requests_of_other_sites_are_refused_even_with_a_session(client) -> None:
+def test_requests_of_other_sites_are_refused_even_with_a_session(client):
     for address in (*VIEWS, "/ui/enter", "/ui/static/page.js"):
         for headers in FOREIGN:
             assert client.get(address, headers=headers).status_code == 403, (address, headers)
 
 
-def test_a_session_is_valid_for_one_host_name(server: PageServer, client) -> None:
+def test_a_session_is_valid_for_one_host_name(server, client):
     port = server.origin.rpartition(":")[2]
     headers = {"Host": f"localhost:{port}"}
     assert client.get("/ui/").status_code == 200
     assert client.get("/ui/", headers=headers).status_code == 401
 
 
-def test_every_answer_has_the_policy_and_is_not_cached(client) -> None:
+def test_every_answer_has_the_policy_and_is_not_cached(client):
     for address in (*VIEWS, "/ui/enter", "/ui/message?p=work&id=77", "/ui/?role=x"):
         headers = client.get(address).headers
         assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
@@ -80,14 +80,14 @@ def test_every_answer_has_the_policy_and_is_not_cached(client) -> None:
         assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_the_session_cookie_is_for_the_page_only(server: PageServer) -> None:
+def test_the_session_cookie_is_for_the_page_only(server):
     answer = plain_http.post(f"{server.origin}/ui/enter", data={"code": server.code()})
     assert answer.status_code == 303
     cookie = answer.headers["Set-Cookie"]
     assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Path=/ui"))
 
 
-def test_a_code_works_once_and_only_in_a_form(server: PageServer) -> None:
+def test_a_code_works_once_and_only_in_a_form(server):
     code = server.code()
     shown = plain_http.get(f"{server.origin}/ui/enter", params={"code": code})
     assert "Set-Cookie" not in shown.headers
@@ -95,7 +95,7 @@ def test_a_code_works_once_and_only_in_a_form(server: PageServer) -> None:
     assert [plain_http.post(**send).status_code for _ in range(2)] == [303, 401]
 
 
-def test_only_a_program_that_knows_the_token_can_make_a_code(server: PageServer) -> None:
+def test_only_a_program_that_knows_the_token_can_make_a_code(server):
     known = server.app.state.server.identity
     for identity in (
         replace(known, token="another-token-0123456789"),
@@ -110,7 +110,7 @@ def test_only_a_program_that_knows_the_token_can_make_a_code(server: PageServer)
     assert plain_http.post(f"{server.origin}/ui/enter", data={"code": code}).status_code == 303
 
 
-def test_a_proof_is_for_one_nonce_and_no_code(server: PageServer) -> None:
+def test_a_proof_is_for_one_nonce_and_no_code(server):
     known = server.app.state.server.identity
     nonce = "n" * 16
     answer = plain_http.get(f"{server.origin}/ui/proof", params={"nonce": nonce})
@@ -126,7 +126,7 @@ def test_a_proof_is_for_one_nonce_and_no_code(server: PageServer) -> None:
     assert plain_http.get(f"{server.origin}/ui/proof", headers=evil).status_code == 403
 
 
-def test_codes_and_sessions_expire() -> None:
+def test_codes_and_sessions_expire():
     now = 1_000.0
     server = ServerIdentity(TOKEN, "http://127.0.0.1:3017", 2, "")
     sessions = Sessions(server, lambda: now)
@@ -149,7 +149,7 @@ def test_codes_and_sessions_expire() -> None:
     assert sessions.find(str(names[-1]), "here")
 
 
-def test_a_form_without_the_token_of_the_session_changes_nothing(client, memory) -> None:
+def test_a_form_without_the_token_of_the_session_changes_nothing(client, memory):
     for data in ({"x": "y"}, {"csrf": ""}, {"csrf": "wrong"}):
         assert client.post("/ui/delete?p=work&id=1", data=data).status_code == 403
         assert client.post("/ui/leave", data=data).status_code == 403
@@ -158,14 +158,14 @@ def test_a_form_without_the_token_of_the_session_changes_nothing(client, memory)
     assert memory.messages([1])
 
 
-def test_the_form_token_of_another_session_is_refused(server: PageServer, client, memory) -> None:
+def test_the_form_token_of_another_session_is_refused(server, client, memory):
     with server.client() as other:
         csrf = csrf_of(other.get("/ui/").text)
     assert client.post("/ui/delete?p=work&id=1", data={"csrf": csrf}).status_code == 403
     assert memory.messages([1])
 
 
-def test_signing_out_ends_the_session(client) -> None:
+def test_signing_out_ends_the_session(client):
     cookies = dict(client.cookies)
     csrf = csrf_of(client.get("/ui/").text)
     assert client.post("/ui/leave", data={"csrf": csrf}).status_code == 401
@@ -173,24 +173,24 @@ def test_signing_out_ends_the_session(client) -> None:
     assert client.get("/ui/").status_code == 401
 
 
-def test_queries_in_addresses_are_not_logged(server: PageServer, client) -> None:
+def test_queries_in_addresses_are_not_logged(server, client):
     client.get("/ui/?q=sesame")
     assert server.log
     assert not any("sesame" in line or "code=" in line for line in server.log)
 
 
-def test_policy_reports_are_counted(server: PageServer) -> None:
+def test_policy_reports_are_counted(server):
     answer = plain_http.post(f"{server.origin}/ui/csp", content=b"{}")
     assert answer.status_code == 204
     assert server.violations == 1
 
 
-def test_an_overlong_form_is_refused(client) -> None:
+def test_an_overlong_form_is_refused(client):
     data = {"csrf": csrf_of(client.get("/ui/").text), "x": "y" * 70_000}
     assert client.post("/ui/leave", data=data).status_code == 403
 
 
-def test_the_server_serves_its_own_files(server: PageServer) -> None:
+def test_the_server_serves_its_own_files(server):
     for name in ("page.css", "page.js", "icon.svg"):
         assert plain_http.get(f"{server.origin}/ui/static/{name}").status_code == 200
     for name in ("../access.py", "%2e%2e/access.py", "..%2faccess.py"):
@@ -200,9 +200,7 @@ def test_the_server_serves_its_own_files(server: PageServer) -> None:
 MISSING = ("/ui/nope", "/ui/nope/more", "/ui//", "/ui/static/nope.css", "/ui/static/", "/ui/%ff")
 
 
-def test_an_address_that_the_page_does_not_have_is_answered_like_its_views(
-    server: PageServer, client
-) -> None:
+def test_an_address_that_the_page_does_not_have_is_answered_like_its_views(server, client):
     for method, address in (*(("GET", path) for path in MISSING), ("DELETE", "/ui/usage")):
         answer = client.request(method, address)
         assert answer.status_code == 404, address
@@ -215,14 +213,14 @@ def test_an_address_that_the_page_does_not_have_is_answered_like_its_views(
         assert "reservoir open" in locked.text
 
 
-def test_a_browser_finds_the_icon_where_it_looks_for_one(server: PageServer) -> None:
+def test_a_browser_finds_the_icon_where_it_looks_for_one(server):
     for path in ("/favicon.ico", "/ui/favicon.ico"):
         answer = plain_http.get(server.origin + path, follow_redirects=True)
         assert answer.status_code == 200
         assert answer.headers["Content-Type"].startswith("image/svg+xml")
 
 
-def test_a_wrong_time_keeps_the_form_with_what_was_typed(client) -> None:
+def test_a_wrong_time_keeps_the_form_with_what_was_typed(client):
     answer = client.get("/ui/?q=redis&since=2026-13-45&until=x%22y&p=work")
     assert answer.status_code == 400
     assert "That did not work: &#39;2026-13-45&#39; is not a time" in answer.text
@@ -231,7 +229,7 @@ def test_a_wrong_time_keeps_the_form_with_what_was_typed(client) -> None:
     assert 'href="/ui/context"' in answer.text
 
 
-def test_two_servers_do_not_share_sessions(server: PageServer, client, tmp_path) -> None:
+def test_two_servers_do_not_share_sessions(server, client, tmp_path):
     with page_server.serving(str(tmp_path / "other.db")) as other:
         cookies = dict(client.cookies)
         assert plain_http.get(f"{other.origin}/ui/", cookies=cookies).status_code == 401

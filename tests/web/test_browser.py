@@ -5,15 +5,14 @@ import time
 import pytest
 from browser_page import cut_pixels, press, resize, text, until
 from builders import FakeEmbedder
-from page_server import HOSTILE, PageServer, message
+from page_server import HOSTILE, message
 
 from reservoir_cli.messages import Conversation, Scope
 from reservoir_cli.retrieval.recall_floor import floor_property
 from reservoir_cli.server.limits import CONVERSATIONS, MESSAGES
 
 pytest.importorskip("selenium")
-from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver import Keys
 
 pytestmark = pytest.mark.browser
 VIEWS = (
@@ -25,9 +24,7 @@ VIEWS = (
 )
 
 
-def test_hostile_messages_run_no_script_and_the_policy_stops_an_injected_one(
-    page: WebDriver, server: PageServer, memory
-) -> None:
+def test_hostile_messages_run_no_script_and_the_policy_stops_an_injected_one(page, server, memory):
     probes = [probe.replace("alert(1)", "window.ran=1") for probe, _, _ in HOSTILE]
     memory.ingest(
         [message("user", f"redis {probe}", 200 + n, "evil") for n, probe in enumerate(probes)],
@@ -50,7 +47,7 @@ def test_hostile_messages_run_no_script_and_the_policy_stops_an_injected_one(
     assert page.execute_script("return window.ran") is None
 
 
-def test_results_appear_while_typing(page: WebDriver, server: PageServer) -> None:
+def test_results_appear_while_typing(page, server):
     press(page, "/")
     assert page.execute_script("return document.activeElement.name") == "q"
     press(page, "redis")
@@ -58,7 +55,7 @@ def test_results_appear_while_typing(page: WebDriver, server: PageServer) -> Non
     until(page, lambda: page.current_url == f"{server.origin}/ui/?q=redis")
 
 
-def test_letters_that_are_being_composed_are_not_searched(page: Chrome, server: PageServer) -> None:
+def test_letters_that_are_being_composed_are_not_searched(page, server):
     press(page, "/")
     composed = {"text": "redi", "selectionStart": 4, "selectionEnd": 4}
     page.execute_cdp_cmd("Input.imeSetComposition", composed)
@@ -68,7 +65,7 @@ def test_letters_that_are_being_composed_are_not_searched(page: Chrome, server: 
     until(page, lambda: page.current_url == f"{server.origin}/ui/?q=redis")
 
 
-def test_keys_move_between_rows_and_open_one(page: WebDriver) -> None:
+def test_keys_move_between_rows_and_open_one(page):
     press(page, "j")
     first = page.switch_to.active_element.get_attribute("href")
     press(page, "j")
@@ -81,7 +78,7 @@ def test_keys_move_between_rows_and_open_one(page: WebDriver) -> None:
 
 
 @pytest.mark.parametrize("address", VIEWS)
-def test_tab_reaches_every_control(page: WebDriver, server: PageServer, address: str) -> None:
+def test_tab_reaches_every_control(page, server, address):
     page.get(server.origin + address)
     controls = page.execute_script(
         """
@@ -102,9 +99,7 @@ def test_tab_reaches_every_control(page: WebDriver, server: PageServer, address:
     assert page.execute_script(missing) == 0
 
 
-def test_the_text_of_a_message_is_copied_as_it_is_stored(
-    page: WebDriver, server: PageServer
-) -> None:
+def test_the_text_of_a_message_is_copied_as_it_is_stored(page, server):
     grant = {
         "origin": server.origin,
         "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"],
@@ -130,7 +125,7 @@ def test_the_text_of_a_message_is_copied_as_it_is_stored(
     assert server.violations == 0
 
 
-def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServer) -> None:
+def test_moving_a_slider_updates_the_selection(page, server):
     page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     before = text(page, ".legend")
     page.execute_script("document.querySelector('[name=recency_weight]').focus()")
@@ -143,7 +138,7 @@ def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServ
     until(page, lambda: text(page, ".legend") == before)
 
 
-def test_the_arrow_keys_move_the_slider_of_the_budget(page: WebDriver, server: PageServer) -> None:
+def test_the_arrow_keys_move_the_slider_of_the_budget(page, server):
     slider = "document.querySelector('[data-budget]')"
     page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     before = page.execute_script(f"{slider}.focus(); return Number({slider}.value)")
@@ -153,9 +148,7 @@ def test_the_arrow_keys_move_the_slider_of_the_budget(page: WebDriver, server: P
     assert page.execute_script(f"return Number({slider}.value)") == before + 1
 
 
-def test_a_reset_resets_the_budget_which_an_empty_field_names(
-    page: WebDriver, server: PageServer
-) -> None:
+def test_a_reset_resets_the_budget_which_an_empty_field_names(page, server):
     placeholder = "return document.querySelector('[name=budget]').placeholder"
     slider = "return document.querySelector('[data-budget]').value"
     page.get(f"{server.origin}/ui/context?q=redis&p=work")
@@ -174,9 +167,7 @@ def test_a_reset_resets_the_budget_which_an_empty_field_names(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_question_and_recalled_messages_differ_in_the_bar(
-    page: Chrome, server: PageServer, scheme: str
-) -> None:
+def test_the_question_and_recalled_messages_differ_in_the_bar(page, server, scheme):
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
     page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
@@ -189,9 +180,7 @@ def test_the_question_and_recalled_messages_differ_in_the_bar(
     assert sum(abs(a - b) for a, b in zip(recalled, question, strict=True)) > 100
 
 
-def test_a_floor_of_0_can_be_set_and_an_unmoved_slider_uses_the_default(
-    page: WebDriver, server: PageServer, memory
-) -> None:
+def test_a_floor_of_0_can_be_set_and_an_unmoved_slider_uses_the_default(page, server, memory):
     floor = "return document.querySelector('[name=recall_floor]').value"
     page.get(f"{server.origin}/ui/context?p=work")
     assert page.execute_script(floor) == "0"
@@ -206,7 +195,7 @@ def test_a_floor_of_0_can_be_set_and_an_unmoved_slider_uses_the_default(
     assert page.execute_script(floor) == "0"
 
 
-def test_the_back_button_shows_no_deleted_conversation(page: WebDriver, server: PageServer) -> None:
+def test_the_back_button_shows_no_deleted_conversation(page, server):
     page.get(server.origin + "/ui/conversation?p=work&i=chat&c=queue&page=1")
     page.execute_script("document.querySelector('a[href*=delete]').click()")
     until(page, lambda: "/ui/delete" in page.current_url)
@@ -219,18 +208,14 @@ def test_the_back_button_shows_no_deleted_conversation(page: WebDriver, server: 
 
 
 @pytest.mark.parametrize("what", ["i=chat&c=queue", "id=1"])
-def test_a_deletion_begins_at_the_safe_choice(
-    page: WebDriver, server: PageServer, what: str
-) -> None:
+def test_a_deletion_begins_at_the_safe_choice(page, server, what):
     page.get(f"{server.origin}/ui/delete?p=work&{what}")
     until(page, lambda: page.switch_to.active_element.text == "Keep it")
     press(page, Keys.ENTER)
     until(page, lambda: "/ui/conversation" in page.current_url)
 
 
-def test_a_typed_question_stays_when_the_session_has_ended(
-    page: WebDriver, server: PageServer
-) -> None:
+def test_a_typed_question_stays_when_the_session_has_ended(page, server):
     page.get(server.origin + "/ui/context?q=redis&p=work")
     server.app.state.page.sessions._sessions.clear()
     press(page, "/", Keys.END, " and jobs")
@@ -239,9 +224,7 @@ def test_a_typed_question_stays_when_the_session_has_ended(
     assert page.execute_script(field) == "redis and jobs"
 
 
-def test_earlier_results_are_marked_while_the_server_does_not_answer(
-    page: Chrome, server: PageServer
-) -> None:
+def test_earlier_results_are_marked_while_the_server_does_not_answer(page, server):
     page.get(server.origin + "/ui/context?q=redis&p=work")
     page.execute_cdp_cmd("Network.enable", {})
     page.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*"]})
@@ -263,8 +246,8 @@ def test_earlier_results_are_marked_while_the_server_does_not_answer(
     ],
 )
 def test_a_half_typed_field_is_not_asked_and_a_wrong_one_keeps_the_results(
-    page: Chrome, server: PageServer, address: str, field: str, typed: str, problem: str, row: str
-) -> None:
+    page, server, address, field, typed, problem, row
+):
     requests = "performance.getEntriesByType('resource').map((one) => one.name)"
     asked = f"return {requests}.filter((name) => name.includes('&part=1')).length"
     page.get(server.origin + address)
@@ -285,9 +268,7 @@ def test_a_half_typed_field_is_not_asked_and_a_wrong_one_keeps_the_results(
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_the_actions_of_a_message_are_evenly_spaced(
-    page: Chrome, server: PageServer, width: int
-) -> None:
+def test_the_actions_of_a_message_are_evenly_spaced(page, server, width):
     resize(page, width)
     page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=queue&page=1")
     gaps = page.execute_script(
@@ -305,7 +286,7 @@ def test_the_actions_of_a_message_are_evenly_spaced(
     assert max(gaps) - min(gaps) < 1
 
 
-def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None:
+def test_a_row_opens_and_stays_open(page, server):
     page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     press(page, "j", Keys.ENTER)
     opened = "return document.querySelectorAll('.weigh details[open]').length"
@@ -319,7 +300,7 @@ def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None
     assert page.execute_script(opened) == 1
 
 
-def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memory) -> None:
+def test_ten_thousand_messages_scroll(page, server, memory):
     messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
     memory.ingest(messages, partition="work", instance="chat", embed=False)
     page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=long&page=1")
@@ -334,9 +315,7 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
     assert page.execute_script(hidden) == 0
 
 
-def test_twelve_rows_of_a_month_fit_a_screen_and_a_month_has_one_heading(
-    page: Chrome, server: PageServer, memory
-) -> None:
+def test_twelve_rows_of_a_month_fit_a_screen_and_a_month_has_one_heading(page, server, memory):
     count = CONVERSATIONS + 20
     messages = [message("user", f"question {n} " * 40, n, f"talk {n}") for n in range(count)]
     memory.ingest(messages, partition="many", instance="chat", embed=False)
@@ -351,13 +330,13 @@ def test_twelve_rows_of_a_month_fit_a_screen_and_a_month_has_one_heading(
 
 
 @pytest.mark.parametrize("width", [320, 390, 1440])
-def test_the_reason_of_a_row_is_never_cut(page: Chrome, server: PageServer, width: int) -> None:
+def test_the_reason_of_a_row_is_never_cut(page, server, width):
     resize(page, width)
     page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=60")
     assert set(cut_pixels(page, ".why")) == {0}
 
 
-def test_the_tables_of_use_fit_a_phone(page: Chrome, server: PageServer, memory) -> None:
+def test_the_tables_of_use_fit_a_phone(page, server, memory):
     memory.runs.record(memory.context("redis?", partition="work", budget=300))
     resize(page, 390)
     page.get(f"{server.origin}/ui/usage")
@@ -365,9 +344,7 @@ def test_the_tables_of_use_fit_a_phone(page: Chrome, server: PageServer, memory)
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
-def test_a_permalink_shows_its_message(
-    page: Chrome, server: PageServer, memory, width: int, height: int
-) -> None:
+def test_a_permalink_shows_its_message(page, server, memory, width, height):
     messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(200)]
     stored = memory.ingest(messages, partition="work", instance="chat", embed=False)
     resize(page, width, height)
@@ -394,9 +371,7 @@ def test_a_permalink_shows_its_message(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_every_view_fits_its_width(
-    page: WebDriver, server: PageServer, memory, width: int, scheme: str
-) -> None:
+def test_every_view_fits_its_width(page, server, memory, width, scheme):
     # Long words: names, a minified file, and code.
     line = '{"redis":' + ",".join(f'"key{n}":{n}' for n in range(200)) + "}"
     long = [message("user", line, 200, "long"), message("user", f"```\n{line}\n```", 201, "long")]

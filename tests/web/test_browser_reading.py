@@ -2,18 +2,17 @@
 
 import pytest
 from browser_page import press, text, until
-from page_server import PageServer, message
+from page_server import message
 
 from reservoir_cli.server.limits import CONVERSATIONS
 
 pytest.importorskip("selenium")
-from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver import Keys
 
 pytestmark = pytest.mark.browser
 
 
-def test_escape_leaves_the_search_as_it_is(page: WebDriver, server: PageServer) -> None:
+def test_escape_leaves_the_search_as_it_is(page, server):
     page.get(f"{server.origin}/ui/?q=redis")
     press(page, "/", Keys.ESCAPE)
     field = "document.querySelector('[name=q]')"
@@ -21,9 +20,7 @@ def test_escape_leaves_the_search_as_it_is(page: WebDriver, server: PageServer) 
     assert page.execute_script(f"return {field}.value") == "redis"
 
 
-def test_the_instances_are_those_of_the_chosen_partition(
-    page: WebDriver, server: PageServer, memory
-) -> None:
+def test_the_instances_are_those_of_the_chosen_partition(page, server, memory):
     for instance in ("chat", "phone"):
         one = [message("user", f"hello from {instance}", 300)]
         memory.ingest(one, partition="home", instance=instance, embed=False)
@@ -45,7 +42,7 @@ def test_the_instances_are_those_of_the_chosen_partition(
     assert page.execute_script(options) == []
 
 
-def test_a_list_loads_more_after_a_search(page: WebDriver, server: PageServer, memory) -> None:
+def test_a_list_loads_more_after_a_search(page, server, memory):
     for number in range(2 * CONVERSATIONS):
         one = [message("user", f"turn {number}", number, f"thread-{number}")]
         memory.ingest(one, partition="many", instance="cli", embed=False)
@@ -61,9 +58,7 @@ def test_a_list_loads_more_after_a_search(page: WebDriver, server: PageServer, m
     ("address", "said"),
     [("/ui/", "The best "), ("/ui/context?p=work", " of 4,000 tokens")],
 )
-def test_results_and_problems_are_announced(
-    page: Chrome, server: PageServer, address: str, said: str
-) -> None:
+def test_results_and_problems_are_announced(page, server, address, said):
     page.get(server.origin + address)
     # Screen readers miss the text of an element that was not there before.
     page.execute_script("window.watched = document.querySelector('main [role=status]')")
@@ -80,9 +75,7 @@ def test_results_and_problems_are_announced(
     page.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
 
 
-def test_the_focus_stays_in_results_that_a_link_replaces(
-    page: WebDriver, server: PageServer
-) -> None:
+def test_the_focus_stays_in_results_that_a_link_replaces(page, server):
     focused = "return document.activeElement.textContent"
     page.get(f"{server.origin}/ui/context?q=redis&p=work&budget=300")
     press(page, "j", Keys.ENTER)
@@ -94,7 +87,7 @@ def test_the_focus_stays_in_results_that_a_link_replaces(
     assert page.execute_script("return document.activeElement.matches('[data-row]')")
 
 
-def test_controls_and_messages_have_names(page: Chrome, server: PageServer) -> None:
+def test_controls_and_messages_have_names(page, server):
     def named(role: str) -> list[str]:
         nodes = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
         return [one["name"]["value"] for one in nodes if one["role"]["value"] == role]
@@ -107,9 +100,7 @@ def test_controls_and_messages_have_names(page: Chrome, server: PageServer) -> N
     assert named("article")[0] == "user 2026-01-05 09:00"
 
 
-def test_the_words_of_a_table_stay_whole_and_code_is_left_to_right(
-    page: Chrome, server: PageServer, memory
-) -> None:
+def test_the_words_of_a_table_stay_whole_and_code_is_left_to_right(page, server, memory):
     table = "| name | what |\n|---|---|\n| a | " + "text that wraps " * 20 + "|"
     texts = [table, "مرحبا\n\n```sh\napt install x\n```"]
     messages = [message("user", one, 400 + at, "shown") for at, one in enumerate(texts)]

@@ -21,7 +21,7 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
-def test_texts_can_be_read_on_every_ground(scheme: int) -> None:
+def test_texts_can_be_read_on_every_ground(scheme):
     style = (_STATIC / "page.css").read_text(encoding="utf-8")
     colours = dict(re.findall(r"--(\w+): (#\w{6})", style.split(":root")[1 + scheme]))
     for text in TEXTS:

@@ -24,6 +24,6 @@ from reservoir_cli.server.web.document_titles import split_title
         ("", "Untitled document", ""),
     ],
 )
-def test_the_title_of_a_document(text: str, title: str, rest: str) -> None:
+def test_the_title_of_a_document(text, title, rest):
     found, after = split_title(text)
     assert (found, after.strip()) == (title, rest)

@@ -45,7 +45,7 @@ def run(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.usefixtures("ended")
-def test_it_starts_a_server_and_finds_it_again() -> None:
+def test_it_starts_a_server_and_finds_it_again():
     addresses = []
     for _ in range(2):
         ran = run("open", "--print", "--port", "0")
@@ -64,9 +64,7 @@ def test_it_starts_a_server_and_finds_it_again() -> None:
 
 @pytest.mark.usefixtures("ended")
 @pytest.mark.parametrize("name", ["mcp", "reservoir_cli", "json"])
-def test_no_module_of_the_working_directory_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_no_module_of_the_working_directory_is_imported(tmp_path, monkeypatch, name):
     """The working directory may hold hostile files, which would run with the user's rights."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
@@ -76,9 +74,7 @@ def test_no_module_of_the_working_directory_is_imported(
     assert not witness.exists()
 
 
-def test_no_server_is_started_if_it_could_not_be_found(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_server_is_started_if_it_could_not_be_found(home, monkeypatch):
     monkeypatch.setattr(open_command, "start_in_background", pytest.fail)
     (home / "serve.json").mkdir(parents=True)
     with pytest.raises(ReservoirError, match=r"cannot write .*serve\.json: not a") as caught:
@@ -86,7 +82,7 @@ def test_no_server_is_started_if_it_could_not_be_found(
     assert caught.value.hint == "name a regular file"
 
 
-def test_a_server_that_does_not_start_is_an_error() -> None:
+def test_a_server_that_does_not_start_is_an_error():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ran = run("open", "--print", "--port", str(port))
@@ -96,9 +92,7 @@ def test_a_server_that_does_not_start_is_an_error() -> None:
     assert "--port N selects another port" in ran.stderr
 
 
-def test_the_hint_of_a_missing_extra_is_passed_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hint_of_a_missing_extra_is_passed_on(tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(
         "import importlib.util as u\n"
         "real = u.find_spec\n"
@@ -112,7 +106,7 @@ def test_the_hint_of_a_missing_extra_is_passed_on(
     assert '[serve]"' in ran.stderr.partition('hint: pip install "reservoir-cli')[2]
 
 
-def test_the_record_of_a_killed_server_is_ignored(home: Path) -> None:
+def test_the_record_of_a_killed_server_is_ignored(home):
     home.mkdir(exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -17,13 +17,13 @@ from reservoir_cli.server.web.read_conversations import read_thread
 
 
 @pytest.mark.parametrize(("text", "never", "shown"), HOSTILE)
-def test_messages_are_never_rendered_as_html(text: str, never: str, shown: str) -> None:
+def test_messages_are_never_rendered_as_html(text, never, shown):
     html = to_html(text)
     assert never not in html
     assert shown in html
 
 
-def test_markdown_and_code_are_rendered() -> None:
+def test_markdown_and_code_are_rendered():
     html = to_html("**bold**\n\n```py\ndef f(): pass\n```\n\n[x](https://e.example)\n\n1. a")
     assert "<strong>bold</strong>" in html
     assert '<span class="k">def</span>' in html
@@ -31,13 +31,13 @@ def test_markdown_and_code_are_rendered() -> None:
     assert "<li>a</li>" in html
 
 
-def test_a_list_of_single_messages_counts_no_conversations(client, memory) -> None:
+def test_a_list_of_single_messages_counts_no_conversations(client, memory):
     memory.ingest([message("user", "alone", 1)], partition="loose", instance="cli", embed=False)
     count = client.get("/ui/?p=loose").text.partition('class="count">')[2].partition("</p>")[0]
     assert count.strip() == "Single messages"
 
 
-def test_the_list_has_every_conversation_newest_first(client, memory) -> None:
+def test_the_list_has_every_conversation_newest_first(client, memory):
     html = client.get("/ui/").text
     assert memory.stats()["store"]["conversations"] == 1
     assert "1 conversation and single messages, the newest first" in html
@@ -46,7 +46,7 @@ def test_the_list_has_every_conversation_newest_first(client, memory) -> None:
     assert "work/chat · chatgpt · 5 messages" in html
 
 
-def test_rows_have_a_snippet_and_a_month_and_name_the_source_once(client, memory) -> None:
+def test_rows_have_a_snippet_and_a_month_and_name_the_source_once(client, memory):
     html = client.get("/ui/?p=work").text
     assert '<li class="month" data-month="January 2026"><h2>January 2026</h2></li>' in html
     assert 'class="snippet" dir="auto">why did we drop **Redis** for the queue?<' in html
@@ -68,7 +68,7 @@ def test_rows_have_a_snippet_and_a_month_and_name_the_source_once(client, memory
     assert html.count(">Flour.<") == 2  # not the question, which the title repeats
 
 
-def test_documents_stand_under_their_titles(client, memory) -> None:
+def test_documents_stand_under_their_titles(client, memory):
     texts = ("# Rye\n\nflour & water", "---\ntitle: <b>Spelt</b>\n---\nmalt")
     documents = [
         Message("user", text, source="markdown", source_id=str(number))
@@ -96,7 +96,7 @@ def test_documents_stand_under_their_titles(client, memory) -> None:
     assert "Spelt" not in client.get("/ui/?p=bread").text
 
 
-def test_the_text_of_a_message_is_as_it_is_stored(client, memory) -> None:
+def test_the_text_of_a_message_is_as_it_is_stored(client, memory):
     stored = memory.ingest([Message("user", "<b>**a**</b>\u200d\r\nb")], partition="work")
     for number, expected in (
         (stored[0].id, stored[0].content),
@@ -108,7 +108,7 @@ def test_the_text_of_a_message_is_as_it_is_stored(client, memory) -> None:
         assert answer.content.decode() == expected
 
 
-def test_the_list_is_filtered(client) -> None:
+def test_the_list_is_filtered(client):
     def listed(query: str) -> str:
         return client.get(f"/ui/?{query}").text
 
@@ -121,7 +121,7 @@ def test_the_list_is_filtered(client) -> None:
     assert "Nothing here" in listed("p=nowhere")
 
 
-def test_an_invalid_filter_is_reported(client) -> None:
+def test_an_invalid_filter_is_reported(client):
     long = f"page=00000000000000000001{9 * 10**98}"
     for query in (
         "role=king",
@@ -136,7 +136,7 @@ def test_an_invalid_filter_is_reported(client) -> None:
         assert "That did not work" in answer.text
 
 
-def test_a_search_shows_the_part_with_its_words_marked(client) -> None:
+def test_a_search_shows_the_part_with_its_words_marked(client):
     html = client.get("/ui/?q=redis&p=work").text
     assert "<mark>Redis</mark>" in html
     assert 'href="/ui/message?p=work&amp;id=1"' in html
@@ -145,12 +145,12 @@ def test_a_search_shows_the_part_with_its_words_marked(client) -> None:
     assert "<html" not in part
 
 
-def test_a_search_is_filtered_too(client) -> None:
+def test_a_search_is_filtered_too(client):
     assert "<mark>" not in client.get("/ui/?q=redis&p=work&role=tool").text
     assert "<mark>" not in client.get("/ui/?q=redis&p=home").text
 
 
-def test_a_permalink_leads_to_the_message(client) -> None:
+def test_a_permalink_leads_to_the_message(client):
     answer = client.get("/ui/message?p=work&id=2")
     assert answer.url.path == "/ui/conversation"
     assert answer.url.fragment == "m2"
@@ -159,7 +159,7 @@ def test_a_permalink_leads_to_the_message(client) -> None:
     assert client.get("/ui/message?p=work").status_code == 400
 
 
-def test_a_conversation_shows_tool_calls_and_results_unchanged(client) -> None:
+def test_a_conversation_shows_tool_calls_and_results_unchanged(client):
     html = client.get("/ui/conversation?p=work&i=chat&c=queue").text
     assert "Where jobs should live" in html
     assert "<strong>Redis</strong>" in html
@@ -168,7 +168,7 @@ def test_a_conversation_shows_tool_calls_and_results_unchanged(client) -> None:
     assert client.get("/ui/conversation?p=work&i=chat&c=other").status_code == 404
 
 
-def test_a_long_message_is_cut_and_can_be_expanded(client, memory) -> None:
+def test_a_long_message_is_cut_and_can_be_expanded(client, memory):
     memory.ingest([Message("user", "long " * MAX_RENDERED)], partition="home", embed=False)
     number = max(message.id for message in memory.view(memory.scope("home"), 0))
     html = client.get(f"/ui/message?p=home&id={number}").text
@@ -176,9 +176,7 @@ def test_a_long_message_is_cut_and_can_be_expanded(client, memory) -> None:
     assert client.get(f"/ui/message?p=home&id={number}&whole=1").text.count("long ") == MAX_RENDERED
 
 
-def test_messages_are_plain_text_once_rendering_takes_too_long(
-    client, memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_are_plain_text_once_rendering_takes_too_long(client, memory, monkeypatch):
     monkeypatch.setattr(limits, "RENDER_TIME", -1.0)
     memory.ingest(
         [message("user", "<b>*bold*</b>\u202e", 400, "queue")], partition="work", instance="chat"
@@ -189,14 +187,14 @@ def test_messages_are_plain_text_once_rendering_takes_too_long(
     assert '<details class="result"><summary>29 a month' in html
 
 
-def test_code_is_highlighted_unless_its_lexer_would_take_long() -> None:
+def test_code_is_highlighted_unless_its_lexer_would_take_long():
     code = "public int size() { return 1; }\n"
     assert "<span" in to_html(f"```java\n{code * 100}```")
     assert "<span" not in to_html("```java\n" + "why did\nit fail " * 100 + "\n```")
     assert "<span" not in to_html("```ts\nlet a = b" + ".c" * 500 + "\n```")
 
 
-def test_ten_thousand_messages_are_paged(client, memory) -> None:
+def test_ten_thousand_messages_are_paged(client, memory):
     messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
     memory.ingest(messages, partition="work", instance="chat", embed=False)
     address = "/ui/conversation?p=work&i=chat&c=long"
@@ -212,7 +210,7 @@ def test_ten_thousand_messages_are_paged(client, memory) -> None:
     assert html.count("<article") == MESSAGES
 
 
-def test_many_conversations_are_paged(client, memory) -> None:
+def test_many_conversations_are_paged(client, memory):
     messages = [message("user", f"question {n}", n, f"c{n}") for n in range(CONVERSATIONS + 5)]
     memory.ingest(messages, partition="many", embed=False)
     first = client.get("/ui/?p=many").text
@@ -223,7 +221,7 @@ def test_many_conversations_are_paged(client, memory) -> None:
 
 
 @pytest.mark.parametrize("mode", ["mark", "mask"])
-def test_secrets_are_masked(memory, monkeypatch, request, mode) -> None:
+def test_secrets_are_masked(memory, monkeypatch, request, mode):
     monkeypatch.setenv("RESERVOIR_REDACT", mode)
     client = request.getfixturevalue("client")  # the server reads the settings when it starts
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
@@ -235,7 +233,7 @@ def test_secrets_are_masked(memory, monkeypatch, request, mode) -> None:
         assert (key in html) == (mode == "mark"), address
 
 
-def test_a_secret_in_the_id_of_a_conversation_is_masked(memory, monkeypatch, request) -> None:
+def test_a_secret_in_the_id_of_a_conversation_is_masked(memory, monkeypatch, request):
     monkeypatch.setenv("RESERVOIR_REDACT", "mask")
     client = request.getfixturevalue("client")  # the server reads the settings when it starts
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
@@ -262,7 +260,7 @@ def test_a_secret_in_the_id_of_a_conversation_is_masked(memory, monkeypatch, req
     assert key not in listed + confirmation + result.text
 
 
-def test_a_message_is_pinned_and_unpinned(client, memory) -> None:
+def test_a_message_is_pinned_and_unpinned(client, memory):
     shown = client.get("/ui/message?p=work&id=3")
     for pinned in (True, False):
         [address] = re.findall(r'action="(/ui/pin[^"]*id=3[^"]*)"', shown.text)
@@ -275,7 +273,7 @@ def test_a_message_is_pinned_and_unpinned(client, memory) -> None:
     assert missing.status_code == 404
 
 
-def test_deleting_a_message_needs_confirmation(client, memory) -> None:
+def test_deleting_a_message_needs_confirmation(client, memory):
     confirmation = client.get("/ui/delete?p=work&id=3")
     assert "Delete this message?" in confirmation.text
     assert "and what is the cost?" in confirmation.text
@@ -287,7 +285,7 @@ def test_deleting_a_message_needs_confirmation(client, memory) -> None:
     assert client.get("/ui/delete?p=work&id=3").status_code == 404
 
 
-def test_deleting_a_conversation_deletes_exactly_its_messages(client, memory) -> None:
+def test_deleting_a_conversation_deletes_exactly_its_messages(client, memory):
     address = "/ui/delete?p=work&i=chat&c=queue"
     html = client.get(address).text
     assert "Where jobs should live</b>, 5 messages" in html
@@ -296,14 +294,14 @@ def test_deleting_a_conversation_deletes_exactly_its_messages(client, memory) ->
     assert not memory.find(memory.scope("work", "chat"))
 
 
-def test_the_last_single_message_can_be_deleted(client) -> None:
+def test_the_last_single_message_can_be_deleted(client):
     csrf = csrf_of(client.get("/ui/delete?p=home&id=6").text)
     result = client.post("/ui/delete?p=home&id=6", data={"csrf": csrf})
     assert result.url.path == "/ui/"
     assert "Deleted 1 message." in result.text
 
 
-def test_opening_a_conversation_does_not_read_the_others(memory) -> None:
+def test_opening_a_conversation_does_not_read_the_others(memory):
     thread = ("many", "chat", "c0")
 
     def store(first: int, count: int) -> None:

@@ -11,7 +11,7 @@ from reservoir_cli.server.limits import DAYS, TOOLS
 from reservoir_cli.server.web.usage import bars, summarize
 
 
-def test_the_view_has_the_figures_of_stats(memory, client) -> None:
+def test_the_view_has_the_figures_of_stats(memory, client):
     assert "No context was built yet" in client.get("/ui/usage").text
     for day, budget in ((1, 300), (1, 60), (3, 300)):
         now = datetime(2026, 2, day, 12, tzinfo=UTC)
@@ -30,7 +30,7 @@ def test_the_view_has_the_figures_of_stats(memory, client) -> None:
     assert "<dt>messages</dt><dd>6</dd>" in html
 
 
-def test_the_view_has_cached_tokens(memory, client) -> None:
+def test_the_view_has_cached_tokens(memory, client):
     assert "proxied answers" not in client.get("/ui/usage").text
     memory.runs.add([answer_record(Scope("work", "i"), "m", 4_000, 3_000)])
     memory.runs.add([answer_record(Scope("work", "i"), "m", 2**40, -1)])
@@ -43,7 +43,7 @@ def test_the_view_has_cached_tokens(memory, client) -> None:
     assert "No context was built yet" in html
 
 
-def test_the_chart_has_a_scale_and_separates_recalls_from_contexts(memory, client) -> None:
+def test_the_chart_has_a_scale_and_separates_recalls_from_contexts(memory, client):
     now = datetime(2026, 2, 3, 12, tzinfo=UTC)
     window = memory.context("redis?", partition="work", budget=60, now=now)
     memory.runs.record(window)
@@ -59,23 +59,23 @@ def test_the_chart_has_a_scale_and_separates_recalls_from_contexts(memory, clien
     assert heights == [("short", "75.00", "25.00"), ("recalls", "0.00", "75.00")]
 
 
-def test_a_median_is_named_so(memory, client) -> None:
+def test_a_median_is_named_so(memory, client):
     memory.runs.record(memory.context("redis?", partition="work", budget=300))
     html = client.get("/ui/usage").text
     for name in ("tokens", "milliseconds", "budget used"):
         assert f"<dt>{name}, median</dt>" in html
 
 
-def test_without_runs_no_chart_is_drawn() -> None:
+def test_without_runs_no_chart_is_drawn():
     assert bars([]) == []
 
 
-def test_viewing_a_context_window_is_not_counted(memory, client) -> None:
+def test_viewing_a_context_window_is_not_counted(memory, client):
     client.get("/ui/context?q=redis&p=work")
     assert memory.stats()["runs"] == 0
 
 
-def test_charts_by_week_name_tools_tokens_and_the_use_of_the_budget(memory, client) -> None:
+def test_charts_by_week_name_tools_tokens_and_the_use_of_the_budget(memory, client):
     sources = ["<i>tool</i>", *"abcdefgh"]
     memory.ingest(
         [
@@ -104,6 +104,6 @@ def test_charts_by_week_name_tools_tokens_and_the_use_of_the_budget(memory, clie
     assert set(re.findall(r'fill="url\(#hatch-(\w+)\)"', html)) >= {"1", "2", "3", "4"}
 
 
-def test_the_earlier_addresses_lead_to_the_views(client) -> None:
+def test_the_earlier_addresses_lead_to_the_views(client):
     for old, new in (("/ui/use", "/ui/usage"), ("/ui/window?q=a%26b", "/ui/context?q=a%26b")):
         assert str(client.get(old).url).endswith(new)

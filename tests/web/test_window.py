@@ -39,7 +39,7 @@ def build_question(**query: str) -> Question:
         {"recall_floor": "2"},
     ],
 )
-def test_the_figures_are_those_of_the_json_document(memory, query) -> None:
+def test_the_figures_are_those_of_the_json_document(memory, query):
     question = build_question(**query)
     shown = choose(memory, question, memory.location)
     document = memory.context(
@@ -80,7 +80,7 @@ def test_the_figures_are_those_of_the_json_document(memory, query) -> None:
     assert running + shown.framing == budget["used"]
 
 
-def test_parts_of_a_similarity_add_up_to_it(memory) -> None:
+def test_parts_of_a_similarity_add_up_to_it(memory):
     window = memory.context(QUESTION, partition="work", budget=300, explain=True)
     for row in window.to("json", explain=True)["explain"]:
         assert sum(row["parts"].values()) == pytest.approx(row["similarity"], abs=1e-9)
@@ -89,7 +89,7 @@ def test_parts_of_a_similarity_add_up_to_it(memory) -> None:
     assert all(row["parts"] == {} for row in plain["explain"])
 
 
-def test_messages_that_did_not_fit_come_first_below_the_line(memory) -> None:
+def test_messages_that_did_not_fit_come_first_below_the_line(memory):
     rows = choose(memory, build_question(budget="90"), memory.location).left_out
     assert rows
     assert [row.near for row in rows] == sorted((row.near for row in rows), reverse=True)
@@ -97,7 +97,7 @@ def test_messages_that_did_not_fit_come_first_below_the_line(memory) -> None:
     assert near == sorted(near, reverse=True)
 
 
-def test_excluding_a_message_lets_others_in(memory) -> None:
+def test_excluding_a_message_lets_others_in(memory):
     newcomers = set()
     for budget in map(str, range(90, 200, 10)):
         whole = choose(memory, build_question(budget=budget), memory.location)
@@ -113,7 +113,7 @@ def test_excluding_a_message_lets_others_in(memory) -> None:
     assert newcomers
 
 
-def test_a_question_is_embedded_once(monkeypatch, store_path) -> None:
+def test_a_question_is_embedded_once(monkeypatch, store_path):
     from builders import FakeEmbedder
 
     class Counting(FakeEmbedder):
@@ -137,7 +137,7 @@ def test_a_question_is_embedded_once(monkeypatch, store_path) -> None:
     assert Counting.encoded == 102
 
 
-def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
+def test_the_view_has_rows_budget_and_the_printed_form(client):
     html = client.get("/ui/context", params={"q": QUESTION, "p": "work", "budget": "300"}).text
     assert "budget 300" in html
     assert html.count('class="weigh in"') >= 2
@@ -151,7 +151,7 @@ def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
         assert form == "markdown" or json.loads(printed)
 
 
-def test_an_opened_row_explains_its_priority_in_few_elements(client, memory) -> None:
+def test_an_opened_row_explains_its_priority_in_few_elements(client, memory):
     """A row with an element for each figure takes browsers longer to show."""
     query = {"q": QUESTION, "p": "work", "budget": "300", "part": "1"}
     html = client.get("/ui/context", params=query).text
@@ -168,14 +168,14 @@ def test_an_opened_row_explains_its_priority_in_few_elements(client, memory) -> 
     assert max(row.count("<") for row in rows) < 50
 
 
-def test_the_view_reports_messages_that_are_not_embedded(client, memory) -> None:
+def test_the_view_reports_messages_that_are_not_embedded(client, memory):
     query = {"q": QUESTION, "p": "work"}
     assert "not embedded yet" not in client.get("/ui/context", params=query).text
     memory.ingest([message("user", "later", 100)], partition="work", embed=False)
     assert "1 message is not embedded yet" in client.get("/ui/context", params=query).text
 
 
-def test_unmoved_sliders_set_nothing() -> None:
+def test_unmoved_sliders_set_nothing():
     query = {"recency_weight": "0.3", "was-recency_weight": "0.3", "excerpts": "auto"}
     query |= {"was-excerpts": "auto", "excerpt_over": "200", "was-excerpt_over": "200"}
     assert Question.of({"q": "x", **query}).options == ContextOptions()
@@ -191,7 +191,7 @@ def floor_slider(html: str) -> tuple[str, str]:
     return value, was
 
 
-def test_the_slider_of_the_floor_shows_the_effective_floor(client, memory) -> None:
+def test_the_slider_of_the_floor_shows_the_effective_floor(client, memory):
     assert floor_slider(client.get("/ui/context?p=work").text) == ("0", "0")
     memory.store.set_property(floor_property(FakeEmbedder().model_id), "0.36")
     for query in ({}, {"p": "work"}, {"p": "work", "q": QUESTION}, {"p": "work", "q": ""}):
@@ -205,7 +205,7 @@ def test_the_slider_of_the_floor_shows_the_effective_floor(client, memory) -> No
     assert '<data hidden data-usual="recall_floor" value="0.36">' in part
 
 
-def test_invalid_numbers_are_reported(client) -> None:
+def test_invalid_numbers_are_reported(client):
     for query in (
         "budget=many",
         "budget=-3",
@@ -230,7 +230,7 @@ def test_invalid_numbers_are_reported(client) -> None:
         ("recency_weight=2&similarity_weight=0.5", ['step="0.01" value="0.5"']),
     ],
 )
-def test_a_bad_value_keeps_the_form_with_what_was_typed(client, query: str, kept) -> None:
+def test_a_bad_value_keeps_the_form_with_what_was_typed(client, query, kept):
     answer = client.get(f"/ui/context?q=why+redis&p=work&{query}")
     assert answer.status_code == 400
     assert '<p class="notice" role="alert">That did not work: ' in answer.text
@@ -241,13 +241,13 @@ def test_a_bad_value_keeps_the_form_with_what_was_typed(client, query: str, kept
     assert 'class="card narrow" role="alert"' in part.text
 
 
-def test_a_budget_must_be_a_whole_number(client) -> None:
+def test_a_budget_must_be_a_whole_number(client):
     for budget in ("1.5", "0", "many", "9" * 40):
         html = client.get(f"/ui/context?q=x&p=work&budget={budget}").text
         assert "budget is not a whole number from 1 to " in html
 
 
-def test_the_field_of_the_budget_shows_the_one_that_applies_when_it_is_empty(client) -> None:
+def test_the_field_of_the_budget_shows_the_one_that_applies_when_it_is_empty(client):
     def placeholder(query: str) -> str:
         html = client.get(f"/ui/context?p=work{query}").text
         return re.findall(r'name="budget" [^>]*placeholder="([^"]*)"', html)[0]
@@ -258,24 +258,24 @@ def test_the_field_of_the_budget_shows_the_one_that_applies_when_it_is_empty(cli
     assert placeholder("&q=redis&model=gpt-4") == available != "4,000"
 
 
-def test_the_view_works_with_an_empty_store(client) -> None:
+def test_the_view_works_with_an_empty_store(client):
     assert client.get("/ui/context?q=x&p=nowhere").status_code == 200
     assert client.get("/ui/context?q=&p=work").status_code == 200
 
 
-def test_a_partition_without_messages_stays_selected(client) -> None:
+def test_a_partition_without_messages_stays_selected(client):
     for address in ("/ui/context?q=redis&p=nowhere", "/ui/?p=nowhere"):
         assert "<option selected>nowhere</option>" in client.get(address).text
 
 
-def test_a_command_that_cannot_leave_out_a_message_says_so(client) -> None:
+def test_a_command_that_cannot_leave_out_a_message_says_so(client):
     query = {"q": QUESTION, "p": "work", "budget": "300"}
     assert "has no option" not in client.get("/ui/context", params=query).text
     html = client.get("/ui/context", params={**query, "without": "1"}).text
     assert "This command does not leave out #1: it has no option for that." in html
 
 
-def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client) -> None:
+def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client):
     pattern = r'href="(/ui/context[^"]*)">{}'
     html = client.get("/ui/context?q=&p=work&budget=300").text
     exclude = re.findall(pattern.format("what would come in without it"), html)[0]
@@ -287,7 +287,7 @@ def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client
     assert "Without #" not in whole
 
 
-def test_the_shown_command_prints_the_same_context(memory, store_path, monkeypatch) -> None:
+def test_the_shown_command_prints_the_same_context(memory, store_path, monkeypatch):
     question = build_question(
         q='it\'s $HOME; `date` "quoted"?', recency_weight="0.9", recall_floor="0", excerpts="off"
     )
@@ -313,7 +313,7 @@ def test_the_shown_command_prints_the_same_context(memory, store_path, monkeypat
     assert kept == {row.message.id: row.tokens for row in shown.kept} != {}
 
 
-def test_a_command_is_safe_in_a_shell() -> None:
+def test_a_command_is_safe_in_a_shell():
     evil = "-rf'; rm -rf ~ #\n$(x)"
     command = context_command(
         evil,
@@ -336,7 +336,7 @@ def test_a_command_is_safe_in_a_shell() -> None:
     ]
 
 
-def test_messages_without_a_row_are_counted(memory) -> None:
+def test_messages_without_a_row_are_counted(memory):
     memory.ingest(
         [message("user", f"redis lost job {n}", 200 + n, f"c{n % 9}") for n in range(300)],
         partition="work",

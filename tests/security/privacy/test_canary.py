@@ -101,7 +101,7 @@ def quiet(home: Home, output: str) -> None:
     assert TYPED not in repr((runs, properties))
 
 
-def test_successful_commands_print_it_on_stdout_only(stored: Home) -> None:
+def test_successful_commands_print_it_on_stdout_only(stored):
     shown = 0
     for command in SUCCEEDING:
         result = stored(*command, stdin=f"said {CANARY}", env=DEBUG)
@@ -112,14 +112,14 @@ def test_successful_commands_print_it_on_stdout_only(stored: Home) -> None:
     assert (stored.home / "reservoir.log").stat().st_size
 
 
-def test_failing_commands_do_not_reveal_it(stored: Home) -> None:
+def test_failing_commands_do_not_reveal_it(stored):
     for command in FAILING:
         result = stored(*command, stdin=CANARY, env=DEBUG)
         assert result.code, result
         quiet(stored, result.err + result.out)
 
 
-def test_a_damaged_store_does_not_reveal_it(stored: Home) -> None:
+def test_a_damaged_store_does_not_reveal_it(stored):
     whole = (stored.home / "reservoir.db").read_bytes()
     damaged = bytearray(whole)
     for place in range(4096 + 100, len(damaged), 4096):
@@ -131,7 +131,7 @@ def test_a_damaged_store_does_not_reveal_it(stored: Home) -> None:
         assert result.code in (0, 1, 3)
 
 
-def test_a_locked_store_does_not_reveal_it(stored: Home) -> None:
+def test_a_locked_store_does_not_reveal_it(stored):
     with closing(sqlite3.connect(stored.home / "reservoir.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         for command in (["view", "0"], ["context", TYPED, "--budget", "60"]):
@@ -143,7 +143,7 @@ def test_a_locked_store_does_not_reveal_it(stored: Home) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/bin/bash"), reason="needs a shell that sets limits")
 @pytest.mark.parametrize("command", ["ingest --no-embed", "export -o out.jsonl", "backup c.db -y"])
-def test_a_full_disk_does_not_reveal_it(stored: Home, command: str) -> None:
+def test_a_full_disk_does_not_reveal_it(stored, command):
     limit = ("bash", "-c", 'ulimit -f 8; exec "$0" "$@"')
     result = stored(*command.split(), stdin=CANARY * 9_000, env=DEBUG, before=limit)
     assert result.code in (1, 3), result
@@ -152,7 +152,7 @@ def test_a_full_disk_does_not_reveal_it(stored: Home, command: str) -> None:
     assert {file.name for file in stored.folder.glob(".*")} == set()
 
 
-def test_an_unexpected_error_does_not_reveal_it(stored: Home) -> None:
+def test_an_unexpected_error_does_not_reveal_it(stored):
     """A value that no version writes raises an error that only the top level catches."""
     with closing(sqlite3.connect(stored.home / "reservoir.db")) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -164,7 +164,7 @@ def test_an_unexpected_error_does_not_reveal_it(stored: Home) -> None:
         assert ("Traceback" in result.err) == bool(env)
 
 
-def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
+def test_process_names_contain_only_the_typed_arguments(stored):
     """Watch the command and its children from start to end."""
     if not Path("/proc/self/cmdline").exists():
         pytest.skip("there is no /proc")
@@ -196,7 +196,7 @@ def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
     assert TYPED not in repr(seen)
 
 
-def test_nothing_is_written_to_a_temporary_file(stored: Home) -> None:
+def test_nothing_is_written_to_a_temporary_file(stored):
     """Commands work without a folder for temporary files."""
     env = {"TMPDIR": "/nonexistent", "SQLITE_TMPDIR": "/nonexistent"}
     assert stored("search", "--keyword", "why*", env=env).code == 0
@@ -205,7 +205,7 @@ def test_nothing_is_written_to_a_temporary_file(stored: Home) -> None:
         assert connection.execute("PRAGMA temp_store").fetchone() == (2,)
 
 
-def test_a_broken_pipe_does_not_reveal_it(stored: Home) -> None:
+def test_a_broken_pipe_does_not_reveal_it(stored):
     line = f"'{RESERVOIR}' view 0 | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
     result = subprocess.run(
         ["bash", "-c", line], env={**stored.env, **DEBUG}, capture_output=True, check=False

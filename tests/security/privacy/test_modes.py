@@ -43,7 +43,7 @@ def everything(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("umask", UMASKS, ids=oct)
-def test_new_files_are_private(home: Home, out: Path, umask: int) -> None:
+def test_new_files_are_private(home, out, umask):
     for command in MAKING:
         result = home(*command, stdin="word " * 300, umask=umask)
         assert result.code == 0, result
@@ -56,7 +56,7 @@ def test_new_files_are_private(home: Home, out: Path, umask: int) -> None:
     assert {path.name for path in out.iterdir()} == {"export.jsonl", "copy.db"}
 
 
-def test_permissions_of_our_files_are_fixed_with_a_note(home: Home) -> None:
+def test_permissions_of_our_files_are_fixed_with_a_note(home):
     for command in MAKING[:3]:
         home(*command, stdin="word " * 300)
     ours = [home.home / name for name in ("reservoir.db", "reservoir.log", "reservoir.toml")]
@@ -71,14 +71,14 @@ def test_permissions_of_our_files_are_fixed_with_a_note(home: Home) -> None:
     assert "permissions" not in home("view", "1").err
 
 
-def test_no_permission_is_added(home: Home) -> None:
+def test_no_permission_is_added(home):
     home("ingest", "--no-embed", stdin="hello")
     (home.home / "reservoir.db").chmod(0o444)
     assert home("view").out.endswith("hello\n")
     assert mode(home.home / "reservoir.db") == 0o400
 
 
-def test_permissions_of_a_symlinked_store_are_fixed(home: Home) -> None:
+def test_permissions_of_a_symlinked_store_are_fixed(home):
     home("ingest", "--no-embed", stdin="hello")
     (home.home / "reservoir.db").rename(home.folder / "real.db")
     (home.home / "reservoir.db").symlink_to(home.folder / "real.db")
@@ -90,7 +90,7 @@ def test_permissions_of_a_symlinked_store_are_fixed(home: Home) -> None:
     assert not (home.home / "reservoir.db-wal").exists()
 
 
-def test_files_of_other_users_are_not_touched(home: Home) -> None:
+def test_files_of_other_users_are_not_touched(home):
     home("ingest", "--no-embed", stdin="hello")
     shared = home.folder / "shared.toml"
     shared.write_text("recent_context_size = 5\n")

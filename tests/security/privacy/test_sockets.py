@@ -63,13 +63,13 @@ def watched(home_with_model: Home) -> Home:
     return home
 
 
-def test_the_guard_detects_a_socket(watched: Home) -> None:
+def test_the_guard_detects_a_socket(watched):
     before = (sys.executable, "-c", "import socket; socket.getaddrinfo('localhost', 80)")
     assert watched(before=before).code == 1
     assert "socket.getaddrinfo" in (watched.folder / "sockets").read_text()
 
 
-def test_no_command_opens_a_socket(watched: Home) -> None:
+def test_no_command_opens_a_socket(watched):
     for command in COMMANDS:
         result = watched(*command, stdin="Redis lost the jobs of the queue")
         assert result.code == 0, (command, result)
@@ -80,7 +80,7 @@ def test_no_command_opens_a_socket(watched: Home) -> None:
     assert {path.name for path in watched.folder.iterdir()} <= names
 
 
-def test_a_missing_model_is_downloaded_unless_offline(watched: Home) -> None:
+def test_a_missing_model_is_downloaded_unless_offline(watched):
     """Only the download uses the network, and the options prevent it."""
     watched("ingest", "--no-embed", stdin="Redis lost the jobs of the queue")
     absent = {"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"}
@@ -94,7 +94,7 @@ def test_a_missing_model_is_downloaded_unless_offline(watched: Home) -> None:
     assert sockets.exists()
 
 
-def test_a_counter_that_needs_the_network_is_refused_offline(watched: Home) -> None:
+def test_a_counter_that_needs_the_network_is_refused_offline(watched):
     asks = {"RESERVOIR_TOKEN_COUNTER": "anthropic:claude-sonnet-4", "ANTHROPIC_API_KEY": "none"}
     assert watched("--offline", "context", "why?", env=asks).code == 5
     assert not (watched.folder / "sockets").exists()

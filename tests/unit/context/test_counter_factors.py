@@ -54,7 +54,7 @@ def checked(path: Path, *settings: str) -> Check:
     return next(check for check in checks if check.name == "token_counts")
 
 
-def test_estimates_follow_the_counts_of_a_model_once_there_are_enough(store: Path) -> None:
+def test_estimates_follow_the_counts_of_a_model_once_there_are_enough(store):
     answer(store, 2 * COUNTED, times=ENOUGH - 1)
     before = printed(store, MODEL)
     check = checked(store)
@@ -70,7 +70,7 @@ def test_estimates_follow_the_counts_of_a_model_once_there_are_enough(store: Pat
     assert "its counts are multiplied by that" in check.detail
 
 
-def test_a_multiplier_of_the_user_stays_and_the_better_one_is_named(store: Path) -> None:
+def test_a_multiplier_of_the_user_stays_and_the_better_one_is_named(store):
     answer(store, 2 * COUNTED, times=ENOUGH)
     with_own = printed(store, MODEL, "token_multiplier = 1.0")
     assert printed(store, MODEL) == pytest.approx(2 * with_own, rel=0.1)
@@ -92,15 +92,13 @@ def test_a_multiplier_of_the_user_stays_and_the_better_one_is_named(store: Path)
         (2 * COUNTED, 100, ANSWER),
     ],
 )
-def test_an_answer_that_tells_nothing_is_not_compared(
-    store: Path, reported: int | None, age: int, text: str
-) -> None:
+def test_an_answer_that_tells_nothing_is_not_compared(store, reported, age, text):
     answer(store, reported, times=ENOUGH, age=age, text=text)
     with Reservoir.open(store) as reservoir:
         assert counter_factors(reservoir.store, NOW) == []
 
 
-def test_a_factor_is_of_one_counter_and_partition_and_no_run(store: Path) -> None:
+def test_a_factor_is_of_one_counter_and_partition_and_no_run(store):
     answer(store, 2 * COUNTED, times=ENOUGH)
     with Reservoir.open(store) as reservoir:
         factors = [
@@ -113,7 +111,7 @@ def test_a_factor_is_of_one_counter_and_partition_and_no_run(store: Path) -> Non
         assert reservoir.stats()["answers"]["count"] == 0
 
 
-def test_only_the_newest_answers_are_read(store: Path) -> None:
+def test_only_the_newest_answers_are_read(store):
     answer(store, 2 * COUNTED, times=2, age=3)
     answer(store, 3 * COUNTED, age=2)
     with Reservoir.open(store) as reservoir:

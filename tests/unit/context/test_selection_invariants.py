@@ -225,7 +225,7 @@ def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newe
     st.integers(0, 400),
     st.booleans(),
 )
-def test_skipping_hopeless_messages_changes_no_selection(rows, budget, counted) -> None:
+def test_skipping_hopeless_messages_changes_no_selection(rows, budget, counted):
     """Only recalled messages, which have no age."""
 
     def printed(recalled, history, _limit):

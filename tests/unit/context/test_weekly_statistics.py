@@ -22,7 +22,7 @@ ROWS = summarize_weeks(
 )
 
 
-def test_a_week_ends_on_sunday() -> None:
+def test_a_week_ends_on_sunday():
     first, second = ROWS
     assert first == {
         "week": "2026-01-26",
@@ -39,7 +39,7 @@ def test_a_week_ends_on_sunday() -> None:
     assert (second["recalls"], second["recall_tokens"], second["used_share"]) == (1, 40, 0.25)
 
 
-def test_weeks_without_data_are_between_others_but_not_before_them() -> None:
+def test_weeks_without_data_are_between_others_but_not_before_them():
     weeks = ["2026-01-26", "2026-02-02", "2026-02-09"]
     assert [row["week"] for row in last_weeks(ROWS, 9)] == weeks
     assert [row["week"] for row in last_weeks(ROWS, 2)] == weeks[1:]
@@ -47,7 +47,7 @@ def test_weeks_without_data_are_between_others_but_not_before_them() -> None:
     assert last_weeks([], 9) == []
 
 
-def test_a_plot_fits_its_width_with_the_use_of_recalls_and_without_it() -> None:
+def test_a_plot_fits_its_width_with_the_use_of_recalls_and_without_it():
     for rows in (ROWS, ROWS[:1]):
         for width in (80, 100, 200):
             lines = [line.plain for line in plot_weeks(rows, width)]
@@ -57,14 +57,14 @@ def test_a_plot_fits_its_width_with_the_use_of_recalls_and_without_it() -> None:
     assert line.endswith("25%")
 
 
-def test_the_smallest_tools_are_counted_together() -> None:
+def test_the_smallest_tools_are_counted_together():
     rows = [{"stored": {"a": 5, "b": 3}}, {"stored": {"b": 4, "c": 2, "d": 1}}]
     assert largest_tools(rows, 4) == [("b", 7), ("a", 5), ("c", 2), ("d", 1)]
     assert largest_tools(rows, 3) == [("b", 7), ("a", 5), ("2 others", 3)]
     assert largest_tools([], 3) == []
 
 
-def test_a_name_with_a_secret_is_masked() -> None:
+def test_a_name_with_a_secret_is_masked():
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     [row] = summarize_weeks([(date(2026, 1, 26), key, 1)], [], [])
     assert key not in str(row)

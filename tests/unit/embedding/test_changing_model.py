@@ -73,9 +73,7 @@ def kill_in_the_middle(command: list[str], environment: dict[str, str], store: P
     return remaining
 
 
-def test_a_model_switch_is_resumed_after_a_kill(
-    tiny_model: Callable[..., Path], environment: dict[str, str], run: Run, tmp_path: Path
-) -> None:
+def test_a_model_switch_is_resumed_after_a_kill(tiny_model, environment, run, tmp_path):
     old = tiny_model()
     new = tiny_model(prompts={"query": "query: "})
     for model in (old, new):  # compile it here, where torch is loaded, not in processes

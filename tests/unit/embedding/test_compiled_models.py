@@ -47,18 +47,18 @@ def entry(source: Path) -> Path:
     return path
 
 
-def test_a_built_model_is_read_again(entry: Path) -> None:
+def test_a_built_model_is_read_again(entry):
     assert compiled_models.read(entry) == MANIFEST
     assert [path.name for path in entry.parent.iterdir()] == [entry.name]
 
 
-def test_a_missing_model_is_not_read(source: Path) -> None:
+def test_a_missing_model_is_not_read(source):
     assert compiled_models.read(compiled_models.place_of(source)) is None
     assert not compiled_models.place_of(source).parent.exists()
 
 
 @posix_only
-def test_the_cache_is_private(entry: Path) -> None:
+def test_the_cache_is_private(entry):
     assert {path.stat().st_mode & 0o777 for path in entry.iterdir()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (entry, entry.parent)} == {0o700}
 
@@ -80,35 +80,31 @@ CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_another_origin_has_another_path(
-    source: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Path, pytest.MonkeyPatch], object],
-) -> None:
+def test_another_origin_has_another_path(source, monkeypatch, change):
     before = compiled_models.place_of(source)
     assert compiled_models.place_of(source) == before
     change(source, monkeypatch)
     assert compiled_models.place_of(source) != before
 
 
-def test_another_path_to_the_same_folder_has_the_same_entry(source: Path, tmp_path: Path) -> None:
+def test_another_path_to_the_same_folder_has_the_same_entry(source, tmp_path):
     (tmp_path / "link").symlink_to(source)
     assert compiled_models.place_of(tmp_path / "link") == compiled_models.place_of(source)
 
 
-def test_copies_of_a_model_share_an_entry(source: Path, tmp_path: Path) -> None:
+def test_copies_of_a_model_share_an_entry(source, tmp_path):
     shutil.copytree(source, tmp_path / "copy", copy_function=shutil.copy)  # with other times
     assert compiled_models.place_of(tmp_path / "copy") == compiled_models.place_of(source)
 
 
-def test_weights_are_read_once(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_are_read_once(source, monkeypatch):
     path = compiled_models.place_of(source)
     monkeypatch.setattr(compiled_models, "sha256", lambda _: pytest.fail("read again"))
     assert compiled_models.place_of(source) == path
 
 
 @pytest.mark.parametrize("change", ["other content", "writable by others"])
-def test_an_untrusted_cached_hash_is_not_used(source: Path, change: str) -> None:
+def test_an_untrusted_cached_hash_is_not_used(source, change):
     path = compiled_models.place_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
     if change == "other content":
@@ -120,7 +116,7 @@ def test_an_untrusted_cached_hash_is_not_used(source: Path, change: str) -> None
     assert note.read_text() not in ("x" * 64, "0" * 64)
 
 
-def test_old_cached_hashes_are_removed(source: Path) -> None:
+def test_old_cached_hashes_are_removed(source):
     compiled_models.place_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
     os.utime(note, (1, 1))
@@ -155,13 +151,13 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_model_is_removed(entry: Path, damage: Callable[[Path], object]) -> None:
+def test_a_damaged_model_is_removed(entry, damage):
     damage(entry)
     assert compiled_models.read(entry) is None
     assert list(entry.parent.iterdir()) == []
 
 
-def test_a_copy_with_other_times_is_valid_and_hashed_once(entry: Path) -> None:
+def test_a_copy_with_other_times_is_valid_and_hashed_once(entry):
     os.utime(entry / "model.bin", ns=(1, 1))
     assert compiled_models.read(entry) == MANIFEST
     assert (entry / "model.bin").stat().st_mtime_ns > 1
@@ -180,7 +176,7 @@ def flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_bit_is_found_by_a_full_check(entry: Path, name: str) -> None:
+def test_a_flipped_bit_is_found_by_a_full_check(entry, name):
     assert not compiled_models.is_damaged(entry)
     flip(entry / name)
     assert compiled_models.is_damaged(entry)
@@ -191,14 +187,14 @@ def test_a_flipped_bit_is_found_by_a_full_check(entry: Path, name: str) -> None:
     [(DAY - 60, False), (DAY + 60, True), (-60, True)],
     ids=["young", "old", "?"],
 )
-def test_a_flipped_bit_is_found_by_the_daily_check(entry: Path, age: float, detected: bool) -> None:
+def test_a_flipped_bit_is_found_by_the_daily_check(entry, age, detected):
     flip(entry / "model.bin")
     checked_at = time.time() - age
     os.utime(entry / "manifest.json", (checked_at, checked_at))
     assert (compiled_models.read(entry) is None) == detected
 
 
-def test_all_bytes_are_read_at_most_once_a_day(entry: Path) -> None:
+def test_all_bytes_are_read_at_most_once_a_day(entry):
     os.utime(entry / "manifest.json", (1, 1))
     assert compiled_models.read(entry) == MANIFEST
     assert time.time() - (entry / "manifest.json").stat().st_mtime < 60
@@ -222,7 +218,7 @@ def make_outdated(kept: Path, name: str, age: float, manifest: str | None = None
     return folder
 
 
-def test_models_of_other_versions_are_removed_after_a_week(entry: Path) -> None:
+def test_models_of_other_versions_are_removed_after_a_week(entry):
     old = make_outdated(entry, "old", 8 * DAY)
     before_rules = make_outdated(entry, "before", 8 * DAY, "{}")
     in_use = make_outdated(entry, "used", 6 * DAY)
@@ -237,7 +233,7 @@ def test_models_of_other_versions_are_removed_after_a_week(entry: Path) -> None:
     ]
 
 
-def test_the_daily_check_removes_models_of_other_versions(entry: Path) -> None:
+def test_the_daily_check_removes_models_of_other_versions(entry):
     old = make_outdated(entry, "old", 8 * DAY)
     assert compiled_models.read(entry) == MANIFEST
     assert old.exists()
@@ -253,8 +249,8 @@ def test_the_daily_check_removes_models_of_other_versions(entry: Path) -> None:
     ids=lambda value: str(value),
 )
 def test_a_failed_compilation_is_remembered_until_the_libraries_change(
-    source: Path, versions: str, remembered: bool
-) -> None:
+    source, versions, remembered
+):
     tools = compiled_models.tool_versions() if versions == "the same" else {"torch": "0"}
     failure = Manifest("identity", "it has a module Router", tools)
     path = compiled_models.place_of(source)
@@ -265,7 +261,7 @@ def test_a_failed_compilation_is_remembered_until_the_libraries_change(
 
 
 @pytest.mark.model
-def test_the_versions_of_the_libraries_are_read_without_importing_them() -> None:
+def test_the_versions_of_the_libraries_are_read_without_importing_them():
     from importlib.metadata import version
 
     assert compiled_models.tool_versions()["torch"] == version("torch")
@@ -274,7 +270,7 @@ def test_the_versions_of_the_libraries_are_read_without_importing_them() -> None
 # Building
 
 
-def test_the_first_to_finish_is_kept(source: Path) -> None:
+def test_the_first_to_finish_is_kept(source):
     path = compiled_models.place_of(source)
     with compiled_models.building(path) as slow:
         with compiled_models.building(path) as fast:
@@ -284,14 +280,14 @@ def test_the_first_to_finish_is_kept(source: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_failed_build_leaves_nothing(source: Path) -> None:
+def test_a_failed_build_leaves_nothing(source):
     path = compiled_models.place_of(source)
     with pytest.raises(KeyboardInterrupt), compiled_models.building(path):
         raise KeyboardInterrupt
     assert list(path.parent.iterdir()) == []
 
 
-def test_leftovers_of_killed_processes_are_removed(entry: Path) -> None:
+def test_leftovers_of_killed_processes_are_removed(entry):
     old, fresh = entry.parent / ".building-old", entry.parent / ".building-fresh"
     for folder in (old, fresh):
         folder.mkdir()
@@ -302,7 +298,7 @@ def test_leftovers_of_killed_processes_are_removed(entry: Path) -> None:
     assert fresh.exists()
 
 
-def test_a_full_disk_is_reported(source: Path) -> None:
+def test_a_full_disk_is_reported(source):
     path = compiled_models.place_of(source)
     with (
         pytest.raises(CacheUnusableError, match="cannot be written"),
@@ -312,7 +308,7 @@ def test_a_full_disk_is_reported(source: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_cache_that_is_a_file_cannot_be_used(source: Path) -> None:
+def test_a_cache_that_is_a_file_cannot_be_used(source):
     path = compiled_models.place_of(source)
     path.parent.parent.mkdir(parents=True, exist_ok=True)
     path.parent.write_text("a file")
@@ -323,7 +319,7 @@ def test_a_cache_that_is_a_file_cannot_be_used(source: Path) -> None:
         pass
 
 
-def test_removing_a_missing_model_does_nothing(entry: Path) -> None:
+def test_removing_a_missing_model_does_nothing(entry):
     compiled_models.remove(entry)
     compiled_models.remove(entry)
     assert list(entry.parent.iterdir()) == []
@@ -335,7 +331,7 @@ def test_removing_a_missing_model_does_nothing(entry: Path) -> None:
 @posix_only
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o702])
 @pytest.mark.parametrize("which", ["the model", "the folder of models"])
-def test_a_model_that_others_can_write_is_not_used(entry: Path, mode: int, which: str) -> None:
+def test_a_model_that_others_can_write_is_not_used(entry, mode, which):
     (entry if which == "the model" else entry.parent).chmod(mode)
     with pytest.raises(CacheUnusableError, match="other users can write"):
         compiled_models.read(entry)
@@ -343,7 +339,7 @@ def test_a_model_that_others_can_write_is_not_used(entry: Path, mode: int, which
 
 
 @posix_only
-def test_nothing_is_built_where_others_can_write(entry: Path) -> None:
+def test_nothing_is_built_where_others_can_write(entry):
     entry.parent.chmod(0o777)
     with (
         pytest.raises(CacheUnusableError, match="other users can write"),
@@ -354,13 +350,13 @@ def test_nothing_is_built_where_others_can_write(entry: Path) -> None:
 
 @posix_only
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root gives files away")
-def test_a_model_of_another_user_is_not_used(entry: Path) -> None:
+def test_a_model_of_another_user_is_not_used(entry):
     os.chown(entry, 12_345, -1)
     with pytest.raises(CacheUnusableError, match="other users can write"):
         compiled_models.read(entry)
 
 
-def test_a_lack_of_memory_behind_another_error_is_one() -> None:
+def test_a_lack_of_memory_behind_another_error_is_one():
     shown = ImportError("numpy cannot be imported")
     compiled_models.require_resources(shown)
     shown.__cause__ = ImportError("libx.so: failed to map segment from shared object")
@@ -370,7 +366,7 @@ def test_a_lack_of_memory_behind_another_error_is_one() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit memory differently")
 @pytest.mark.parametrize("megabytes", [60, 100])
-def test_too_little_memory_for_the_runtime_does_not_load_the_larger_reference(megabytes) -> None:
+def test_too_little_memory_for_the_runtime_does_not_load_the_larger_reference(megabytes):
     script = f"""
 import resource
 from reservoir_cli.embedding import compiled_models

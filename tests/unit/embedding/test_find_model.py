@@ -50,7 +50,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes 
     return install
 
 
-def test_a_folder_is_used_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_used_unchanged(tmp_path, monkeypatch):
     folder = tmp_path / "my model"
     folder.mkdir()
     assert find(str(folder)) == ModelSource(folder, "folder")
@@ -58,9 +58,7 @@ def test_a_folder_is_used_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert find("~/my model") == ModelSource(folder, "folder")
 
 
-def test_a_bare_name_is_not_a_folder_in_the_working_directory(
-    package: Callable[[bytes | None], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bare_name_is_not_a_folder_in_the_working_directory(package, tmp_path, monkeypatch):
     bundled = package(b"weights")
     monkeypatch.chdir(tmp_path)
     (tmp_path / find_model.DEFAULT_MODEL).mkdir(parents=True)
@@ -71,9 +69,7 @@ def test_a_bare_name_is_not_a_folder_in_the_working_directory(
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_the_default_model_is_found_in_its_package(
-    package: Callable[[bytes | None], Path], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_the_default_model_is_found_in_its_package(package, monkeypatch, name):
     folder = package(b"weights")
     monkeypatch.setattr(
         find_model, "_BUNDLE_WEIGHTS", find_model.sha256(folder / "model.safetensors")
@@ -85,9 +81,7 @@ def test_the_default_model_is_found_in_its_package(
 
 @pytest.mark.model  # without torch the weights are not read
 @pytest.mark.parametrize("weights", [b"", b"torn", b"version https://git-lfs.github.com/spec/v1"])
-def test_damaged_bundled_weights_are_an_error_with_a_hint(
-    package: Callable[[bytes | None], Path], weights: bytes
-) -> None:
+def test_damaged_bundled_weights_are_an_error_with_a_hint(package, weights):
     package(weights)
     with pytest.raises(ModelUnavailableError, match="is damaged") as caught:
         load_embedder(find_model.DEFAULT_MODEL, offline=True, progress=quiet)
@@ -96,9 +90,7 @@ def test_damaged_bundled_weights_are_an_error_with_a_hint(
 
 
 @pytest.mark.parametrize("installed", [True, False], ids=["without weights", "not installed"])
-def test_without_the_package_the_default_model_is_not_found(
-    package: Callable[[bytes | None], Path], monkeypatch: pytest.MonkeyPatch, installed: bool
-) -> None:
+def test_without_the_package_the_default_model_is_not_found(package, monkeypatch, installed):
     package(None)
     if not installed:
         monkeypatch.setattr(find_model, "_BUNDLE", "no_such_package_here")
@@ -111,7 +103,7 @@ def test_without_the_package_the_default_model_is_not_found(
     "name", ["nobody/absent-model", "absent-model", "not a name!", "a/b/c", "../up", "x" * 300]
 )
 @pytest.mark.parametrize("offline", [True, False], ids=["asked for", "by HF_HUB_OFFLINE"])
-def test_a_model_that_is_absent_offline_is_an_error_with_a_hint(name: str, offline: bool) -> None:
+def test_a_model_that_is_absent_offline_is_an_error_with_a_hint(name, offline):
     with pytest.raises(ModelUnavailableError, match="is not on this machine") as caught:
         find(name, offline=offline)
     assert name in caught.value.message
@@ -122,9 +114,7 @@ def test_a_model_that_is_absent_offline_is_an_error_with_a_hint(name: str, offli
     assert ("network" in str(caught.value.hint)) is on_the_hub
 
 
-def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(monkeypatch):
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")  # nothing listens there
     script = (
@@ -152,9 +142,7 @@ class _EmptyHub(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize("name", ["nosuch/model", "nosuch"])
-def test_a_name_that_the_hub_does_not_know_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_name_that_the_hub_does_not_know_is_an_error(monkeypatch, name):
     monkeypatch.delenv("HF_HUB_OFFLINE")
     script = (
         "from reservoir_cli.embedding import find_model; from reservoir_cli.errors import *\n"
@@ -195,8 +183,8 @@ def cached(cache: Path, name: str) -> Path:
     ],
 )
 def test_the_hint_for_an_unknown_name_lists_similar_local_models(
-    empty_cache: Path, package: Callable[[bytes | None], Path], name: str, suggestion: str | None
-) -> None:
+    empty_cache, package, name, suggestion
+):
     package(b"weights")
     (cached(empty_cache, "all-mpnet-base-v2") / "model.safetensors").write_bytes(b"weights")
     cached(empty_cache, "half-a-model-v2")
@@ -209,9 +197,7 @@ def test_the_hint_for_an_unknown_name_lists_similar_local_models(
 
 
 @pytest.mark.parametrize("name", ["sentence-transformers/mini", "mini"])
-def test_a_model_in_the_hubs_cache_is_found_by_its_long_and_short_name(
-    empty_cache: Path, name: str
-) -> None:
+def test_a_model_in_the_hubs_cache_is_found_by_its_long_and_short_name(empty_cache, name):
     folder = cached(empty_cache, "mini")
     with pytest.raises(ModelUnavailableError):  # an incomplete download
         find(name)
@@ -229,9 +215,7 @@ CACHES = [
 
 
 @pytest.mark.parametrize(("variables", "folder"), CACHES)
-def test_the_hubs_cache_is_that_of_its_client(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], folder: str
-) -> None:
+def test_the_hubs_cache_is_that_of_its_client(tmp_path, monkeypatch, variables, folder):
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "{0}", **variables}.items():
@@ -244,13 +228,13 @@ def test_the_hubs_cache_is_that_of_its_client(
 
 
 @pytest.mark.model  # it loads the library
-def test_a_folder_that_holds_no_model_cannot_be_loaded(tmp_path: Path) -> None:
+def test_a_folder_that_holds_no_model_cannot_be_loaded(tmp_path):
     with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
         load_embedder(str(tmp_path), offline=True, progress=quiet)
 
 
 @pytest.mark.model
-def test_the_bundled_model_is_complete() -> None:
+def test_the_bundled_model_is_complete():
     source = find(find_model.DEFAULT_MODEL)
     assert source.origin == "package"
     assert (source.folder / "model.safetensors").is_file()

@@ -21,7 +21,7 @@ def model(folder: Path, **changes: str) -> Path:
     return folder
 
 
-def test_a_copy_of_a_model_has_its_identity(tmp_path: Path) -> None:
+def test_a_copy_of_a_model_has_its_identity(tmp_path):
     assert model_identity(model(tmp_path / "a")) == model_identity(model(tmp_path / "b"))
 
 
@@ -38,9 +38,7 @@ def test_a_copy_of_a_model_has_its_identity(tmp_path: Path) -> None:
         ("merges.txt", "a b"),
     ],
 )
-def test_what_changes_the_vectors_changes_the_identity(
-    tmp_path: Path, name: str, text: str
-) -> None:
+def test_what_changes_the_vectors_changes_the_identity(tmp_path, name, text):
     before = model_identity(model(tmp_path / "a"))
     assert model_identity(model(tmp_path / "b", **{name: text})) != before
 
@@ -55,8 +53,6 @@ def test_what_changes_the_vectors_changes_the_identity(
         ("openvino/config.json", "{}"),
     ],
 )
-def test_what_does_not_change_the_vectors_keeps_the_identity(
-    tmp_path: Path, name: str, text: str
-) -> None:
+def test_what_does_not_change_the_vectors_keeps_the_identity(tmp_path, name, text):
     before = model_identity(model(tmp_path / "a"))
     assert model_identity(model(tmp_path / "b", **{name: text})) == before

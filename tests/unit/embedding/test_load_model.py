@@ -10,7 +10,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -74,8 +73,8 @@ MODELS = [
 
 @pytest.mark.parametrize("options", MODELS, ids=lambda options: options.get("architecture", "Bert"))
 def test_a_model_by_its_folder_is_compiled_and_gives_the_vectors_of_the_reference(
-    tiny_model: TinyModel, options: dict[str, Any]
-) -> None:
+    tiny_model, options
+):
     folder = tiny_model(**options)
     expected = load_reference(folder)
     documents = expected.encode_documents(TEXTS)
@@ -97,9 +96,7 @@ def test_a_model_by_its_folder_is_compiled_and_gives_the_vectors_of_the_referenc
     )  # it reads 128 pieces, so a passage has fewer than 200
 
 
-def test_torch_is_not_loaded_once_a_model_is_compiled(
-    compiled_model: Path, tiny_model: TinyModel
-) -> None:
+def test_torch_is_not_loaded_once_a_model_is_compiled(compiled_model, tiny_model):
     script = (
         "import sys\n"
         "from reservoir_cli.embedding.load_model import load_embedder\n"
@@ -118,9 +115,7 @@ def test_torch_is_not_loaded_once_a_model_is_compiled(
     assert result.stderr == ""
 
 
-def test_compilation_is_announced_at_the_first_use_only(
-    compiled_model: Path, tiny_model: TinyModel, first_use: FirstUse
-) -> None:
+def test_compilation_is_announced_at_the_first_use_only(compiled_model, tiny_model, first_use):
     assert {label for label, *_ in first_use.steps} == {
         "compiling the embedding model, which takes about 15 seconds, once"
     }
@@ -134,8 +129,8 @@ def test_compilation_is_announced_at_the_first_use_only(
 
 
 def test_another_home_with_a_copy_of_the_model_compiles_nothing(
-    compiled_model: Path, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    compiled_model, tiny_model, tmp_path, monkeypatch
+):
     copy = shutil.copytree(tiny_model(), tmp_path / "copy", copy_function=shutil.copy)
     monkeypatch.setenv("RESERVOIR_HOME", str(tmp_path / "another"))
     embedder = load_embedder(str(copy), offline=True, progress=lambda *_: pytest.fail("compiles"))
@@ -188,8 +183,8 @@ assert [status(child) for child in [fork(compile, both), fork(compile, both)]] =
 
 @pytest.mark.skipif(os.name != "posix", reason="forks")
 def test_a_killed_compilation_is_not_used_and_two_at_once_leave_one_model(
-    tiny_model: TinyModel, first_use: FirstUse, exports: Exports, models_folder: Path
-) -> None:
+    tiny_model, first_use, exports, models_folder
+):
     exported = exports.folder_of(load_reference(tiny_model()).model)
     command = [sys.executable, "-W", "ignore", "-c", _COMPILE_IN_THREE, str(tiny_model())]
     result = subprocess.run(
@@ -219,14 +214,14 @@ def garble(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
-def test_an_invalid_file_is_removed(compiled_model: Path, tiny_model: TinyModel, name: str) -> None:
+def test_an_invalid_file_is_removed(compiled_model, tiny_model, name):
     garble(compiled_model / name)
     source = ModelSource(tiny_model(), "folder")
     assert load_model._open_compiled("tiny", source, compiled_model, lambda *_: None) is None
     assert list(compiled_model.parent.iterdir()) == []
 
 
-def test_a_damaged_model_is_compiled_again(compiled_model: Path, tiny_model: TinyModel) -> None:
+def test_a_damaged_model_is_compiled_again(compiled_model, tiny_model):
     before = load_quietly(tiny_model()).encode_query("hello")
     garble(compiled_model / "model.onnx")
     recompiled = load_quietly(tiny_model())
@@ -235,9 +230,7 @@ def test_a_damaged_model_is_compiled_again(compiled_model: Path, tiny_model: Tin
     assert [path.name for path in compiled_model.parent.iterdir()] == [compiled_model.name]
 
 
-def test_removing_the_cache_during_work_does_no_harm(
-    compiled_model: Path, tiny_model: TinyModel
-) -> None:
+def test_removing_the_cache_during_work_does_no_harm(compiled_model, tiny_model):
     embedder = load_quietly(tiny_model())
     before = embedder.encode_documents(TEXTS)
     shutil.rmtree(compiled_model.parent)
@@ -247,9 +240,7 @@ def test_removing_the_cache_during_work_does_no_harm(
 # When the reference engine runs
 
 
-def test_with_an_unwritable_cache_the_reference_engine_runs(
-    tiny_model: TinyModel, models_folder: Path
-) -> None:
+def test_with_an_unwritable_cache_the_reference_engine_runs(tiny_model, models_folder):
     models_folder.parent.mkdir(parents=True, exist_ok=True)
     models_folder.write_text("a file is in the way")
     embedder = load_quietly(tiny_model())
@@ -261,9 +252,7 @@ def test_with_an_unwritable_cache_the_reference_engine_runs(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
-def test_with_a_cache_that_others_can_write_the_reference_engine_runs(
-    compiled_model: Path, tiny_model: TinyModel
-) -> None:
+def test_with_a_cache_that_others_can_write_the_reference_engine_runs(compiled_model, tiny_model):
     compiled_model.chmod(0o777)
     engine = load_quietly(tiny_model()).engine
     assert (engine.kind, engine.reason) == (
@@ -282,9 +271,7 @@ def static(folder: Path) -> None:
     SentenceTransformer(modules=[part]).save(str(folder))
 
 
-def test_a_model_without_a_transformer_runs_on_the_reference_engine(
-    tiny_model: TinyModel, tmp_path: Path
-) -> None:
+def test_a_model_without_a_transformer_runs_on_the_reference_engine(tiny_model, tmp_path):
     shutil.copy(tiny_model() / "tokenizer.json", tmp_path / "tokenizer.json")
     static(tmp_path / "static")
     embedder = load_quietly(tmp_path / "static")
@@ -297,8 +284,8 @@ def test_a_model_without_a_transformer_runs_on_the_reference_engine(
 
 
 def test_the_reason_why_a_model_cannot_be_compiled_is_remembered(
-    tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tiny_model, models_folder, monkeypatch
+):
     folder = tiny_model(include_prompt=False)
     first = load_quietly(folder)
     assert first.engine.reason == "its pooling excludes the prompt"
@@ -316,8 +303,8 @@ def test_the_reason_why_a_model_cannot_be_compiled_is_remembered(
 
 
 def test_a_compiled_model_with_different_embeddings_is_not_used(
-    tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tiny_model, models_folder, monkeypatch
+):
     monkeypatch.setattr(compiler, "_AGREEMENT", 1.1)
     engine = load_quietly(tiny_model()).engine
     assert (engine.kind, engine.reason) == (

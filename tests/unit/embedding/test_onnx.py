@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from pathlib import Path
 from threading import get_ident
 
 import numpy as np
@@ -96,36 +95,30 @@ def cosines(
     return [float(cosine) for ours, theirs in pairs for cosine in (ours * theirs).sum(axis=1)]
 
 
-def test_the_engine_is_the_compiled_one(embedder: Embedder) -> None:
+def test_the_engine_is_the_compiled_one(embedder):
     assert (embedder.engine.kind, embedder.engine.origin) == ("compiled", "package")
 
 
-def test_both_engines_give_the_same_vectors(
-    embedder: Embedder, reference: ReferenceEmbedder
-) -> None:
+def test_both_engines_give_the_same_vectors(embedder, reference):
     texts = varied_texts(80)
     values = cosines(embedder, reference, [*EDGES, *texts], [*EDGES, *texts[::4]])
     assert len(values) == 2 * len(EDGES) + 80 + 20
     assert min(values) >= 0.9999
 
 
-def test_both_engines_have_the_same_identity(
-    embedder: Embedder, reference: ReferenceEmbedder
-) -> None:
+def test_both_engines_have_the_same_identity(embedder, reference):
     assert embedder.model_id == reference.model_id
     assert embedder.dimensions == reference.dimensions == 384
 
 
-def test_both_engines_cut_the_same_passages(
-    embedder: Embedder, reference: ReferenceEmbedder
-) -> None:
+def test_both_engines_cut_the_same_passages(embedder, reference):
     texts = [*EDGES, *(text * 20 for text in varied_texts(20)), "🧑‍🚀" * 900, "数据库很慢。" * 300]
     passages = [embedder.passages(text) for text in texts]
     assert passages == [reference.passages(text) for text in texts]
     assert max(len(spans) for spans in passages) > 10
 
 
-def test_a_passage_fits_the_model(embedder: Embedder, reference: ReferenceEmbedder) -> None:
+def test_a_passage_fits_the_model(embedder, reference):
     text = "\n".join(text * 5 for text in varied_texts(40))
     assert reference.tokenizer is not None
     for start, end in embedder.passages(text):
@@ -134,7 +127,7 @@ def test_a_passage_fits_the_model(embedder: Embedder, reference: ReferenceEmbedd
         assert not read.overflowing
 
 
-def test_vectors_come_in_the_order_of_the_texts(embedder: Embedder) -> None:
+def test_vectors_come_in_the_order_of_the_texts(embedder):
     texts = [SENTENCE * count for count in (1, 9, 2, 8, 3, 7, 4, 6, 5, 1)] + varied_texts(60)
     batched = embedder.encode_documents(texts)
     separate = np.concatenate([embedder.encode_documents([text]) for text in texts])
@@ -143,12 +136,12 @@ def test_vectors_come_in_the_order_of_the_texts(embedder: Embedder) -> None:
     assert batched.dtype == np.float32
 
 
-def test_no_texts_give_no_vectors(embedder: Embedder, reference: ReferenceEmbedder) -> None:
+def test_no_texts_give_no_vectors(embedder, reference):
     assert embedder.encode_documents([]).shape == (0, 384)
     assert reference.encode_documents([]).shape == (0, 384)
 
 
-def test_several_threads_can_embed_at_once(embedder: Embedder) -> None:
+def test_several_threads_can_embed_at_once(embedder):
     texts = varied_texts(24)
     expected = [embedder.encode_query(text) for text in texts]
     with ThreadPoolExecutor(6) as pool:
@@ -158,8 +151,8 @@ def test_several_threads_can_embed_at_once(embedder: Embedder) -> None:
 
 @pytest.mark.usefixtures("compiled_before")
 def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
-    embedder: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    embedder, tmp_path, monkeypatch
+):
     texts = [*varied_texts(24), *EDGES]
     expected = np.stack([embedder.encode_query(text) for text in texts])
     name = DEFAULT_MODEL_NAME
@@ -183,9 +176,7 @@ def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
 
 
 @pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 2), (8, 2)])
-def test_a_packed_model_leaves_a_core_to_questions(
-    embedder: Embedder, monkeypatch: pytest.MonkeyPatch, processors: int, threads: int
-) -> None:
+def test_a_packed_model_leaves_a_core_to_questions(embedder, monkeypatch, processors, threads):
     assert isinstance(embedder, CompiledEmbedder)
     monkeypatch.setattr(onnx, "_threads", lambda: processors)
     session = onnx._session(embedder._model, packed=True)
@@ -196,7 +187,7 @@ def test_a_packed_model_leaves_a_core_to_questions(
 
 
 @given(st.lists(st.integers(1, 1_500), max_size=200))
-def test_every_text_is_in_one_batch_and_none_is_too_large(lengths: list[int]) -> None:
+def test_every_text_is_in_one_batch_and_none_is_too_large(lengths):
     groups = list(batches(lengths))
     assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
     for group in groups:
@@ -207,5 +198,5 @@ def test_every_text_is_in_one_batch_and_none_is_too_large(lengths: list[int]) ->
     assert all(previous >= following for previous, following in pairwise(longest_first))
 
 
-def test_texts_of_equal_length_fill_their_batches() -> None:
+def test_texts_of_equal_length_fill_their_batches():
     assert [len(group) for group in batches([30] * 100)] == [16] * 6 + [4]

@@ -44,7 +44,7 @@ def load_packaged(name: str = DEFAULT_MODEL) -> Embedder:
 
 @pytest.mark.usefixtures("slim", "package")
 @pytest.mark.parametrize("name", [DEFAULT_MODEL, "all-MiniLM-L6-v2"])
-def test_the_packaged_model_needs_no_torch(embedder: Embedder, name: str) -> None:
+def test_the_packaged_model_needs_no_torch(embedder, name):
     loaded = load_packaged(name)
     assert (loaded.engine.kind, loaded.engine.origin) == ("compiled", "package")
     assert (loaded.name, loaded.model_id) == (name, embedder.model_id)
@@ -53,7 +53,7 @@ def test_the_packaged_model_needs_no_torch(embedder: Embedder, name: str) -> Non
 
 
 @pytest.mark.usefixtures("package")
-def test_a_full_installation_uses_the_packaged_model_and_compiles_nothing(home: Path) -> None:
+def test_a_full_installation_uses_the_packaged_model_and_compiles_nothing(home):
     assert load_packaged().engine.origin == "package"
     assert not (home / "cache" / "models").exists()
 
@@ -73,7 +73,7 @@ def change(package: Path, **values: object) -> None:
     ],
     ids=["runtime", "tokenizers", "rules"],
 )
-def test_a_package_for_other_versions_is_not_used(package: Path, values: dict[str, object]) -> None:
+def test_a_package_for_other_versions_is_not_used(package, values):
     change(package, **values)
     with pytest.raises(ModelUnavailableError, match="needs the full package"):
         load_embedder(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
@@ -107,7 +107,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_package_is_an_error(package: Path, damage: Callable[[Path], object]) -> None:
+def test_a_damaged_package_is_an_error(package, damage):
     damage(package)
     with pytest.raises(ModelUnavailableError, match="is damaged") as raised:
         load_embedder(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
@@ -116,7 +116,7 @@ def test_a_damaged_package_is_an_error(package: Path, damage: Callable[[Path], o
     )
 
 
-def test_doctor_reads_every_byte_of_the_package(package: Path) -> None:
+def test_doctor_reads_every_byte_of_the_package(package):
     load_packaged()
     state = (package / "model.bin").stat()
     garble(package)
@@ -127,7 +127,7 @@ def test_doctor_reads_every_byte_of_the_package(package: Path) -> None:
 
 @pytest.mark.usefixtures("slim")
 @pytest.mark.parametrize("name", ["BAAI/bge-small-en", "/models/own", "nobody"])
-def test_without_torch_another_model_is_an_error_that_names_the_full_package(name: str) -> None:
+def test_without_torch_another_model_is_an_error_that_names_the_full_package(name):
     with pytest.raises(ModelUnavailableError) as raised:
         load_embedder(name, offline=False, progress=lambda *_: pytest.fail("it downloads"))
     text = f"the embedding model {name} needs the full package"
@@ -138,16 +138,14 @@ def test_without_torch_another_model_is_an_error_that_names_the_full_package(nam
 
 
 @pytest.mark.usefixtures("slim")
-def test_without_torch_and_package_the_hint_names_the_package() -> None:
+def test_without_torch_and_package_the_hint_names_the_package():
     with pytest.raises(ModelUnavailableError, match="full package") as raised:
         load_embedder(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
     assert "pip install reservoir-model-minilm --find-links dist" in str(raised.value.hint)
 
 
 @pytest.mark.usefixtures("slim")
-def test_without_torch_a_model_in_the_cache_is_used(
-    compiled_models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_torch_a_model_in_the_cache_is_used(compiled_models, monkeypatch):
     monkeypatch.setenv("RESERVOIR_MODEL_CACHE", str(compiled_models))
     assert load_packaged().engine.kind == "compiled"
 
@@ -156,11 +154,11 @@ def test_without_torch_a_model_in_the_cache_is_used(
     ("version", "fits"),
     [("1.22", True), ("1.22.0", True), ("1.9.9", False), ("1.31.1", True), ("2.0.0rc1", False)],
 )
-def test_versions_are_compared_as_numbers(version: str, fits: bool) -> None:
+def test_versions_are_compared_as_numbers(version, fits):
     assert packaged._is_within(version, ">=1.22,<2") == fits
 
 
-def test_the_manifest_describes_the_package(package: Path) -> None:
+def test_the_manifest_describes_the_package(package):
     stored = json.loads((package / "manifest.json").read_text())
     assert stored["name"] == DEFAULT_MODEL
     assert stored["license"] == "Apache-2.0"

@@ -31,7 +31,7 @@ def folder(request: pytest.FixtureRequest, tiny_model: TinyModel, tmp_path: Path
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_both_engines_give_the_vectors_of_the_library_with_these_prompts(folder: Path) -> None:
+def test_both_engines_give_the_vectors_of_the_library_with_these_prompts(folder):
     from sentence_transformers import SentenceTransformer
 
     reference = ReferenceEmbedder(str(folder), ModelSource(folder, "folder"), "asked for")
@@ -64,9 +64,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize(("published", "expected"), PUBLISHED.values(), ids=PUBLISHED)
-def test_the_first_prompt_that_is_not_empty_is_used(
-    tmp_path: Path, published: dict[str, object], expected: Prompts
-) -> None:
+def test_the_first_prompt_that_is_not_empty_is_used(tmp_path, published, expected):
     (tmp_path / CONFIG).write_text(json.dumps({"prompts": published}), encoding="utf-8")
     assert prompts_of("some/model", tmp_path) == expected
 
@@ -82,16 +80,14 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("name", "is_e5"), NAMES.items())
-def test_an_e5_model_without_published_prompts_is_known_by_its_name(
-    tmp_path: Path, name: str, is_e5: bool
-) -> None:
+def test_an_e5_model_without_published_prompts_is_known_by_its_name(tmp_path, name, is_e5):
     expected = Prompts(QUERY, PASSAGE, inferred=True) if is_e5 else Prompts()
     assert prompts_of(name, tmp_path) == expected
     (tmp_path / CONFIG).write_text('{"prompts": {"query": "own: "}}', encoding="utf-8")
     assert prompts_of(name, tmp_path) == Prompts("own: ", "")
 
 
-def test_only_inferred_prompts_change_the_identity(tmp_path: Path) -> None:
+def test_only_inferred_prompts_change_the_identity(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     plain = model_identity(tmp_path)
     assert model_identity(tmp_path, Prompts(QUERY, PASSAGE)) == plain
@@ -99,7 +95,7 @@ def test_only_inferred_prompts_change_the_identity(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"prompts": "query"}', "[" * 100_000])
-def test_unreadable_prompts_are_a_one_line_error(tmp_path: Path, text: str) -> None:
+def test_unreadable_prompts_are_a_one_line_error(tmp_path, text):
     (tmp_path / CONFIG).write_text(text, encoding="utf-8")
     with pytest.raises(ModelUnavailableError, match="is damaged"):
         prompts_of("some/model", tmp_path)

@@ -59,7 +59,7 @@ def modules_of(folder: Path) -> list[dict[str, str]]:
     return modules
 
 
-def test_a_model_in_safetensors_is_accepted(model: Path) -> None:
+def test_a_model_in_safetensors_is_accepted(model):
     require_plain("model", model)
     # Many published models also have copies of their weights for other libraries.
     (model / "pytorch_model.bin").write_bytes(b"never read")
@@ -67,7 +67,7 @@ def test_a_model_in_safetensors_is_accepted(model: Path) -> None:
     require_plain("model", model)
 
 
-def test_pickled_weights_are_refused_and_not_opened(model: Path, mark: Path) -> None:
+def test_pickled_weights_are_refused_and_not_opened(model, mark):
     for weights in model.rglob("*.safetensors"):
         weights.unlink()
         (weights.parent / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(mark)))
@@ -75,7 +75,7 @@ def test_pickled_weights_are_refused_and_not_opened(model: Path, mark: Path) -> 
     assert not mark.exists()
 
 
-def test_one_module_in_a_pickle_is_enough_to_refuse_a_model(model: Path, mark: Path) -> None:
+def test_one_module_in_a_pickle_is_enough_to_refuse_a_model(model, mark):
     (dense,) = [path.parent for path in model.glob("*Dense/*.safetensors")]
     (dense / "model.safetensors").unlink()
     (dense / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(mark)))
@@ -83,21 +83,19 @@ def test_one_module_in_a_pickle_is_enough_to_refuse_a_model(model: Path, mark: P
     assert not mark.exists()
 
 
-def test_an_adapter_in_a_pickle_is_refused(model: Path) -> None:
+def test_an_adapter_in_a_pickle_is_refused(model):
     (model / "adapter_model.bin").write_bytes(b"x")
     assert "adapter" in refused(model)
 
 
-def test_an_index_that_names_a_pickle_is_refused(model: Path) -> None:
+def test_an_index_that_names_a_pickle_is_refused(model):
     index = {"weight_map": {"a": "model.safetensors", "b": "../../other.bin"}}
     (model / "model.safetensors.index.json").write_text(json.dumps(index))
     assert "lists weights" in refused(model)
 
 
 @pytest.mark.parametrize("kind", ["evil.Evil", "os.system", "builtins.exec", "", None, 5])
-def test_a_module_of_another_library_is_refused_and_not_imported(
-    model: Path, mark: Path, kind: object
-) -> None:
+def test_a_module_of_another_library_is_refused_and_not_imported(model, mark, kind):
     (model / "evil.py").write_text(CODE.format(mark=str(mark)))
     module = {"idx": 9, "name": "9", "path": "", "type": kind}
     (model / "modules.json").write_text(json.dumps([*modules_of(model), module]))
@@ -105,7 +103,7 @@ def test_a_module_of_another_library_is_refused_and_not_imported(
     assert not mark.exists()
 
 
-def test_modules_named_by_a_module_are_checked_too(model: Path) -> None:
+def test_modules_named_by_a_module_are_checked_too(model):
     (model / "9_Router").mkdir()
     (model / "9_Router" / "router_config.json").write_text('{"types": {"a": "evil.Evil"}}')
     module = {"path": "9_Router", "type": "sentence_transformers.models.Router"}
@@ -114,13 +112,13 @@ def test_modules_named_by_a_module_are_checked_too(model: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../elsewhere", "/etc", "a/../../b"])
-def test_a_module_outside_of_the_folder_is_refused(model: Path, path: str) -> None:
+def test_a_module_outside_of_the_folder_is_refused(model, path):
     module = {"path": path, "type": "sentence_transformers.models.Pooling"}
     (model / "modules.json").write_text(json.dumps([*modules_of(model), module]))
     assert "outside its folder" in refused(model)
 
 
-def test_a_class_that_a_configuration_names_is_not_imported(model: Path, mark: Path) -> None:
+def test_a_class_that_a_configuration_names_is_not_imported(model, mark):
     (model / "evil.py").write_text(CODE.format(mark=str(mark)))
     config = json.loads((model / "config.json").read_text())
     config |= {"model_type": "unheard-of", "auto_map": {"AutoModel": "evil.Evil"}}
@@ -131,6 +129,6 @@ def test_a_class_that_a_configuration_names_is_not_imported(model: Path, mark: P
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '"text"', "5"])
-def test_an_invalid_configuration_is_refused(model: Path, text: str) -> None:
+def test_an_invalid_configuration_is_refused(model, text):
     (model / "modules.json").write_text(text)
     refused(model)

@@ -38,7 +38,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: f"{text[:8]!r}…{len(text)}")
 @pytest.mark.parametrize("limit", [1, 7, PIECES])
-def test_passages_cover_the_text_in_order_within_the_limit(text: str, limit: int) -> None:
+def test_passages_cover_the_text_in_order_within_the_limit(text, limit):
     pieces = pieces_of(text)
     spans = cut(text, pieces, limit)
     assert spans[0][0] == 0
@@ -58,7 +58,7 @@ def texts_with_pieces(draw: st.DrawFn) -> tuple[str, list[Span]]:
 
 
 @given(texts_with_pieces(), st.integers(1, 20))
-def test_every_character_is_in_a_passage(case: tuple[str, list[Span]], limit: int) -> None:
+def test_every_character_is_in_a_passage(case, limit):
     text, pieces = case
     spans = cut(text, pieces, limit)
     assert spans[0][0] == 0
@@ -68,13 +68,13 @@ def test_every_character_is_in_a_passage(case: tuple[str, list[Span]], limit: in
 
 
 @given(st.text(st.sampled_from("abc def. \n`。😀"), max_size=2_000), st.integers(1, 60))
-def test_no_passage_of_any_text_has_more_pieces_than_the_limit(text: str, limit: int) -> None:
+def test_no_passage_of_any_text_has_more_pieces_than_the_limit(text, limit):
     pieces = pieces_of(text)
     assert all(inside(span, pieces) <= limit for span in cut(text, pieces, limit))
 
 
 @pytest.mark.parametrize("count", [0, 1, PIECES])
-def test_a_text_that_fits_is_one_passage(count: int) -> None:
+def test_a_text_that_fits_is_one_passage(count):
     text = " " + "word " * count
     assert cut(text, pieces_of(text)) == [(0, len(text))]
 
@@ -90,7 +90,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("unit", "end"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
-def test_a_text_is_cut_at_ends_of_paragraphs_sentences_or_words(unit: str, end: str) -> None:
+def test_a_text_is_cut_at_ends_of_paragraphs_sentences_or_words(unit, end):
     text = unit * (40_000 // len(unit))
     spans = cut(text, pieces_of(text))
     assert len(spans) > 3
@@ -98,7 +98,7 @@ def test_a_text_is_cut_at_ends_of_paragraphs_sentences_or_words(unit: str, end: 
         assert re.search(end, text[slice(*span)])
 
 
-def test_consecutive_passages_overlap() -> None:
+def test_consecutive_passages_overlap():
     text = SENTENCE * 300
     pieces = pieces_of(text)
     spans = cut(text, pieces)
@@ -121,9 +121,7 @@ PARAGRAPHS = [
 
 
 @pytest.mark.parametrize(("lengths", "expected"), PARAGRAPHS)
-def test_paragraphs_stay_together_and_are_not_repeated(
-    lengths: list[int], expected: list[int]
-) -> None:
+def test_paragraphs_stay_together_and_are_not_repeated(lengths, expected):
     text = "\n\n".join("word " * length for length in lengths)
     pieces = pieces_of(text)
     spans = cut(text, pieces)
@@ -132,7 +130,7 @@ def test_paragraphs_stay_together_and_are_not_repeated(
 
 
 @pytest.mark.parametrize("limit", range(1, 12))
-def test_splitting_with_small_limits_terminates(limit: int) -> None:
+def test_splitting_with_small_limits_terminates(limit):
     text = "word word\n\n" * 40
     pieces = pieces_of(text)
     spans = cut(text, pieces, limit)
@@ -140,7 +138,7 @@ def test_splitting_with_small_limits_terminates(limit: int) -> None:
     assert all(1 <= inside(span, pieces) <= limit for span in spans)
 
 
-def test_a_character_of_several_pieces_is_not_split() -> None:
+def test_a_character_of_several_pieces_is_not_split():
     text = "😀" * 500
     pieces = [(index, index + 1) for index in range(500) for _ in range(4)]
     for start, end in cut(text, pieces):

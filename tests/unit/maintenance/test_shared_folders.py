@@ -32,31 +32,25 @@ me@host: /mnt/ssh fuse.sshfs rw 0 0
         ("/var/x", None),
     ],
 )
-def test_the_nearest_mount_determines_if_a_path_is_remote(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, kind: str | None
-) -> None:
+def test_the_nearest_mount_determines_if_a_path_is_remote(tmp_path, monkeypatch, path, kind):
     table = tmp_path / "mounts"
     table.write_text(TABLE, encoding="utf-8")
     monkeypatch.setattr(shared_folders, "MOUNTS", table)
     assert network_file_system(Path(path)) == kind
 
 
-def test_a_platform_without_mount_information_has_no_network_file_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_platform_without_mount_information_has_no_network_file_system(tmp_path, monkeypatch):
     monkeypatch.setattr(shared_folders, "MOUNTS", tmp_path / "none")
     assert network_file_system(tmp_path) is None
 
 
 @linux
-def test_the_table_of_this_machine_is_read() -> None:
+def test_the_table_of_this_machine_is_read():
     assert network_file_system(Path("/proc/self")) is None
 
 
 @linux
-def test_doctor_notes_a_store_on_a_network_file_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_notes_a_store_on_a_network_file_system(tmp_path, monkeypatch):
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     store_path = tmp_path / "reservoir.db"
     Reservoir.open(store_path).close()
@@ -91,13 +85,11 @@ def test_doctor_notes_a_store_on_a_network_file_system(
         ("me/Dropbox", None),
     ],
 )
-def test_a_synced_folder_is_recognised_by_its_name(
-    tmp_path: Path, path: str, service: str | None
-) -> None:
+def test_a_synced_folder_is_recognised_by_its_name(tmp_path, path, service):
     assert sync_service(tmp_path / path) == service
 
 
-def test_a_new_store_in_a_synced_folder_is_reported_once(tmp_path: Path) -> None:
+def test_a_new_store_in_a_synced_folder_is_reported_once(tmp_path):
     (tmp_path / "Dropbox").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "Dropbox")
     notices: list[str] = []

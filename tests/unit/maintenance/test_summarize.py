@@ -73,7 +73,7 @@ def run(reservoir: Reservoir, command: str | None = None) -> list[Outcome]:
     return list(reservoir.summarize("p", command=command))
 
 
-def test_a_summary_has_sentences_of_the_conversation_in_order(reservoir: Reservoir) -> None:
+def test_a_summary_has_sentences_of_the_conversation_in_order(reservoir):
     assert len(run(reservoir)) == 2
     for name, text in texts(reservoir).items():
         positions = [text.find(said_in(name, sentence)) for sentence in TALK]
@@ -83,7 +83,7 @@ def test_a_summary_has_sentences_of_the_conversation_in_order(reservoir: Reservo
         assert "connect" not in text
 
 
-def test_it_is_renewed_only_when_the_conversation_has_grown(reservoir: Reservoir) -> None:
+def test_it_is_renewed_only_when_the_conversation_has_grown(reservoir):
     assert len(list(reservoir.summarize("p", dry_run=True))) == 2
     assert texts(reservoir) == {}
     run(reservoir)
@@ -92,14 +92,14 @@ def test_it_is_renewed_only_when_the_conversation_has_grown(reservoir: Reservoir
     assert [outcome.conversation.conversation.id for outcome in run(reservoir)] == ["two"]
 
 
-def test_it_is_forgotten_with_any_of_its_messages(reservoir: Reservoir) -> None:
+def test_it_is_forgotten_with_any_of_its_messages(reservoir):
     run(reservoir)
     first = reservoir.view(HERE, 0)[0]
     reservoir.forget([first.id], Scope("p"))
     assert list(texts(reservoir)) == ["two"]
 
 
-def test_it_moves_with_its_partition_and_is_copied(reservoir: Reservoir, tmp_path: Path) -> None:
+def test_it_moves_with_its_partition_and_is_copied(reservoir, tmp_path):
     run(reservoir)
     before = texts(reservoir)
     with closing(open_store(str(tmp_path / "copy.db"))) as target:
@@ -113,9 +113,7 @@ def test_it_moves_with_its_partition_and_is_copied(reservoir: Reservoir, tmp_pat
     assert len(Summaries(reservoir.store).read(Scope("q", "i"))) == 2
 
 
-def test_a_command_reads_the_conversation_and_writes_the_summary(
-    reservoir: Reservoir, tmp_path: Path
-) -> None:
+def test_a_command_reads_the_conversation_and_writes_the_summary(reservoir, tmp_path):
     notes: list[str] = []
     reservoir._notify = notes.append
     command = program(
@@ -130,8 +128,8 @@ def test_a_command_reads_the_conversation_and_writes_the_summary(
 
 
 def test_an_extract_replaces_a_commands_summary_only_if_the_conversation_has_grown(
-    reservoir: Reservoir, tmp_path: Path
-) -> None:
+    reservoir, tmp_path
+):
     run(reservoir)
     assert len(run(reservoir, program(tmp_path, "print('by hand')"))) == 2
     assert list(reservoir.summarize("p", dry_run=True)) == []
@@ -142,9 +140,7 @@ def test_an_extract_replaces_a_commands_summary_only_if_the_conversation_has_gro
     assert texts(reservoir)["two"] != texts(reservoir)["one"] == "by hand"
 
 
-def test_another_argument_of_the_same_program_renews_summaries(
-    reservoir: Reservoir, tmp_path: Path
-) -> None:
+def test_another_argument_of_the_same_program_renews_summaries(reservoir, tmp_path):
     command = program(tmp_path, "import sys; print(sys.argv[1])")
     assert len(run(reservoir, f"{command} brief")) == 2
     assert run(reservoir, f"{command} brief") == run(reservoir) == []
@@ -152,7 +148,7 @@ def test_another_argument_of_the_same_program_renews_summaries(
     assert set(texts(reservoir).values()) == {"long"}
 
 
-def test_a_summary_by_an_earlier_version_stays(reservoir: Reservoir, tmp_path: Path) -> None:
+def test_a_summary_by_an_earlier_version_stays(reservoir, tmp_path):
     command = program(tmp_path, "print('paid for')")
     run(reservoir, command)
     summaries = Summaries(reservoir.store)
@@ -161,7 +157,7 @@ def test_a_summary_by_an_earlier_version_stays(reservoir: Reservoir, tmp_path: P
     assert run(reservoir, command) == run(reservoir) == []
 
 
-def test_a_change_of_the_model_embeds_summaries_again(location: str, reservoir: Reservoir) -> None:
+def test_a_change_of_the_model_embeds_summaries_again(location, reservoir):
     run(reservoir)
     before = Summaries(reservoir.store).read(Scope("p"))
     other = FakeEmbedder(model_id="another")
@@ -174,9 +170,7 @@ def test_a_change_of_the_model_embeds_summaries_again(location: str, reservoir: 
         assert run(changed) == []
 
 
-def test_a_summary_is_not_brought_back_by_its_new_vector(
-    reservoir: Reservoir, fake_embedder: Embedder
-) -> None:
+def test_a_summary_is_not_brought_back_by_its_new_vector(reservoir, fake_embedder):
     run(reservoir)
     summaries = Summaries(reservoir.store)
     first, second = summaries.read(Scope("p"))
@@ -188,9 +182,7 @@ def test_a_summary_is_not_brought_back_by_its_new_vector(
     assert (left.text, left.model_id) == ("newer", fake_embedder.model_id)
 
 
-def test_a_text_that_is_edited_meanwhile_is_not_in_the_summary(
-    reservoir: Reservoir, tmp_path: Path
-) -> None:
+def test_a_text_that_is_edited_meanwhile_is_not_in_the_summary(reservoir, tmp_path):
     key = reservoir.view(HERE, 0)[0].key
     reservoir._notify = lambda _: reservoir.edit(key, "Nothing to see.")
     outcomes = run(reservoir, program(tmp_path, "import sys; print(sys.stdin.read()[:200])"))
@@ -207,18 +199,14 @@ def test_a_text_that_is_edited_meanwhile_is_not_in_the_summary(
         "import os\nwhile os.write(1, bytes(1 << 16)): pass": "more than 2,000 characters",
     }.items(),
 )
-def test_a_failing_command_skips_the_conversation(
-    reservoir: Reservoir, tmp_path: Path, script: str, reason: str
-) -> None:
+def test_a_failing_command_skips_the_conversation(reservoir, tmp_path, script, reason):
     outcomes = run(reservoir, program(tmp_path, script))
     assert all(reason in str(outcome.reason) for outcome in outcomes)
     assert len(outcomes) == 2
     assert texts(reservoir) == {}
 
 
-def test_a_program_that_a_command_leaves_running_is_not_waited_for(
-    reservoir: Reservoir, tmp_path: Path
-) -> None:
+def test_a_program_that_a_command_leaves_running_is_not_waited_for(reservoir, tmp_path):
     ended = tmp_path / "ended"
     left_running = f"import time; time.sleep(20); open({str(ended)!r}, 'w')"
     script = f"""if True:
@@ -232,8 +220,8 @@ def test_a_program_that_a_command_leaves_running_is_not_waited_for(
 
 
 def test_no_text_goes_to_a_command_if_the_store_is_locked(
-    location: str, reservoir: Reservoir, fake_embedder: Embedder, tmp_path: Path
-) -> None:
+    location, reservoir, fake_embedder, tmp_path
+):
     if "://" in location:
         pytest.skip("writers of a server wait only for the same rows")
     marker = tmp_path / "mark"
@@ -251,16 +239,14 @@ def test_no_text_goes_to_a_command_if_the_store_is_locked(
     assert not marker.exists()
 
 
-def test_a_command_that_cannot_be_started_ends_the_run(
-    reservoir: Reservoir, tmp_path: Path
-) -> None:
+def test_a_command_that_cannot_be_started_ends_the_run(reservoir, tmp_path):
     with pytest.raises(CannotRunError, match=r"cannot run .*absent: No such file") as caught:
         run(reservoir, str(tmp_path / "absent"))
     assert caught.value.exit_code == 1
     assert texts(reservoir) == {}
 
 
-def test_the_command_is_run_without_a_shell(reservoir: Reservoir, tmp_path: Path) -> None:
+def test_the_command_is_run_without_a_shell(reservoir, tmp_path):
     marker = tmp_path / "mark"
     outcomes = run(reservoir, f"echo hello; touch {shlex.quote(str(marker))}")
     assert not marker.exists()
@@ -272,8 +258,8 @@ def test_the_command_is_run_without_a_shell(reservoir: Reservoir, tmp_path: Path
 
 
 def test_a_context_shows_summaries_of_conversations_that_it_does_not_print(
-    location: str, fake_embedder: Embedder, reservoir: Reservoir
-) -> None:
+    location, fake_embedder, reservoir
+):
     names = ("three", "four", "five", "six", "seven", "eight")
     for day, name in enumerate(names, 2):
         add_conversation(reservoir, name, [said_in(name, text) for text in TALK], day)
@@ -310,8 +296,8 @@ def test_a_context_shows_summaries_of_conversations_that_it_does_not_print(
 
 
 def test_a_filtered_context_shows_no_summary_of_what_it_leaves_out(
-    location: str, fake_embedder: Embedder, reservoir: Reservoir
-) -> None:
+    location, fake_embedder, reservoir
+):
     days = {name: day for day, name in enumerate(("three", "four", "five", "six", "seven"), 2)}
     for name, day in days.items():
         add_conversation(reservoir, name, [said_in(name, text) for text in TALK], day)
@@ -335,9 +321,7 @@ def test_a_filtered_context_shows_no_summary_of_what_it_leaves_out(
         assert f"{name} queue" not in shown(Filter(since=later))
 
 
-def test_a_context_shows_no_summary_far_from_the_question(
-    location: str, fake_embedder: Embedder, reservoir: Reservoir
-) -> None:
+def test_a_context_shows_no_summary_far_from_the_question(location, fake_embedder, reservoir):
     for day, name in enumerate(("three", "four", "five", "six"), 2):
         add_conversation(reservoir, name, [said_in(name, text) for text in TALK], day)
     add_conversation(reservoir, "birds", ["Pelicans sleep near brackish lagoons."] * 3)

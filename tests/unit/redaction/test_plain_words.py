@@ -17,7 +17,7 @@ from reservoir_cli.redaction.plain_words import words_to_scan
         "one and/or two, at 10:30, for the 2nd time [1]",
     ],
 )
-def test_nothing_in_prose_is_scanned(text: str) -> None:
+def test_nothing_in_prose_is_scanned(text):
     for _ in range(2):
         assert words_to_scan(text) == []
 
@@ -35,7 +35,7 @@ def test_nothing_in_prose_is_scanned(text: str) -> None:
         ("パスワードは abc です", ["パスワードは"]),
     ],
 )
-def test_what_may_be_a_secret_or_announces_one_is_scanned(text: str, scanned: list[str]) -> None:
+def test_what_may_be_a_secret_or_announces_one_is_scanned(text, scanned):
     for _ in range(2):
         assert words_to_scan(text) == scanned
 
@@ -51,7 +51,7 @@ def test_what_may_be_a_secret_or_announces_one_is_scanned(text: str, scanned: li
         "clé privée : {}",
     ],
 )
-def test_a_name_of_two_words_announces_a_secret_if_one_of_them_is_plain(text: str) -> None:
+def test_a_name_of_two_words_announces_a_secret_if_one_of_them_is_plain(text):
     secret = "Quay5521Lantern"
     filled = text.format(secret)
     assert [filled[start:end] for _, start, end in find(filled)] == [secret]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Role, StoredMessage, ToolCall
 from reservoir_cli.redaction import Mode, Redactor, describe_secrets, find, without_secrets
-from reservoir_cli.redaction.secret_patterns import GUESSES, Rule
+from reservoir_cli.redaction.secret_patterns import GUESSES
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN
 
 #: Secrets that detect-secrets finds by pattern and we do not, with reasons.
@@ -48,9 +48,7 @@ def ascii_of(pattern: str | re.Pattern[str]) -> st.SearchStrategy[str]:
 @pytest.mark.parametrize("pattern", [*DETECTED, pytest.param(re.compile(AKIA), id="AWS")])
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_secrets_that_detect_secrets_finds_by_pattern_are_found(
-    pattern: re.Pattern[str], data: st.DataObject
-) -> None:
+def test_secrets_that_detect_secrets_finds_by_pattern_are_found(pattern, data):
     secret = data.draw(ascii_of(pattern))
     assume(len(secret) >= SHORTEST_TOKEN)
     text = f"it is {secret} , keep it"
@@ -60,7 +58,7 @@ def test_secrets_that_detect_secrets_finds_by_pattern_are_found(
 
 
 @pytest.mark.parametrize("rule", GUESSES, ids=[rule.kind for rule in GUESSES])
-def test_rules_for_lower_case_have_only_lower_case(rule: Rule) -> None:
+def test_rules_for_lower_case_have_only_lower_case(rule):
     assert not re.search(r"(?<!\\)[A-Z]", rule.pattern)
 
 
@@ -110,7 +108,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize("text", FOUND)
-def test_secrets_are_found_in_context(text: str) -> None:
+def test_secrets_are_found_in_context(text):
     kind, secret = FOUND[text]
     assert [(finding.kind, text[finding.start : finding.end]) for finding in find(text)] == [
         (kind, secret)
@@ -118,12 +116,12 @@ def test_secrets_are_found_in_context(text: str) -> None:
     assert without_secrets(text)[0] == text.replace(secret, f"[redacted:{kind}]")
 
 
-def test_a_found_secret_is_masked_everywhere_in_the_text() -> None:
+def test_a_found_secret_is_masked_everywhere_in_the_text():
     text = "password: hunter2Zebra! for postgres://shop:hunter2Zebra!@db/x, yes, hunter2Zebra!"
     assert "hunter2Zebra!" not in without_secrets(text)[0]
 
 
-def test_a_truncated_private_key_is_masked_to_its_end() -> None:
+def test_a_truncated_private_key_is_masked_to_its_end():
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{random_text(64)}\n{random_text(30)}"
     assert without_secrets(text)[0] == "[redacted:private-key]"
 
@@ -156,7 +154,7 @@ def test_a_truncated_private_key_is_masked_to_its_end() -> None:
         "",
     ],
 )
-def test_words_hashes_and_names_of_secrets_are_not_masked(text: str) -> None:
+def test_words_hashes_and_names_of_secrets_are_not_masked(text):
     assert find(text) == []
 
 
@@ -193,12 +191,12 @@ PARTS = (
         f"https://a/?q=%22{GITHUB}%22",
     ],
 )
-def test_tokens_are_found_after_punctuation_and_escapes(text: str) -> None:
+def test_tokens_are_found_after_punctuation_and_escapes(text):
     assert without_secrets(text)[0] == text.replace(GITHUB, "[redacted:github-token]")
 
 
 @pytest.mark.parametrize("value", ["a::" * 66, "a._-" * 50, "aB1" * 66, "_" * 200, "a1-" * 66])
-def test_long_values_of_odd_words_are_checked_quickly(value: str) -> None:
+def test_long_values_of_odd_words_are_checked_quickly(value):
     assert len(find(f"PASSWORD={value[:199]}!")) <= 1
 
 
@@ -206,7 +204,7 @@ def scan(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
     return Redactor(lambda _: mode).scan(message, "p")
 
 
-def test_names_and_ids_are_scanned_and_ids_stay_distinct() -> None:
+def test_names_and_ids_are_scanned_and_ids_stay_distinct():
     calls = tuple(ToolCall(f"call-{GITHUB}{n}", f"run_{GITHUB}", "{}") for n in "ab")
     message = Message(
         "assistant", "x", name=f"bot {GITHUB}", tool_calls=calls, source_id=GITHUB, trace_id=GITHUB
@@ -219,7 +217,7 @@ def test_names_and_ids_are_scanned_and_ids_stay_distinct() -> None:
     assert scan(clean, Mode.REMOVE) == (clean, {})
 
 
-def test_a_found_secret_is_masked_everywhere_in_the_message() -> None:
+def test_a_found_secret_is_masked_everywhere_in_the_message():
     calls = (ToolCall("1", "run", '{"command": "login hunter2Zebra"}'),)
     tags = ("a", "hunter2Zebra")
     message = Message(
@@ -232,13 +230,13 @@ def test_a_found_secret_is_masked_everywhere_in_the_message() -> None:
     assert scan(clean, Mode.REMOVE) == (clean, {})
 
 
-def test_an_id_is_replaced_by_its_own_text_alone() -> None:
+def test_an_id_is_replaced_by_its_own_text_alone():
     message = Message("user", "DB_PASSWORD=hunter2Zebra", conversation_id="about hunter2Zebra")
     assert scan(message, Mode.REMOVE)[0].conversation_id == "about hunter2Zebra"
 
 
 @given(st.lists(st.sampled_from(PARTS), min_size=4, max_size=4))
-def test_texts_of_a_message_are_scanned_separately(texts: list[str]) -> None:
+def test_texts_of_a_message_are_scanned_separately(texts):
     content, arguments, name, trace_id = texts
     call = ToolCall("1", "run", arguments)
     message = Message("assistant", content, name=name, tool_calls=(call,), trace_id=trace_id)
@@ -248,7 +246,7 @@ def test_texts_of_a_message_are_scanned_separately(texts: list[str]) -> None:
     assert clean.tool_calls[0].arguments == without_secrets(arguments)[0]
 
 
-def test_a_clean_message_is_scanned_again_after_any_change() -> None:
+def test_a_clean_message_is_scanned_again_after_any_change():
     redactor = Redactor({"shown": "mark", "hidden": "mask"}.__getitem__)
     message = StoredMessage(
         1, "t", None, "hidden", "i", Role.USER, "No secret.", None, (), None,
@@ -264,26 +262,26 @@ def test_a_clean_message_is_scanned_again_after_any_change() -> None:
         assert redactor.message(elsewhere) is elsewhere
 
 
-def test_long_texts_are_scanned_to_their_end() -> None:
+def test_long_texts_are_scanned_to_their_end():
     secrets = [f"ghp_{random_text(36)}", f"PASSWORD={random_text(20)}"]
     text = ("word " * 250_000).join(["", *secrets])
     assert [finding.kind for finding in find(text)] == ["github-token", "secret-value"]
 
 
 @pytest.mark.parametrize("before", [*range(999_950, 1_000_001, 5), 974_990, 975_000, 1_025_000])
-def test_a_secret_across_a_chunk_boundary_is_found_whole(before: int) -> None:
+def test_a_secret_across_a_chunk_boundary_is_found_whole(before):
     for secret in (f"ghp_{random_text(200)}", f"PASSWORD={random_text(150)}"):
         text = f"{'x ' * (before // 2)}{secret} {'y ' * 500_000}"
         [finding] = find(text)
         assert text[finding.start : finding.end] == secret.removeprefix("PASSWORD=")
 
 
-def test_a_key_does_not_begin_where_another_text_names_its_first_line() -> None:
+def test_a_key_does_not_begin_where_another_text_names_its_first_line():
     text = f"A file with -----BEGIN PRIVATE KEY----- in it, such as this one:\n{KEY}\n"
     assert without_secrets(text)[0] == text.replace(KEY, "[redacted:private-key]")
 
 
-def test_tool_calls_are_scanned_and_stay_valid_json() -> None:
+def test_tool_calls_are_scanned_and_stay_valid_json():
     call = ToolCall("1", "Bash", '{"command": "PASSWORD=\\"hunter2xyz\\" ./run"}')
     message = Message("assistant", "I run it.", tool_calls=(call,))
     clean, counts = scan(message, Mode.REMOVE)
@@ -297,18 +295,18 @@ def test_tool_calls_are_scanned_and_stay_valid_json() -> None:
     assert scan(message, Mode.OFF) == (message, {})
 
 
-def test_found_secrets_are_counted_by_kind() -> None:
+def test_found_secrets_are_counted_by_kind():
     _, counts = scan(Message("user", "PASSWORD=a1b2c3 PWD=b2c3d4 a://u:c3d4e5@h"), Mode.MARK)
     assert describe_secrets(counts) == "3 secrets (password-in-url, secret-value 2)"
 
 
-def test_replacements_are_not_found_as_secrets() -> None:
+def test_replacements_are_not_found_as_secrets():
     masked, _ = without_secrets("".join(f"{text}\n" for text in FOUND))
     assert without_secrets(masked) == (masked, [])
 
 
 @pytest.mark.parametrize("hidden", ["\u200b", "\u2060", "\ufeff", "\u200d", "\u202e", "\U000e0041"])
-def test_invisible_characters_hide_no_secret(hidden: str) -> None:
+def test_invisible_characters_hide_no_secret(hidden):
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     around = "👩\u200d💻 \u0645\u06cc\u200c\u062e\u0648: {}, ❤\ufe0f"
     for position in (3, 12, 40, len(key) - 1):
@@ -319,7 +317,7 @@ def test_invisible_characters_hide_no_secret(hidden: str) -> None:
 
 
 @pytest.mark.parametrize("escape", ["\x1b", "\\u001b"])
-def test_colours_hide_no_secret(escape: str) -> None:
+def test_colours_hide_no_secret(escape):
     red, plain = f"{escape}[1;31m", f"{escape}[0m"
     for coloured in (f"{red}{GITHUB}", f"{GITHUB[:9]}{plain}{GITHUB[9:]}"):
         text = f"token {coloured}{plain}, {red}done{plain}"
@@ -334,6 +332,6 @@ def test_colours_hide_no_secret(escape: str) -> None:
     )
 
 
-def test_an_invisible_character_separates_a_secret_from_a_word() -> None:
+def test_an_invisible_character_separates_a_secret_from_a_word():
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     assert without_secrets(f"foo\u200b{key}")[0] == "foo\u200b[redacted:openai-key]"

@@ -50,14 +50,14 @@ def is_missed(line: str) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nearly_all_secrets_of_the_corpus_are_found(seed: int) -> None:
+def test_nearly_all_secrets_of_the_corpus_are_found(seed):
     secrets = lines("secrets.txt", seed)
     assert len(secrets) >= 200
     assert len([line for line in secrets if is_missed(line)]) <= 0.02 * len(secrets)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_few_look_alikes_of_the_corpus_are_reported(seed: int) -> None:
+def test_few_look_alikes_of_the_corpus_are_reported(seed):
     lookalikes = lines("lookalikes.txt", seed)
     assert len(lookalikes) >= 760
     assert len([line for line in lookalikes if find(line)]) <= 0.005 * len(lookalikes)

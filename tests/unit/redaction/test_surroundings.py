@@ -94,7 +94,7 @@ def leaks(text: str, secrets: list[str]) -> bool:
     )
 
 
-def test_nearly_all_secrets_are_found_in_all_surroundings() -> None:
+def test_nearly_all_secrets_are_found_in_all_surroundings():
     generator = random.Random(43)
     cases = [(line, *filled(line, generator)) for line in templates() for _ in range(3)]
     missed = [(line, text) for line, text, secrets in cases if leaks(text, secrets)]
@@ -105,7 +105,7 @@ def test_nearly_all_secrets_are_found_in_all_surroundings() -> None:
 
 
 @pytest.mark.parametrize("around", ["it is {} , keep it", "x={}\n", '{{"a":"{}\\n"}}', "({})"])
-def test_a_token_of_every_kind_is_found_to_its_end(around: str) -> None:
+def test_a_token_of_every_kind_is_found_to_its_end(around):
     generator = random.Random(7)
     kinds = token_kinds()
     assert len({kind.kind for kind in kinds}) >= 150

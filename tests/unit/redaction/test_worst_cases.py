@@ -6,7 +6,7 @@ import pytest
 from patterns import count_steps
 
 from reservoir_cli.redaction import find
-from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
+from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES
 from reservoir_cli.redaction.token_kinds import token_kinds
 
 SIZE = 600
@@ -27,13 +27,13 @@ def grows_with_its_square(pattern: str, unit: str, begins: str | None) -> bool:
     return steps[1] > MOST_GROWTH * steps[0] + PER_RULE
 
 
-def test_the_count_of_steps_tells_a_quadratic_rule() -> None:
+def test_the_count_of_steps_tells_a_quadratic_rule():
     assert grows_with_its_square(r"eyJ[\w=-]{8,4000}\.", "eyJ-", None)
     assert not grows_with_its_square(r"eyJ[a-z]{8}\.", "eyJ-", None)
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_no_kind_of_token_is_quadratic_on_runs_of_its_own_beginning(part: int) -> None:
+def test_no_kind_of_token_is_quadratic_on_runs_of_its_own_beginning(part):
     for kind in token_kinds()[part::4]:
         literal = kind.literals[0] if not kind.regular else ":"
         for unit in (literal, f"{literal}-"):
@@ -42,7 +42,7 @@ def test_no_kind_of_token_is_quadratic_on_runs_of_its_own_beginning(part: int) -
 
 
 @pytest.mark.parametrize("rule", [*BLOCKS, *GUESSES], ids=lambda rule: rule.kind)
-def test_no_rule_is_quadratic_on_runs_of_its_own_words(rule: Rule) -> None:
+def test_no_rule_is_quadratic_on_runs_of_its_own_words(rule):
     for word in rule.words[:2]:
         for unit in (word, f"{word}=", f'{word}: "', f"{word} is "):
             begins = word if rule.from_word else None
@@ -62,6 +62,6 @@ def test_no_rule_is_quadratic_on_runs_of_its_own_words(rule: Rule) -> None:
         "-----BEGIN PRIVATE KEY-----",
     ],
 )
-def test_a_long_text_of_beginnings_is_scanned_to_its_end(unit: str) -> None:
+def test_a_long_text_of_beginnings_is_scanned_to_its_end(unit):
     text = f"{unit * (200_000 // len(unit))} ghp_{'a1B2' * 9}"
     assert [secret.kind for secret in find(text)][-1:] == ["github-token"]

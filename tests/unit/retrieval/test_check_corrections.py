@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from builders import NOW
 
-from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
@@ -56,13 +55,11 @@ NOTES = [
 
 
 @pytest.mark.parametrize(("question", "expected"), NOTES)
-def test_only_a_replacement_is_noted(
-    store: Store, stored_messages: None, question: str, expected: tuple[str, ...]
-) -> None:
+def test_only_a_replacement_is_noted(store, stored_messages, question, expected):
     assert notes(store, question) == expected
 
 
-def test_a_word_of_a_secret_is_not_named_if_secrets_are_masked(store: Store, add: Adding) -> None:
+def test_a_word_of_a_secret_is_not_named_if_secrets_are_masked(store, add):
     add(Message("user", "password=wandelhorn-Tr0mpete4x"))
     assert "wandelhorn" in notes(store, "wandelhrn")[0]
     assert notes(store, "wandelhrn", MASKED) == (
@@ -70,9 +67,7 @@ def test_a_word_of_a_secret_is_not_named_if_secrets_are_masked(store: Store, add
     )
 
 
-def test_a_correct_unknown_word_is_not_replaced(
-    store: Store, add: Adding, embedder: Embedder
-) -> None:
+def test_a_correct_unknown_word_is_not_replaced(store, add, embedder):
     add(Message("user", "Grandma rewards the stronger ones."))
     for word, is_known in {"grandpa": True, "strangers": True, "rewrads": False}.items():
         candidates = candidates_for(store, word)
@@ -83,9 +78,7 @@ def test_a_correct_unknown_word_is_not_replaced(
         assert (len(remaining.postings), absent) == ((0, 1) if is_known else (1, 0))
 
 
-def test_hybrid_search_replaces_words_and_keyword_search_does_not(
-    store: Store, stored_messages: None
-) -> None:
+def test_hybrid_search_replaces_words_and_keyword_search_does_not(store, stored_messages):
     settings = config.load(None, {}).settings("p")
 
     def hits(mode: Any) -> list[Any]:

@@ -53,9 +53,7 @@ def score(notation: str, time: str, zone: tzinfo = BERLIN) -> float:
         pytest.param("2026-10-25", "2026-10-25T23:30", 1, id="within a day of 25 hours"),
     ],
 )
-def test_a_score_is_1_inside_and_halves_with_every_quarter_of_the_length(
-    notation: str, time: str, expected: float
-) -> None:
+def test_a_score_is_1_inside_and_halves_with_every_quarter_of_the_length(notation, time, expected):
     assert score(notation, time) == pytest.approx(expected, rel=1e-6)
 
 
@@ -70,12 +68,12 @@ def test_a_score_is_1_inside_and_halves_with_every_quarter_of_the_length(
         ("07-08", ("no message is from 08 July of any year",)),
     ],
 )
-def test_a_named_day_without_messages_is_reported(notation: str, expected: tuple[str, ...]) -> None:
+def test_a_named_day_without_messages_is_reported(notation, expected):
     created_at = np.array([moment("2023-07-07T12:00"), moment("2023-07-10T12:00")])
     assert describe_empty_days(spans(notation), created_at, BERLIN) == expected
 
 
-def test_29_february_names_no_day_of_a_common_year() -> None:
+def test_29_february_names_no_day_of_a_common_year():
     leap = date_scores(spans("02-29"), np.array([moment("2024-02-29T12:00")]), BERLIN)
     common = date_scores(spans("02-29"), np.array([moment("2023-03-01T00:00")]), BERLIN)
     assert leap[0] == 1
@@ -83,25 +81,25 @@ def test_29_february_names_no_day_of_a_common_year() -> None:
     assert common[0] == pytest.approx(0)
 
 
-def test_without_dates_all_scores_are_zero() -> None:
+def test_without_dates_all_scores_are_zero():
     scores = date_scores((), np.array([0, 1, 2]), UTC)
     assert scores.tolist() == [0, 0, 0]
     assert scores.dtype == np.float64
 
 
-def test_no_messages_have_no_scores() -> None:
+def test_no_messages_have_no_scores():
     scores = date_scores(spans("07-07"), np.array([], np.int64), UTC)
     assert scores.shape == (0,)
     assert scores.dtype == np.float64
 
 
-def test_a_day_begins_at_midnight_of_the_zone() -> None:
+def test_a_day_begins_at_midnight_of_the_zone():
     created_at = np.array([moment("2023-07-06T23:30", UTC)])
     assert date_scores(spans("2023-07-07"), created_at, BERLIN)[0] == 1
     assert date_scores(spans("2023-07-07"), created_at, UTC)[0] < 1
 
 
-def test_a_day_without_a_midnight_begins_with_its_first_moment() -> None:
+def test_a_day_without_a_midnight_begins_with_its_first_moment():
     # In São Paulo the clock went from 23:59:59 to 01:00 into 4 November 2018, at 03:00 UTC.
     first = moment("2018-11-04T03:00", UTC)
     scores = date_scores(
@@ -110,7 +108,7 @@ def test_a_day_without_a_midnight_begins_with_its_first_moment() -> None:
     assert scores == pytest.approx([2 ** (-1 - 4 / 24), 1])
 
 
-def test_the_first_and_last_times_have_scores() -> None:
+def test_the_first_and_last_times_have_scores():
     created_at = np.array([np.iinfo(np.int64).min, 0, np.iinfo(np.int64).max])
     scores = date_scores(spans("07-07; 0001-01-01/2023-06-30"), created_at, BERLIN)
     assert scores == pytest.approx([0, 1, 0])
@@ -163,15 +161,13 @@ def in_year(day: date, year: int) -> date:
     st.lists(MOMENTS, min_size=1, max_size=20).map(sorted),
     st.sampled_from(ZONES),
 )
-def test_scores_equal_those_of_a_loop_over_messages_spans_and_years(
-    date_spans: list[Span], moments: list[int], key: str
-) -> None:
+def test_scores_equal_those_of_a_loop_over_messages_spans_and_years(date_spans, moments, key):
     zone = ZoneInfo(key)
     expected = [naive_score(date_spans, timestamp, zone) for timestamp in moments]
     assert date_scores(date_spans, np.array(moments), zone) == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_million_messages_are_scored_without_a_loop() -> None:
+def test_a_million_messages_are_scored_without_a_loop():
     created_at = np.linspace(moment("2016-01-01"), moment("2026-05-13"), 1_000_000).astype(np.int64)
     date_spans = find_dates("in July or on 3 March, before Christmas or yesterday", NOW)
     assert len(date_spans) == 4

@@ -8,11 +8,9 @@ import pytest
 from builders import EVERYWHERE, NOW, embed, indexer
 from numpy.typing import NDArray
 
-from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 pytestmark = pytest.mark.both_stores
@@ -23,7 +21,7 @@ HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
 
 
-def test_all_pending_messages_are_embedded(store: Store, add: Adding, fake_embedder: Any) -> None:
+def test_all_pending_messages_are_embedded(store, add, fake_embedder):
     add(*(Message("user", f"message {number}") for number in range(600)))
     steps: list[tuple[str, int, int]] = []
     count = embed(store, fake_embedder, progress=lambda *step: steps.append(step))
@@ -37,9 +35,7 @@ def test_all_pending_messages_are_embedded(store: Store, add: Adding, fake_embed
     assert embed(store, fake_embedder) == 0
 
 
-def test_tool_calls_are_embedded_and_empty_messages_are_not(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_tool_calls_are_embedded_and_empty_messages_are_not(store, add, fake_embedder):
     add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), Message("tool", " "))
     assert embed(store, fake_embedder) == 2
     assert store.count_unembedded(EVERYWHERE) == 0
@@ -60,14 +56,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("count", "limit", "embedded"), LIMITS)
-def test_a_limit_bounds_how_many_are_embedded(
-    store: Store,
-    add: Adding,
-    fake_embedder: Any,
-    count: int,
-    limit: dict[str, int],
-    embedded: list[str],
-) -> None:
+def test_a_limit_bounds_how_many_are_embedded(store, add, fake_embedder, count, limit, embedded):
     add(*(Message("user", str(number), NOW + number * MS) for number in range(count)))
     assert embed(store, fake_embedder, **limit) == len(embedded)
     pending = {message.content for message in store.unembedded(count, EVERYWHERE)}
@@ -75,8 +64,8 @@ def test_a_limit_bounds_how_many_are_embedded(
 
 
 def test_a_question_waits_for_at_most_64_passages_and_skips_long_messages(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+    store, add, fake_embedder
+):
     encoded: list[str] = []
 
     class Dividing(type(fake_embedder)):  # type: ignore[misc]
@@ -99,9 +88,7 @@ def test_a_question_waits_for_at_most_64_passages_and_skips_long_messages(
     assert sorted(pending) == [650, 150_000]
 
 
-def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(store, add, fake_embedder):
     # As in an export with the newest conversation first: ids increase while times decrease.
     add(*(Message("user", str(number), NOW - number * MS) for number in range(700)))
     assert embed(store, fake_embedder, most=3) == 3
@@ -120,9 +107,7 @@ def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(
     ]
 
 
-def test_messages_stored_during_a_run_are_embedded_by_it(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_messages_stored_during_a_run_are_embedded_by_it(store, add, fake_embedder):
     add(Message("user", "before"))
 
     def progress(_what: str, done: int, _total: int) -> None:
@@ -133,16 +118,14 @@ def test_messages_stored_during_a_run_are_embedded_by_it(
     assert store.count_unembedded(EVERYWHERE) == 0
 
 
-def test_only_the_scope_is_embedded(store: Store, add: Adding, fake_embedder: Any) -> None:
+def test_only_the_scope_is_embedded(store, add, fake_embedder):
     add(Message("user", "a"))
     add(Message("user", "b"), partition="q")
     assert embed(store, fake_embedder, HERE) == 1
     assert [message.content for message in store.unembedded(9, EVERYWHERE)] == ["b"]
 
 
-def test_vectors_of_different_models_are_never_mixed(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_vectors_of_different_models_are_never_mixed(store, add, fake_embedder):
     add(Message("user", "a"))
     embed(store, fake_embedder)
     add(Message("user", "b"))
@@ -154,9 +137,7 @@ def test_vectors_of_different_models_are_never_mixed(
     assert store.active_model() == ("fake-8", "fake")
 
 
-def test_a_model_that_has_changed_is_embedded_again(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_a_model_that_has_changed_is_embedded_again(store, add, fake_embedder):
     add(Message("user", "a"))
     embed(store, fake_embedder)
     add(Message("user", "b"))
@@ -165,9 +146,7 @@ def test_a_model_that_has_changed_is_embedded_again(
     assert caught.value.hint == "reservoir embed --rebuild"
 
 
-def test_a_locked_store_stops_embedding_immediately_without_losses(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_a_locked_store_stops_embedding_immediately_without_losses(store, add, fake_embedder):
     add(Message("user", "a"))
     with closing(open_store(store.location)) as other, other.write():
         other.add(HERE, [Message("user", "b")], counter=load_counter("approximate"), now=NOW)
@@ -178,9 +157,7 @@ def test_a_locked_store_stops_embedding_immediately_without_losses(
     assert embed(store, fake_embedder) == 2
 
 
-def test_batches_before_a_failure_of_the_model_are_kept(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_batches_before_a_failure_of_the_model_are_kept(store, add, fake_embedder):
     class Failing(type(fake_embedder)):  # type: ignore[misc]
         def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
             if "50" in texts:  # an old message: the newest come first
@@ -203,18 +180,14 @@ LENGTHS = [
 
 
 @pytest.mark.parametrize(("lengths", "totals"), LENGTHS)
-def test_a_batch_of_long_messages_is_small(
-    store: Store, add: Adding, fake_embedder: Any, lengths: list[int], totals: list[int]
-) -> None:
+def test_a_batch_of_long_messages_is_small(store, add, fake_embedder, lengths, totals):
     add(*(Message("user", "x" * length, NOW - index * MS) for index, length in enumerate(lengths)))
     reported: list[int] = []
     embed(store, fake_embedder, progress=lambda _, done, __: reported.append(done))
     assert reported == [0, *totals]
 
 
-def test_a_message_is_found_by_each_of_its_passages(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_a_message_is_found_by_each_of_its_passages(store, add, fake_embedder):
     class Halving(type(fake_embedder)):  # type: ignore[misc]
         def passages(self, text: str) -> list[tuple[int, int]]:
             middle = len(text) // 2
@@ -227,9 +200,7 @@ def test_a_message_is_found_by_each_of_its_passages(
         assert candidates.cosine[1] == pytest.approx(1, abs=1e-4)
 
 
-def test_messages_may_be_forgotten_while_they_are_embedded(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_messages_may_be_forgotten_while_they_are_embedded(store, add, fake_embedder):
     class Forgetting(type(fake_embedder)):  # type: ignore[misc]
         def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
             store.delete([gone.key])
@@ -244,9 +215,7 @@ def test_messages_may_be_forgotten_while_they_are_embedded(
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["pending", "rebuild"])
-def test_a_message_edited_while_it_is_embedded_is_embedded_again(
-    store: Store, add: Adding, fake_embedder: Any, again: bool
-) -> None:
+def test_a_message_edited_while_it_is_embedded_is_embedded_again(store, add, fake_embedder, again):
     class Editing(type(fake_embedder)):  # type: ignore[misc]
         def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
             if "old" in texts:
@@ -267,9 +236,7 @@ def test_a_message_edited_while_it_is_embedded_is_embedded_again(
     )
 
 
-def test_a_fact_at_the_end_of_a_long_reply_is_found_first(
-    store: Store, add: Adding, embedder: Embedder
-) -> None:
+def test_a_fact_at_the_end_of_a_long_reply_is_found_first(store, add, embedder):
     topics = ["the garden", "a new bicycle", "the tax return", "train tickets", "a wedding cake"]
     add(*(Message("user", f"Tell me about {topics[n % 5]}, number {n}.") for n in range(300)))
     filler = "Caching pays where reads are many and writes are few, so measure before you decide. "
@@ -284,7 +251,7 @@ def test_a_fact_at_the_end_of_a_long_reply_is_found_first(
     assert int(candidates.ids[int(np.nanargmax(candidates.cosine))]) == reply.id
 
 
-def test_the_real_model_finds_paraphrases(store: Store, add: Adding, embedder: Embedder) -> None:
+def test_the_real_model_finds_paraphrases(store, add, embedder):
     add(
         Message("user", "The cat sleeps on the sofa"),
         Message("user", "We moved the database to Postgres"),
@@ -297,9 +264,7 @@ def test_the_real_model_finds_paraphrases(store: Store, add: Adding, embedder: E
     assert np.linalg.norm(question) == pytest.approx(1, abs=1e-5)
 
 
-def test_a_message_of_many_passages_is_left_to_embed(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_a_message_of_many_passages_is_left_to_embed(store, add, fake_embedder):
     words = "the harbour was quiet, and {}{} asked nobody about the {}{} ship\n"
     letters = "abcdefghijklmnopqrstuvwxyz"
     log = "".join(words.format(a, b, b, c) for a in letters for b in letters for c in letters[:3])
@@ -315,9 +280,7 @@ def test_a_message_of_many_passages_is_left_to_embed(
     assert store.count_unembedded(EVERYWHERE) == 0
 
 
-def test_text_without_words_is_no_longer_pending_and_has_no_passages(
-    store: Store, add: Adding, fake_embedder: Any
-) -> None:
+def test_text_without_words_is_no_longer_pending_and_has_no_passages(store, add, fake_embedder):
     encoded: list[str] = []
 
     class Watched(type(fake_embedder)):  # type: ignore[misc]

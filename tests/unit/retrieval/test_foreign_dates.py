@@ -2,7 +2,6 @@
 
 import re
 import time
-from datetime import date
 
 import pytest
 from each import each
@@ -343,22 +342,22 @@ NEGATIVE = [line for line in WITHOUT.splitlines() if "```" not in line and line 
 
 
 @each(("question", "expected"), (GERMAN | FRENCH | SPANISH | CHINESE).items())
-def test_a_foreign_date_is_parsed(question: str, expected: str) -> None:
+def test_a_foreign_date_is_parsed(question, expected):
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
 @each(("question", "expected"), RANGES.items())
-def test_a_foreign_range_is_one_span(question: str, expected: str) -> None:
+def test_a_foreign_range_is_one_span(question, expected):
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
 @pytest.mark.parametrize(("question", "expected"), LISTS.items())
-def test_two_foreign_dates_that_are_no_range_stay_two(question: str, expected: str) -> None:
+def test_two_foreign_dates_that_are_no_range_stay_two(question, expected):
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
 @each("question", [*NEGATIVE, "```\n昨天\n```"])
-def test_text_that_resembles_a_foreign_date_is_not_parsed(question: str) -> None:
+def test_text_that_resembles_a_foreign_date_is_not_parsed(question):
     assert find_dates(question, NOW) == ()
 
 
@@ -367,7 +366,7 @@ _GERMAN = {"am 25.01. beim Zahnarzt", "vom 3.5. bis 7.5.2024"}
 
 
 @each("question", sorted({*POSITIVE, *ENGLISH_WITHOUT} - _GERMAN))
-def test_english_dates_are_not_affected(question: str) -> None:
+def test_english_dates_are_not_affected(question):
     assert " ".join(in_english(question).split()) == " ".join(question.split())
 
 
@@ -382,9 +381,7 @@ _MONTHS = {
 
 
 @given(st.sampled_from(sorted(_MONTHS)), st.dates(), st.booleans(), st.booleans())
-def test_every_day_of_a_year_is_parsed_in_each_language(
-    template: str, day: date, upper: bool, with_year: bool
-) -> None:
+def test_every_day_of_a_year_is_parsed_in_each_language(template, day, upper, with_year):
     year = 1971 + day.year % 50
     day = day.replace(year=2024)
     ordinal = f"{day.day}." if template.startswith("am") else str(day.day)
@@ -412,13 +409,13 @@ def _names_no_english_date(question: str) -> bool:
 
 
 @given(st.lists(st.sampled_from(_PROSE), max_size=12).map(" ".join).filter(_names_no_english_date))
-def test_words_next_to_dates_form_no_date(question: str) -> None:
+def test_words_next_to_dates_form_no_date(question):
     # "hier" is a date in French only.
     assert {str(span.start) for span in find_dates(question, NOW)} <= {"2026-05-12"}
 
 
 @given(st.text(alphabet="年月日号周天前昨今去一二十0123456789.,- ab") | st.text())
-def test_any_question_can_be_parsed(question: str) -> None:
+def test_any_question_can_be_parsed(question):
     assert all(span.start < span.end for span in find_dates(question, NOW))
 
 
@@ -443,7 +440,7 @@ def test_any_question_can_be_parsed(question: str) -> None:
         "de 2020 et 2022 ",
     ],
 )
-def test_a_long_question_is_parsed_quickly(part: str) -> None:
+def test_a_long_question_is_parsed_quickly(part):
     started = time.process_time()
     find_dates((part * 10_000)[:10_000], NOW)
     assert time.process_time() - started < 2

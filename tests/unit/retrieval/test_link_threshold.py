@@ -1,7 +1,6 @@
 """The least cosine of links can be set for each partition."""
 
 import pytest
-from builders import FakeEmbedder
 
 from reservoir_cli import Reservoir
 from reservoir_cli.messages import Message, Scope
@@ -16,9 +15,7 @@ link_cosine = -1
 
 @pytest.mark.parametrize("scope", [None, Scope(None)], ids=["the partition", "all partitions"])
 @pytest.mark.parametrize("partition", ["loose", "default", "other"])
-def test_each_partition_uses_its_own_threshold(
-    location: str, tmp_path, fake_embedder: FakeEmbedder, partition: str, scope: Scope | None
-) -> None:
+def test_each_partition_uses_its_own_threshold(location, tmp_path, fake_embedder, partition, scope):
     settings = tmp_path / "settings.toml"
     settings.write_text(SETTINGS)
     with Reservoir.open(location, config_file=settings, embedder=fake_embedder) as reservoir:

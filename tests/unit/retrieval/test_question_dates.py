@@ -378,23 +378,23 @@ what is it now?
 
 
 @pytest.mark.parametrize(("question", "expected"), POSITIVE.items(), ids=POSITIVE)
-def test_a_date_is_read(question: str, expected: str) -> None:
+def test_a_date_is_read(question, expected):
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
 @each("question", NEGATIVE)
-def test_text_without_dates_gives_none(question: str) -> None:
+def test_text_without_dates_gives_none(question):
     assert find_dates(question, NOW) == ()
 
 
 @pytest.mark.parametrize(
     "question", ["", " ", "\n", "``", "```\n7 July\n```", ",", "the", "ago", "'s"]
 )
-def test_a_tiny_question_names_no_date(question: str) -> None:
+def test_a_tiny_question_names_no_date(question):
     assert find_dates(question, NOW) == ()
 
 
-def test_dates_in_code_blocks_are_ignored_but_not_those_around_them() -> None:
+def test_dates_in_code_blocks_are_ignored_but_not_those_around_them():
     question = "in July:\n```\nday = 2023-07-07\n```\nand yesterday"
     assert find_dates(question, NOW) == spans("07-01/07-31; 2026-05-12")
 
@@ -422,20 +422,18 @@ def test_dates_in_code_blocks_are_ignored_but_not_those_around_them() -> None:
         ("2026-12-30T12:00", "the day after tomorrow", "2027-01-01"),
     ],
 )
-def test_relative_phrases_work_at_ends_of_months_and_years(
-    now: str, question: str, expected: str
-) -> None:
+def test_relative_phrases_work_at_ends_of_months_and_years(now, question, expected):
     asked_at = datetime.fromisoformat(now).replace(tzinfo=BERLIN)
     assert format_spans(find_dates(question, asked_at)) == format_spans(spans(expected))
 
 
-def test_yesterday_depends_on_the_time_zone_of_now() -> None:
+def test_yesterday_depends_on_the_time_zone_of_now():
     now = datetime(2026, 5, 13, 23, 30, tzinfo=UTC)
     assert find_dates("yesterday", now) == spans("2026-05-12")
     assert find_dates("yesterday", now.astimezone(BERLIN)) == spans("2026-05-13")
 
 
-def test_hours_ago_are_elapsed_hours_across_a_clock_change() -> None:
+def test_hours_ago_are_elapsed_hours_across_a_clock_change():
     # 02:00 became 03:00 this night: three hours before 03:30 it was 23:30 of the day before.
     now = datetime(2026, 3, 29, 3, 30, tzinfo=BERLIN)
     assert find_dates("three hours ago", now) == spans("2026-03-28")
@@ -448,7 +446,7 @@ WORDS = (
 
 
 @given(st.lists(st.sampled_from([*WORDS, ","]), max_size=12).map(" ".join) | st.text())
-def test_any_question_gives_valid_spans_and_scores(question: str) -> None:
+def test_any_question_gives_valid_spans_and_scores(question):
     date_spans = find_dates(question, NOW)
     assert all(span.start < span.end for span in date_spans)
     scores = date_scores(date_spans, np.array([moment("2026-05-13T12:00")]), BERLIN)
@@ -462,13 +460,13 @@ def test_any_question_gives_valid_spans_and_scores(question: str) -> None:
         "|first week of |2023-|x|x |, |1 day ago "
     ).split("|"),
 )
-def test_a_question_of_ten_thousand_characters_is_parsed_quickly(part: str) -> None:
+def test_a_question_of_ten_thousand_characters_is_parsed_quickly(part):
     started = time.process_time()
     find_dates((part * 10_000)[:10_000], NOW)
     assert time.process_time() - started < 2
 
 
-def test_parsing_dates_does_not_import_numpy() -> None:
+def test_parsing_dates_does_not_import_numpy():
     script = (
         "import sys; from datetime import *;"
         "from reservoir_cli.retrieval.question_dates import find_dates;"

@@ -46,27 +46,27 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
-def test_text_with_words_is_embedded(text: str) -> None:
+def test_text_with_words_is_embedded(text):
     assert len(text) > 4_000
     assert estimate_passages(text) >= 1
     assert choose_passages(text, spans(text))[0] == spans(text)[0]
 
 
 @pytest.mark.parametrize("text", NO_WORDS.values(), ids=NO_WORDS)
-def test_text_without_words_is_not_embedded(text: str) -> None:
+def test_text_without_words_is_not_embedded(text):
     assert len(text) > 4_000
     assert estimate_passages(text) == 0
     assert choose_passages(text, spans(text)) == []
     assert choose_passages(text[:4_000], spans(text[:4_000])) == spans(text[:4_000])
 
 
-def test_words_around_a_block_without_words_are_embedded() -> None:
+def test_words_around_a_block_without_words_are_embedded():
     text = WORDS["English"][:800] + NO_WORDS["base64 in lines"][:8_000] + WORDS["German"][:800]
     chosen = choose_passages(text, spans(text))
     assert chosen == [spans(text)[0], spans(text)[-1]]
 
 
-def test_lines_that_differ_in_numbers_only_are_embedded_once() -> None:
+def test_lines_that_differ_in_numbers_only_are_embedded_once():
     lines = (f"2026-05-09T12:{n % 60:02} worker-{n}: connection refused" for n in range(5_000))
     log = "\n".join(lines) + "\n"
     assert estimate_passages(log) == 1
@@ -75,7 +75,7 @@ def test_lines_that_differ_in_numbers_only_are_embedded_once() -> None:
     assert choose_passages(log + PROSE, [*spans(log), end]) == [(0, 800), end]
 
 
-def test_a_long_text_is_estimated_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_estimated_in_few_steps(monkeypatch):
     seen: list[int] = []
     has_words = text_worth_embedding._has_words
     monkeypatch.setattr(
@@ -89,7 +89,7 @@ def test_a_long_text_is_estimated_in_few_steps(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("text", [*NO_WORDS.values(), "x" * 9, "\n" * 9, "a" * 9 + "é"])
-def test_the_work_grows_with_the_length(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_work_grows_with_the_length(text, monkeypatch):
     sizes: list[int] = []
     has_words = text_worth_embedding._has_words
     monkeypatch.setattr(

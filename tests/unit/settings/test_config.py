@@ -1,8 +1,5 @@
 """Reading the settings file, and reporting its errors."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from example_settings import EVERY_TABLE, write_settings
 
@@ -12,14 +9,14 @@ from reservoir_cli.settings.schema import SETTINGS, Settings
 from reservoir_cli.settings.setting_keys import split_key
 
 
-def test_without_a_file_every_setting_has_its_default() -> None:
+def test_without_a_file_every_setting_has_its_default():
     loaded = config.load()
     assert not loaded.path.exists()
     assert loaded.settings() == Settings()
     assert {origin for _, _, origin in config.list_settings(loaded)} == {"default"}
 
 
-def test_every_setting_is_listed_before_those_of_tables(file: Path) -> None:
+def test_every_setting_is_listed_before_those_of_tables(file):
     rows = config.list_settings(config.load(write_settings(file, EVERY_TABLE)))
     assert [key for key, _, _ in rows[: len(SETTINGS)]] == list(SETTINGS)
     assert rows[len(SETTINGS) :] == [
@@ -40,12 +37,12 @@ def test_every_setting_is_listed_before_those_of_tables(file: Path) -> None:
         '["models"."gpt-3.5-turbo"]',
     ],
 )
-def test_the_name_of_a_model_keeps_its_dots_in_any_notation(file: Path, header: str) -> None:
+def test_the_name_of_a_model_keeps_its_dots_in_any_notation(file, header):
     loaded = config.load(write_settings(file, f"{header}\nreserve_tokens = 5\n"))
     assert loaded.models == {"gpt-3.5-turbo": {"reserve_tokens": 5}}
 
 
-def test_a_name_and_its_extension_are_two_models(file: Path) -> None:
+def test_a_name_and_its_extension_are_two_models(file):
     text = "[models.gpt-4]\nreserve_tokens = 4\n[models.gpt-4.1]\nreserve_tokens = 41\n"
     loaded = config.load(write_settings(file, text))
     assert config.effective_value(loaded, "models.gpt-4.reserve_tokens") == (4, "model")
@@ -60,7 +57,7 @@ def test_a_name_and_its_extension_are_two_models(file: Path) -> None:
         b'\xef\xbb\xbf# comment\r\nmodel = "gpt-4"',
     ],
 )
-def test_a_byte_order_mark_and_windows_line_ends_are_read(file: Path, data: bytes) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_read(file, data):
     file.write_bytes(data)
     assert config.load(file).values == {"model": "gpt-4"}
     edit_settings_file.edit(file, {"partition": "p"})
@@ -68,7 +65,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(file: Path, data: byte
 
 
 @pytest.mark.parametrize("name", ["llama3:8b", "org/name", "büro"])
-def test_a_name_that_needs_quotes_is_shown_in_quotes(file: Path, name: str) -> None:
+def test_a_name_that_needs_quotes_is_shown_in_quotes(file, name):
     write_settings(file, f"fill = true\n[models.{name}]  # local\ncontext_window = 9\n")
     with pytest.raises(UsageError) as caught:
         config.load(file)
@@ -76,7 +73,7 @@ def test_a_name_that_needs_quotes_is_shown_in_quotes(file: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["gpt-3.5-turbo", "llama3:8b", "org/a.b"])
-def test_a_model_with_dots_is_written_in_quotes_and_read_again(file: Path, name: str) -> None:
+def test_a_model_with_dots_is_written_in_quotes_and_read_again(file, name):
     edit_settings_file.edit(file, {f"models.{name}.context_window": "9000"})
     assert f'[models."{name}"]' in file.read_text("utf-8")
     assert config.load(file).models[name] == {"context_window": 9000}
@@ -113,9 +110,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("text", "reason"), BROKEN.values(), ids=BROKEN)
-def test_an_invalid_file_is_a_usage_error_and_never_edited(
-    file: Path, text: str, reason: str
-) -> None:
+def test_an_invalid_file_is_a_usage_error_and_never_edited(file, text, reason):
     write_settings(file, text)
     with pytest.raises(UsageError, match=reason) as caught:
         config.load(file)
@@ -128,19 +123,19 @@ def test_an_invalid_file_is_a_usage_error_and_never_edited(
     assert file.read_text() == text
 
 
-def test_a_file_that_is_not_utf8_is_a_usage_error(file: Path) -> None:
+def test_a_file_that_is_not_utf8_is_a_usage_error(file):
     file.write_bytes(b'model = "caf\xe9"\n')
     with pytest.raises(UsageError, match="not UTF-8"):
         config.load(file)
 
 
-def test_a_folder_in_place_of_the_file_is_a_usage_error(file: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_a_usage_error(file):
     file.mkdir()
     with pytest.raises(UsageError, match="cannot read the settings file"):
         config.load(file)
 
 
-def test_an_explicitly_named_file_must_exist(file: Path) -> None:
+def test_an_explicitly_named_file_must_exist(file):
     with pytest.raises(UsageError, match="there is no settings file"):
         config.load(file)
 
@@ -154,7 +149,7 @@ def test_an_explicitly_named_file_must_exist(file: Path) -> None:
         ("partitions.p.fil", "fill"),
     ],
 )
-def test_an_unknown_key_gets_similar_names(file: Path, key: str, similar: str) -> None:
+def test_an_unknown_key_gets_similar_names(file, key, similar):
     with pytest.raises(UsageError, match="unknown setting") as caught:
         edit_settings_file.edit(file, {key: "1"})
     assert similar in str(caught.value.hint)
@@ -162,31 +157,31 @@ def test_an_unknown_key_gets_similar_names(file: Path, key: str, similar: str) -
         config.effective_value(config.load(), key)
 
 
-def test_a_key_without_similar_names_gets_a_general_hint() -> None:
+def test_a_key_without_similar_names_gets_a_general_hint():
     with pytest.raises(UsageError) as caught:
         split_key("zzzzzz")
     assert "config list" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("flags", [{"nonsense": 1}, {"context_window": 1}, {"models": {}}])
-def test_an_unknown_flag_is_a_usage_error(flags: dict[str, Any]) -> None:
+def test_an_unknown_flag_is_a_usage_error(flags):
     with pytest.raises(UsageError, match="unknown setting"):
         config.load(flags=flags)
 
 
-def test_a_flag_and_a_variable_may_use_the_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_and_a_variable_may_use_the_other_name(monkeypatch):
     assert config.load(flags={"token_reserve": 9}).settings().reserve_tokens == 9
     monkeypatch.setenv("RESERVOIR_TOKEN_RESERVE", "8")
     assert config.load().lookup("reserve_tokens") == (8, "environment")
 
 
-def test_an_invalid_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_variable_is_named(monkeypatch):
     monkeypatch.setenv("RESERVOIR_SIMILARITY_WEIGHT", "much")
     with pytest.raises(UsageError, match="_SIMILARITY_WEIGHT must be a number, not 'much'"):
         config.load()
 
 
-def test_a_hint_names_a_setting_once(file: Path) -> None:
+def test_a_hint_names_a_setting_once(file):
     with pytest.raises(UsageError) as caught:
         edit_settings_file.edit(file, {"trim": "1"})
     assert str(caught.value.hint) == "did you mean trim_budget_tokens?"

@@ -15,7 +15,7 @@ def file(home: Path) -> Path:
     return home / "reservoir.toml"
 
 
-def test_none_is_listed() -> None:
+def test_none_is_listed():
     assert set(DOCUMENTED_NAMES.values()) <= set(SETTINGS)
     assert not set(DOCUMENTED_NAMES) & set(SETTINGS)
     keys = {key for key, _, _ in config.list_settings(config.load())}
@@ -24,9 +24,7 @@ def test_none_is_listed() -> None:
 
 @pytest.mark.parametrize("origin", ["file", "partition", "environment", "flag"])
 @pytest.mark.parametrize("name", DOCUMENTED_NAMES)
-def test_a_documented_name_is_read_everywhere(
-    file: Path, monkeypatch: pytest.MonkeyPatch, name: str, origin: str
-) -> None:
+def test_a_documented_name_is_read_everywhere(file, monkeypatch, name, origin):
     setting = DOCUMENTED_NAMES[name]
     header = "[partitions.default]\n" if origin == "partition" else ""
     if origin in ("file", "partition"):
@@ -43,16 +41,14 @@ def test_a_documented_name_is_read_everywhere(
 @pytest.mark.parametrize(
     "name", ["output_reserve", "min_similarity", "synapse_threshold", "similarity_threshold"]
 )
-def test_there_are_no_other_names(file: Path, name: str) -> None:
+def test_there_are_no_other_names(file, name):
     with pytest.raises(UsageError, match=f"unknown setting '{name}'"):
         edit_settings_file.edit(file, {name: "1"})
     assert not file.exists()
 
 
 @pytest.mark.parametrize("key", ["RESERVOIR_TOKEN_RESERVE", "RESERVOIR_RESERVE_TOKENS"])
-def test_a_reserve_in_the_environment_overrides_every_table(
-    file: Path, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+def test_a_reserve_in_the_environment_overrides_every_table(file, monkeypatch, key):
     tables = ("", "[partitions.p]\n", "[models.gpt-4]\n")
     text = "".join(f"{table}reserve_tokens = {value}\n" for value, table in enumerate(tables, 1))
     file.write_text(text, encoding="utf-8")
@@ -68,9 +64,7 @@ def test_a_reserve_in_the_environment_overrides_every_table(
     "text",
     ["reserve_tokens = 5\ntoken_reserve = 6\n", "token_reserve = 6\nreserve_tokens = 5\n"],
 )
-def test_of_two_names_in_one_source_ours_wins_with_a_warning(
-    file: Path, header: str, text: str
-) -> None:
+def test_of_two_names_in_one_source_ours_wins_with_a_warning(file, header, text):
     file.write_text(header + text, encoding="utf-8")
     loaded = config.load()
     assert loaded.lookup("reserve_tokens", "default", "gpt-4")[0] == 5
@@ -79,7 +73,7 @@ def test_of_two_names_in_one_source_ours_wins_with_a_warning(
     assert str(file) in loaded.warnings[0]
 
 
-def test_of_two_variables_ours_wins_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_variables_ours_wins_with_a_warning(monkeypatch):
     monkeypatch.setenv("RESERVOIR_TOKEN_RESERVE", "9")
     monkeypatch.setenv("RESERVOIR_RESERVE_TOKENS", "3")
     loaded = config.load()
@@ -89,9 +83,7 @@ def test_of_two_variables_ours_wins_with_a_warning(monkeypatch: pytest.MonkeyPat
     )
 
 
-def test_names_in_different_sources_do_not_conflict(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_in_different_sources_do_not_conflict(file, monkeypatch):
     file.write_text("reserve_tokens = 5\n", encoding="utf-8")
     monkeypatch.setenv("RESERVOIR_TOKEN_RESERVE", "6")
     loaded = config.load()
@@ -110,7 +102,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("written_by", ["token_reserve", "reserve_tokens"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_change_replaces_the_documented_name(file: Path, shape: str, written_by: str) -> None:
+def test_a_change_replaces_the_documented_name(file, shape, written_by):
     text, table = SHAPES[shape]
     file.write_text(text.format("token_reserve", 900), encoding="utf-8")
     edit_settings_file.edit(file, {table + written_by: "200"})
@@ -120,12 +112,12 @@ def test_a_change_replaces_the_documented_name(file: Path, shape: str, written_b
     assert "reserve" not in file.read_text(encoding="utf-8")
 
 
-def test_of_two_names_in_one_change_ours_wins(file: Path) -> None:
+def test_of_two_names_in_one_change_ours_wins(file):
     edit_settings_file.edit(file, {"reserve_tokens": "4", "token_reserve": "5"})
     assert file.read_text(encoding="utf-8") == "reserve_tokens = 4\n"
 
 
-def test_commands_of_the_documents_work(file: Path) -> None:
+def test_commands_of_the_documents_work(file):
     changes = {
         "semantic_context_size": "21",
         "recent_context_size": "16",
@@ -140,7 +132,7 @@ def test_commands_of_the_documents_work(file: Path) -> None:
         assert str(config.effective_value(loaded, key)[0]) == text
 
 
-def test_an_instance_has_no_settings(file: Path) -> None:
+def test_an_instance_has_no_settings(file):
     key = "partitions.alice/coding.token_multiplier"
     with pytest.raises(UsageError, match="instances have no settings"):
         config.effective_value(config.load(), key)

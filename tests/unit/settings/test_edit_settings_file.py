@@ -21,7 +21,7 @@ from reservoir_cli.settings.setting import Setting, Value
 from reservoir_cli.settings.setting_keys import dotted_key, split_key
 
 
-def test_comments_and_order_are_kept(file: Path) -> None:
+def test_comments_and_order_are_kept(file):
     write_settings(file, EVERY_TABLE)
     edit_settings_file.edit(
         file,
@@ -35,7 +35,7 @@ def test_comments_and_order_are_kept(file: Path) -> None:
     assert file.read_text() == expected.replace("= 512", "= 600")
 
 
-def test_new_settings_of_the_file_come_before_its_tables(file: Path) -> None:
+def test_new_settings_of_the_file_come_before_its_tables(file):
     write_settings(file, "[models.gpt-4]\nreserve_tokens = 1\n")
     edit_settings_file.edit(file, {"model": "gpt-4", "partitions.p.fill": "on"})
     loaded = config.load(file)
@@ -57,7 +57,7 @@ reserve_tokens = 6
 @pytest.mark.parametrize(
     "header", ["[models.gpt-3.5-turbo]", "[ models . gpt-3.5-turbo ]", "  [models.gpt-3 . 5-turbo]"]
 )
-def test_an_unquoted_header_is_kept_and_not_duplicated(file: Path, header: str) -> None:
+def test_an_unquoted_header_is_kept_and_not_duplicated(file, header):
     text = UNQUOTED.replace("[models.gpt-3.5-turbo]", header)
     write_settings(file, text)
     edit_settings_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
@@ -71,14 +71,14 @@ def test_an_unquoted_header_is_kept_and_not_duplicated(file: Path, header: str) 
     assert loaded.models["gpt-4.1"] == {"reserve_tokens": 6}
 
 
-def test_a_quoted_header_is_not_changed(file: Path) -> None:
+def test_a_quoted_header_is_not_changed(file):
     text = "[models.'gpt-3.5-turbo']\nreserve_tokens = 5\n"
     write_settings(file, text)
     edit_settings_file.edit(file, {"models.gpt-3.5-turbo.reserve_tokens": "6"})
     assert file.read_text() == text.replace("5\n", "6\n")
 
 
-def test_another_name_of_a_model_changes_its_table(file: Path) -> None:
+def test_another_name_of_a_model_changes_its_table(file):
     write_settings(file, EVERY_TABLE)
     edit_settings_file.edit(file, {"models.openai/gpt-3.5-turbo.reserve_tokens": "9"})
     assert file.read_text() == EVERY_TABLE.replace("512", "9")
@@ -118,9 +118,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("key", CHANGES)
 @pytest.mark.parametrize("text", SHAPES.values(), ids=SHAPES)
-def test_a_change_works_in_any_notation_and_changes_nothing_else(
-    file: Path, text: str, key: str
-) -> None:
+def test_a_change_works_in_any_notation_and_changes_nothing_else(file, text, key):
     if text:
         write_settings(file, text)
     before = _values_by_key(config.load())
@@ -144,7 +142,7 @@ def _values_by_key(loaded: config.Config) -> dict[str, Value]:
     return {**loaded.values, **inside}
 
 
-def test_changes_that_need_different_ways_are_made_together(file: Path) -> None:
+def test_changes_that_need_different_ways_are_made_together(file):
     write_settings(file, "partitions.p.fill = true\n# small\npartitions.p.profile = 'small'\n")
     edit_settings_file.edit(file, {"partition": "p", "partitions.q.fill": "on"})
     assert file.read_text() == (
@@ -154,7 +152,7 @@ def test_changes_that_need_different_ways_are_made_together(file: Path) -> None:
 
 
 @pytest.mark.parametrize("header", ["[partitions.p]", '  [ partitions . "p" ] # not [this]'])
-def test_a_renamed_partition_keeps_place_and_comments(file: Path, header: str) -> None:
+def test_a_renamed_partition_keeps_place_and_comments(file, header):
     text = f"""\
 # for the boss
 {header}
@@ -173,7 +171,7 @@ fill = true
     assert file.read_text() == text.replace(header, renamed).replace('= "p"', '= "new.[é]"')
 
 
-def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None:
+def test_both_spellings_of_a_header_in_one_file_are_an_error(file):
     text = (
         '[models.gpt-3.5-turbo]\nreserve_tokens = 1\n[models."gpt-3.5-turbo"]\ncontext_window = 2\n'
     )
@@ -190,7 +188,7 @@ def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None
         }
 
 
-def test_a_setting_is_removed(file: Path) -> None:
+def test_a_setting_is_removed(file):
     write_settings(file, EVERY_TABLE)
     edit_settings_file.edit(
         file, {"recent_context_size": None, "models.gpt-3.5-turbo.reserve_tokens": None}
@@ -199,7 +197,7 @@ def test_a_setting_is_removed(file: Path) -> None:
     assert file.read_text() == expected.replace("reserve_tokens = 512\n", "")
 
 
-def test_removing_a_missing_setting_changes_nothing(file: Path) -> None:
+def test_removing_a_missing_setting_changes_nothing(file):
     write_settings(file, EVERY_TABLE)
     edit_settings_file.edit(file, {"fill": None, "partitions.coding.fill": None})
     assert config.load(file).values == config.load(write_settings(file, EVERY_TABLE)).values
@@ -215,9 +213,7 @@ ONE_WRONG = [
 
 @pytest.mark.parametrize("changes", ONE_WRONG, ids=[list(changes)[1] for changes in ONE_WRONG])
 @pytest.mark.parametrize("text", ["", EVERY_TABLE], ids=["no file", "a file"])
-def test_several_changes_are_made_all_or_none(
-    file: Path, text: str, changes: dict[str, str | None]
-) -> None:
+def test_several_changes_are_made_all_or_none(file, text, changes):
     if text:
         write_settings(file, text)
     with pytest.raises(UsageError):
@@ -239,7 +235,7 @@ except UsageError as error:
 """
 
 
-def test_a_folder_that_cannot_be_written_is_a_usage_error(file: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_a_usage_error(file):
     write_settings(file, "# mine\n")
     file.parent.chmod(0o500)
     command = [sys.executable, "-c", READ_ONLY, str(file)]
@@ -297,7 +293,7 @@ CHANGE = _keys().flatmap(
 
 
 @given(CHANGE, st.sampled_from(["", "# mine\n", EVERY_TABLE]))
-def test_a_value_that_was_set_is_read_back(change: tuple[str, Setting, Value], text: str) -> None:
+def test_a_value_that_was_set_is_read_back(change, text):
     key, setting, value = change
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "reservoir.toml"
@@ -311,13 +307,13 @@ def test_a_value_that_was_set_is_read_back(change: tuple[str, Setting, Value], t
 
 
 @given(CHANGE)
-def test_a_printed_value_is_parsed_back(change: tuple[str, Setting, Value]) -> None:
+def test_a_printed_value_is_parsed_back(change):
     _, setting, value = change
     assert setting.parse(setting.format(value), setting.name) == value
 
 
 @pytest.mark.parametrize("key", ['partitions."a\\nb".redact', 'models."a\\u001bb".reserve_tokens'])
-def test_a_name_with_control_characters_is_refused(key: str, tmp_path: Path) -> None:
+def test_a_name_with_control_characters_is_refused(key, tmp_path):
     file = tmp_path / "reservoir.toml"
     with pytest.raises(UsageError, match="cannot contain control characters"):
         edit_settings_file.edit(file, {key: "mask" if "redact" in key else "9"})

@@ -1,7 +1,6 @@
 """Which hooks failed is read from the log, which may be damaged."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,7 @@ from reservoir_cli.settings.hook_failures import read_failures
         "2026-11-29T01:00:00+00:00 WARNING something else",
     ],
 )
-def test_a_damaged_line_hides_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
-) -> None:
+def test_a_damaged_line_hides_no_other(tmp_path, monkeypatch, line):
     monkeypatch.setenv("RESERVOIR_HOME", str(tmp_path))
     good = '2026-11-29T02:00:00+00:00 WARNING hook "user-prompt": "the store is locked"'
     paths.log_file().write_text(f"{line}\n{good}\n", encoding="utf-8")

@@ -19,7 +19,7 @@ def load_written(file: Path, text: str) -> config.Config:
     return config.load()
 
 
-def test_the_partitions_that_agents_may_use(file) -> None:
+def test_the_partitions_that_agents_may_use(file):
     assert load_written(file, "").mcp_partitions == ()
     assert load_written(file, "[mcp]").mcp_partitions == ()
     loaded = load_written(file, '[mcp]\npartitions = ["work", "home", "work"]')
@@ -40,7 +40,7 @@ def test_the_partitions_that_agents_may_use(file) -> None:
         ("[mcp.partitions]\nwork = 1", "must be a list of strings"),
     ],
 )
-def test_anything_but_a_list_of_partitions_is_refused(file, text, problem) -> None:
+def test_anything_but_a_list_of_partitions_is_refused(file, text, problem):
     with pytest.raises(UsageError) as caught:
         load_written(file, text)
     assert problem in caught.value.message
@@ -48,7 +48,7 @@ def test_anything_but_a_list_of_partitions_is_refused(file, text, problem) -> No
 
 
 @pytest.mark.parametrize("before", ["", "# mine\n[mcp]\npartitions = [\n  'old', # why\n]\n"])
-def test_config_sets_and_removes_partitions(file, before) -> None:
+def test_config_sets_and_removes_partitions(file, before):
     file.write_text(f"partition = 'x' # kept\n{before}", encoding="utf-8")
     edit_settings_file.edit(file, {"mcp.partitions": "work, home"})
     assert config.load().mcp_partitions == ("work", "home")
@@ -58,7 +58,7 @@ def test_config_sets_and_removes_partitions(file, before) -> None:
     assert config.load().lookup("partition")[0] == "x"
 
 
-def test_a_list_may_be_typed_as_in_the_file(file) -> None:
+def test_a_list_may_be_typed_as_in_the_file(file):
     file.touch()
     edit_settings_file.edit(file, {"mcp.partitions": '["work", "home"]'})
     assert config.load().mcp_partitions == ("work", "home")
@@ -74,14 +74,14 @@ def test_a_list_may_be_typed_as_in_the_file(file) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 5_000 + "]" * 5_000, '["a"]\nother = ["b"]'])
-def test_a_typed_list_that_is_more_than_a_list_is_refused(file, text: str) -> None:
+def test_a_typed_list_that_is_more_than_a_list_is_refused(file, text):
     file.touch()
     with pytest.raises(UsageError, match="must be a list of"):
         edit_settings_file.edit(file, {"mcp.partitions": text})
     assert file.read_text() == ""
 
 
-def test_a_renamed_partition_is_renamed_in_the_list(file) -> None:
+def test_a_renamed_partition_is_renamed_in_the_list(file):
     file.write_text('[mcp]\npartitions = ["home", "work"]\n', encoding="utf-8")
     edit_settings_file.rename_partition(file, "work", "acme")
     assert config.load().mcp_partitions == ("home", "acme")

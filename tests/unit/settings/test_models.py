@@ -92,9 +92,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize(("name", "window", "reserve", "available", "recommended"), FIGURES)
-def test_known_models_have_their_figures(
-    name: str, window: int, reserve: int, available: int, recommended: int | None
-) -> None:
+def test_known_models_have_their_figures(name, window, reserve, available, recommended):
     model = find_model(name)
     assert model == Model(name, window, reserve, recommended, model.output_limit)
     assert model.context_window - model.reserve == available
@@ -114,18 +112,18 @@ def test_known_models_have_their_figures(
         ("llama3.1:8b", None),
     ],
 )
-def test_a_model_has_its_maximum_output(name: str, limit: int | None) -> None:
+def test_a_model_has_its_maximum_output(name, limit):
     model = find_model(name)
     assert model
     assert model.output_limit == limit
 
 
-def test_no_maximum_output_exceeds_the_window() -> None:
+def test_no_maximum_output_exceeds_the_window():
     assert all(model.output_limit <= model.context_window for model in MODELS if model.output_limit)
 
 
 @each(("name", "expected"), FOUND)
-def test_name_finds_its_model(name: str, expected: str) -> None:
+def test_name_finds_its_model(name, expected):
     model = find_model(name)
     assert model is not None
     assert model.name == expected
@@ -156,11 +154,11 @@ def test_name_finds_its_model(name: str, expected: str) -> None:
         "gpt-4o-20991399x",
     ],
 )
-def test_name_of_an_unknown_model_finds_nothing(name: str) -> None:
+def test_name_of_an_unknown_model_finds_nothing(name):
     assert find_model(name) is None
 
 
-def test_version_is_never_taken_for_the_model_it_begins_with() -> None:
+def test_version_is_never_taken_for_the_model_it_begins_with():
     for longer, shorter in [("gpt-4.1", "gpt-4"), ("gpt-4o-mini", "gpt-4o"), ("o3-mini", "o3")]:
         assert match_name(longer, [shorter]) is None
         assert match_name(longer, [shorter, longer]) == longer
@@ -168,7 +166,7 @@ def test_version_is_never_taken_for_the_model_it_begins_with() -> None:
     assert match_name("claude-opus-4-5-20251101", ["claude-opus-4"]) is None
 
 
-def test_literal_name_wins_over_every_shorter_form() -> None:
+def test_literal_name_wins_over_every_shorter_form():
     names = ["llama3.1", "llama3.1:8b", "ollama/llama3.1:8b", "gpt-4o", "gpt-4o-2024-08-06"]
     for name in names:
         assert match_name(name, names) == name
@@ -178,20 +176,20 @@ def test_literal_name_wins_over_every_shorter_form() -> None:
     assert match_name("llama3.1:405b", names) == "llama3.1"
 
 
-def test_a_known_name_is_returned_in_its_own_spelling() -> None:
+def test_a_known_name_is_returned_in_its_own_spelling():
     assert match_name("my-model", ["My-Model"]) == "My-Model"
     assert match_name("MY-MODEL", ["My-Model", "MY-MODEL"]) == "MY-MODEL"
     assert match_name("host/mY-mOdEl:x", ["My-Model"]) == "My-Model"
 
 
-def test_only_the_given_models_are_searched() -> None:
+def test_only_the_given_models_are_searched():
     own_model = Model("My-Local", 10_000, 500)
     assert find_model("lan/my-local:q4", iter([own_model])) is own_model
     assert find_model("gpt-4o", [own_model]) is None
     assert match_name("gpt-4o", iter(())) is None
 
 
-def test_names_are_unique_and_lower_case() -> None:
+def test_names_are_unique_and_lower_case():
     assert len(set(NAMES)) == len(NAMES)
     assert [
         name for name in [*NAMES, *OTHER_NAMES] if name != name.lower() or name != name.strip()
@@ -199,7 +197,7 @@ def test_names_are_unique_and_lower_case() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_every_model_finds_itself_and_has_sane_figures(model: Model) -> None:
+def test_every_model_finds_itself_and_has_sane_figures(model):
     assert find_model(model.name) is model
     assert 0 < model.reserve <= model.context_window // 2
     if model.recommended is not None:
@@ -207,14 +205,14 @@ def test_every_model_finds_itself_and_has_sane_figures(model: Model) -> None:
 
 
 @each("alias", OTHER_NAMES)
-def test_every_alias_resolves_and_is_not_a_model_itself(alias: str) -> None:
+def test_every_alias_resolves_and_is_not_a_model_itself(alias):
     assert alias not in NAMES
     model = find_model(alias)
     assert model is not None
     assert model.name == OTHER_NAMES[alias]
 
 
-def test_bigger_window_never_has_a_smaller_reserve_by_the_rule() -> None:
+def test_bigger_window_never_has_a_smaller_reserve_by_the_rule():
     pairs = sorted(
         {(model.context_window, model.reserve) for model in MODELS if model.reserve <= 8_192}
     )
@@ -227,27 +225,27 @@ def test_bigger_window_never_has_a_smaller_reserve_by_the_rule() -> None:
     ("name", "input_limit"),
     [("gpt-5", 272_000), ("gpt-5.5", 922_000), ("gpt-5.1-chat-latest", 111_616)],
 )
-def test_a_gpt_5_window_less_its_reserve_is_its_input_limit(name: str, input_limit: int) -> None:
+def test_a_gpt_5_window_less_its_reserve_is_its_input_limit(name, input_limit):
     model = find_model(name)
     assert model is not None
     assert model.context_window - model.reserve == input_limit
 
 
 @given(st.sampled_from(NAMES), st.sampled_from(["", "openai/", "a/b/", "Ollama/"]), st.booleans())
-def test_prefix_and_case_never_change_the_model(name: str, prefix: str, upper: bool) -> None:
+def test_prefix_and_case_never_change_the_model(name, prefix, upper):
     typed = prefix + name
     assert match_name(typed.upper() if upper else typed, NAMES) == name
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=12), max_size=5))
-def test_match_is_a_known_name_or_none_for_any_text(name: str, names: list[str]) -> None:
+def test_match_is_a_known_name_or_none_for_any_text(name, names):
     match = match_name(name, names)
     assert match is None or match in names
     if name in names:
         assert match == name
 
 
-def test_similar_names_ignore_prefix_and_case_nearest_first() -> None:
+def test_similar_names_ignore_prefix_and_case_nearest_first():
     assert near_names("gpt-4p", NAMES)[0] in {"gpt-4", "gpt-4o"}
     assert near_names("OpenAI/GPT-4o-mimi", NAMES)[0] == "gpt-4o-mini"
     assert near_names("claude-sonet-4-6", NAMES)[0] == "claude-sonnet-4-6"
@@ -255,5 +253,5 @@ def test_similar_names_ignore_prefix_and_case_nearest_first() -> None:
     assert near_names("my-modle", ["My-Model"]) == ["My-Model"]
 
 
-def test_there_are_at_most_three_similar_names() -> None:
+def test_there_are_at_most_three_similar_names():
     assert len(near_names("gpt-4", NAMES)) == 3

@@ -1,7 +1,5 @@
 """Precedence of the sources of settings."""
 
-from pathlib import Path
-
 import pytest
 from example_settings import EVERY_TABLE, write_settings
 
@@ -21,9 +19,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize("first", range(len(PLACES)), ids=[name for name, _ in PLACES])
-def test_the_first_source_that_sets_a_value_wins(
-    file: Path, monkeypatch: pytest.MonkeyPatch, first: int
-) -> None:
+def test_the_first_source_that_sets_a_value_wins(file, monkeypatch, first):
     sources = dict(PLACES[first:])
     text = "token_multiplier = 1.5\n"  # other keys of a source are not affected
     if "profile" in sources:
@@ -44,7 +40,7 @@ def test_the_first_source_that_sets_a_value_wins(
     assert loaded.settings("p", "mine").token_multiplier == 1.5
 
 
-def test_tables_are_chosen_by_the_partition_and_model_that_are_set(file: Path) -> None:
+def test_tables_are_chosen_by_the_partition_and_model_that_are_set(file):
     loaded = config.load(write_settings(file, EVERY_TABLE))
     assert loaded.lookup("token_multiplier") == (1.2, "partition")
     assert loaded.lookup("token_multiplier", partition="home") == (1.3, "model")
@@ -53,9 +49,7 @@ def test_tables_are_chosen_by_the_partition_and_model_that_are_set(file: Path) -
     assert loaded.lookup("recent_context_size", model="gpt-4") == (11, "file")
 
 
-def test_a_tables_partition_and_model_may_come_from_the_environment(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tables_partition_and_model_may_come_from_the_environment(file, monkeypatch):
     monkeypatch.setenv("RESERVOIR_PARTITION", "home")
     monkeypatch.setenv("RESERVOIR_MODEL", "gpt-4")
     loaded = config.load(write_settings(file, EVERY_TABLE))
@@ -64,7 +58,7 @@ def test_a_tables_partition_and_model_may_come_from_the_environment(
 
 
 @pytest.mark.parametrize("name", ["GPT-3.5-Turbo", "openai/gpt-3.5-turbo", "gpt-35-turbo"])
-def test_a_models_table_is_found_by_any_of_its_names(file: Path, name: str) -> None:
+def test_a_models_table_is_found_by_any_of_its_names(file, name):
     loaded = config.load(write_settings(file, EVERY_TABLE))
     assert loaded.lookup("recent_context_size", model=name) == (13, "model")
 
@@ -81,7 +75,7 @@ WINDOWS = [
 
 
 @pytest.mark.parametrize(("model", "profile"), WINDOWS)
-def test_the_profile_depends_on_the_window(model: str | None, profile: str) -> None:
+def test_the_profile_depends_on_the_window(model, profile):
     loaded = config.load()
     assert loaded.profile(model=model) == profile
     for key in ("recent_context_size", "semantic_context_size", "synapse_depth"):
@@ -91,7 +85,7 @@ def test_the_profile_depends_on_the_window(model: str | None, profile: str) -> N
         assert origin == ("profile" if key in sizes else "default")
 
 
-def test_an_explicit_profile_overrides_the_window(file: Path) -> None:
+def test_an_explicit_profile_overrides_the_window(file):
     text = 'profile = "small"\n[models.gpt-4o]\nprofile = "large"\n[partitions.p]\nprofile="small"'
     loaded = config.load(write_settings(file, text))
     assert loaded.profile(model="gpt-4") == "small"
@@ -116,7 +110,7 @@ RESERVES = [
 
 
 @pytest.mark.parametrize(("text", "model", "reserve"), RESERVES)
-def test_the_reserve_for_the_answer(file: Path, text: str, model: str | None, reserve: int) -> None:
+def test_the_reserve_for_the_answer(file, text, model, reserve):
     loaded = config.load(write_settings(file, text))
     assert loaded.reserve(model, loaded.settings(model=model)) == reserve
 
@@ -133,11 +127,11 @@ CONTEXT_WINDOWS = [
 
 
 @pytest.mark.parametrize(("text", "model", "window"), CONTEXT_WINDOWS)
-def test_a_models_window(file: Path, text: str, model: str, window: int | None) -> None:
+def test_a_models_window(file, text, model, window):
     assert config.load(write_settings(file, text)).context_window(model) == window
 
 
-def test_known_models_are_the_built_in_table_and_the_settings(file: Path) -> None:
+def test_known_models_are_the_built_in_table_and_the_settings(file):
     text = (
         "[models.gpt-4]\ncontext_window = 9000\n[models.mine]\ncontext_window = 50\n"
         "reserve_tokens = 5\n[models.unsized]\nreserve_tokens = 5\n"
@@ -153,9 +147,7 @@ def test_known_models_are_the_built_in_table_and_the_settings(file: Path) -> Non
 
 @pytest.mark.parametrize("partition", [None, "p", "q"])
 @pytest.mark.parametrize("model", [None, "mine", "gpt-4o"])
-def test_all_settings_at_once_equal_single_lookups(
-    file: Path, partition: str | None, model: str | None
-) -> None:
+def test_all_settings_at_once_equal_single_lookups(file, partition, model):
     tables = "[models.mine]\ncontext_window = 8000\n[partitions.p]\nprofile = 'large'\n"
     file.write_text("partition = 'p'\nmodel = 'mine'\nfill = true\n" + tables, encoding="utf-8")
     loaded = config.load(file, {"order": "tiers"})

@@ -33,15 +33,15 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_file_switches_recall_off_below_its_folder_and_within_its_project(
-    tree: Path, marked: str, folder: str, is_off: bool
-) -> None:
+    tree, marked, folder, is_off
+):
     (tree / marked / FILE).touch()
     switch = find_switch(config.load(), None, tree / folder)
     assert (switch is not None) is is_off
     assert not is_off or switch == str(Path("~") / marked / FILE)
 
 
-def test_a_folder_of_the_settings_is_a_project_too(tree: Path) -> None:
+def test_a_folder_of_the_settings_is_a_project_too(tree):
     (tree / "code" / FILE).touch()
     (tree / "reservoir.toml").write_text('[projects]\n"~/code/loose" = "work"\n', encoding="utf-8")
     settings = config.load(tree / "reservoir.toml")
@@ -49,16 +49,14 @@ def test_a_folder_of_the_settings_is_a_project_too(tree: Path) -> None:
     assert find_switch(settings, None, tree / "code") is not None
 
 
-def test_the_file_of_any_folder_of_an_agent_counts_and_odd_folders_do_not_fail(tree: Path) -> None:
+def test_the_file_of_any_folder_of_an_agent_counts_and_odd_folders_do_not_fail(tree):
     (tree / "code" / "loose" / FILE).touch()
     folders = ["\0", "", None, str(tree / "code" / "app"), tree / "code" / "loose"]
     assert find_switch(config.load(), None, *folders[:-1]) is None
     assert find_switch(config.load(), None, *folders) is not None
 
 
-def test_the_setting_switches_recall_off_everywhere_or_in_a_partition(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_setting_switches_recall_off_everywhere_or_in_a_partition(tree, monkeypatch):
     file = tree / "reservoir.toml"
     file.write_text("[partitions.home]\nrecall = false\n", encoding="utf-8")
     settings = config.load(file)
@@ -79,5 +77,5 @@ def test_the_setting_switches_recall_off_everywhere_or_in_a_partition(
         ("", False),
     ],
 )
-def test_the_first_word_of_a_prompt_switches_recall_off(prompt: str, asks: bool) -> None:
+def test_the_first_word_of_a_prompt_switches_recall_off(prompt, asks):
     assert begins_with_word(prompt) is asks

@@ -1,7 +1,6 @@
 """Settings of a running program follow their file."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 from threading import Event
 
 from reservoir_cli.errors import UsageError
@@ -15,7 +14,7 @@ def refuse_home(loaded: Config) -> None:
         raise UsageError("not that one")
 
 
-def test_a_file_is_read_when_it_changes_and_only_then(tmp_path: Path) -> None:
+def test_a_file_is_read_when_it_changes_and_only_then(tmp_path):
     file, log = tmp_path / "settings.toml", []
     file.write_text('partition = "a"', encoding="utf-8")
     live = LiveConfig(config.load(file), log.append, refuse_home)
@@ -36,9 +35,7 @@ def test_a_file_is_read_when_it_changes_and_only_then(tmp_path: Path) -> None:
     assert len(log) == 3
 
 
-def test_flags_and_the_environment_still_override_a_changed_file(
-    tmp_path: Path, monkeypatch
-) -> None:
+def test_flags_and_the_environment_still_override_a_changed_file(tmp_path, monkeypatch):
     monkeypatch.setenv("RESERVOIR_REDACT", "mask")
     file = tmp_path / "settings.toml"
     file.write_text("", encoding="utf-8")
@@ -48,7 +45,7 @@ def test_flags_and_the_environment_still_override_a_changed_file(
     assert (settings.partition, settings.redact, settings.recency_weight) == ("mine", "mask", 0.5)
 
 
-def test_a_file_that_is_created_later_is_read(tmp_path: Path, home: Path) -> None:
+def test_a_file_that_is_created_later_is_read(tmp_path, home):
     live = LiveConfig(config.load(), print)
     assert live.current().settings().partition == "default"
     home.mkdir(exist_ok=True)
@@ -56,7 +53,7 @@ def test_a_file_that_is_created_later_is_read(tmp_path: Path, home: Path) -> Non
     assert live.current().settings().partition == "b"
 
 
-def test_a_thread_waits_for_settings_that_another_one_is_reading(tmp_path: Path) -> None:
+def test_a_thread_waits_for_settings_that_another_one_is_reading(tmp_path):
     reading, go_on = Event(), Event()
 
     def check(_: Config) -> None:

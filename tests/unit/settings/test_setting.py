@@ -5,7 +5,7 @@ from each import each
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.schema import DEFAULTS, PROFILES, SETTINGS, TABLES
-from reservoir_cli.settings.setting import Setting, Value
+from reservoir_cli.settings.setting import Setting
 
 #: Every setting of any table, by its name.
 ALL: dict[str, Setting] = {
@@ -44,7 +44,7 @@ WORDS = [
 
 
 @each(("key", "word", "value"), WORDS)
-def test_a_value_is_parsed(key: str, word: str, value: Value) -> None:
+def test_a_value_is_parsed(key, word, value):
     parsed = ALL[key].parse(word, key)
     assert parsed == value
     assert type(parsed) is type(value)
@@ -91,7 +91,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("key", ["path", "url", "embedding_model"])
-def test_text_of_another_type_is_to_be_written_in_quotes(key: str) -> None:
+def test_text_of_another_type_is_to_be_written_in_quotes(key):
     with pytest.raises(UsageError) as caught:
         ALL[key].check(5, "the entry")
     assert (caught.value.message, caught.value.hint) == (
@@ -101,9 +101,7 @@ def test_text_of_another_type_is_to_be_written_in_quotes(key: str) -> None:
 
 
 @each(("key", "word", "reason"), WRONG)
-def test_an_invalid_value_is_refused_by_the_name_that_the_user_typed(
-    key: str, word: str, reason: str
-) -> None:
+def test_an_invalid_value_is_refused_by_the_name_that_the_user_typed(key, word, reason):
     with pytest.raises(UsageError) as caught:
         ALL[key].parse(word, "--the-option")
     assert caught.value.message.startswith("--the-option")
@@ -125,24 +123,24 @@ def test_an_invalid_value_is_refused_by_the_name_that_the_user_typed(
         ("model", None),
     ],
 )
-def test_a_value_of_another_type_is_refused(key: str, value: object) -> None:
+def test_a_value_of_another_type_is_refused(key, value):
     with pytest.raises(UsageError, match=rf"^{key} must be "):
         ALL[key].check(value, key)
 
 
 @each("key", [key for key, value in DEFAULTS.items() if value is not None])
-def test_every_default_is_within_its_own_range(key: str) -> None:
+def test_every_default_is_within_its_own_range(key):
     assert ALL[key].check(DEFAULTS[key], key) == DEFAULTS[key]
     assert ALL[key].parse(ALL[key].format(DEFAULTS[key]), key) == DEFAULTS[key]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_profile_sets_settings_within_their_ranges(profile: str) -> None:
+def test_every_profile_sets_settings_within_their_ranges(profile):
     for key, value in PROFILES[profile].items():
         assert ALL[key].check(value, key) == value
 
 
-def test_every_setting_has_a_description() -> None:
+def test_every_setting_has_a_description():
     for key, setting in SETTINGS.items():
         assert setting.about, key
         assert key == key.lower()

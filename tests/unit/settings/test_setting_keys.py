@@ -1,7 +1,5 @@
 """Dotted keys of settings."""
 
-from pathlib import Path
-
 import pytest
 from each import each
 from example_settings import EVERY_TABLE, write_settings
@@ -31,14 +29,14 @@ KEYS = [
 
 
 @each(("key", "parts"), KEYS)
-def test_a_dotted_key_reaches_into_a_table(key: str, parts: tuple) -> None:
+def test_a_dotted_key_reaches_into_a_table(key, parts):
     assert split_key(key) == parts
 
 
 @pytest.mark.parametrize(
     "key", ["models", "models.gpt-4", "partitions.fill", "models..fill", "models.gpt-4.", "", "."]
 )
-def test_a_key_that_names_no_setting_is_refused(key: str) -> None:
+def test_a_key_that_names_no_setting_is_refused(key):
     with pytest.raises(UsageError):
         split_key(key)
 
@@ -57,7 +55,7 @@ def test_a_key_that_names_no_setting_is_refused(key: str) -> None:
         '"redact',
     ],
 )
-def test_misplaced_quotes_get_a_hint(file: Path, key: str) -> None:
+def test_misplaced_quotes_get_a_hint(file, key):
     with pytest.raises(UsageError, match="misplaced quotes in") as caught:
         edit_settings_file.edit(file, {key: "mask"})
     assert '."NAME".' in str(caught.value.hint)
@@ -65,7 +63,7 @@ def test_misplaced_quotes_get_a_hint(file: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ['partitions.""."fill"', 'partitions."fill"', '"models"."a"'])
-def test_a_quoted_key_that_names_no_setting_is_refused(key: str) -> None:
+def test_a_quoted_key_that_names_no_setting_is_refused(key):
     with pytest.raises(UsageError):
         split_key(key)
 
@@ -81,9 +79,7 @@ def test_a_quoted_key_that_names_no_setting_is_refused(key: str) -> None:
         ('partitions."a=b', ('partitions."a', "b")),
     ],
 )
-def test_an_assignment_ends_its_key_at_the_first_equals_sign_outside_of_quotes(
-    text: str, parts: tuple[str, str]
-) -> None:
+def test_an_assignment_ends_its_key_at_the_first_equals_sign_outside_of_quotes(text, parts):
     assert split_assignment(text) == parts
 
 
@@ -103,5 +99,5 @@ EFFECTIVE = [
 
 
 @pytest.mark.parametrize(("key", "expected"), EFFECTIVE)
-def test_the_effective_value_of_a_key(file: Path, key: str, expected: tuple) -> None:
+def test_the_effective_value_of_a_key(file, key, expected):
     assert config.effective_value(config.load(write_settings(file, EVERY_TABLE)), key) == expected

@@ -1,7 +1,6 @@
 """Unsetting keys and whole tables keeps every comment that belongs to something else."""
 
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -84,21 +83,19 @@ INLINE = "partitions = { a = { fill = true }, b = { fill = false } } # both\n# a
     ],
 )
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["LF", "CRLF"])
-def test_unsetting_keeps_the_comments_of_all_else(
-    file: Path, text: str, key: str, after: str, line_end: str
-) -> None:
+def test_unsetting_keeps_the_comments_of_all_else(file, text, key, after, line_end):
     file.write_bytes(text.replace("\n", line_end).encode())
     edit_settings_file.edit(file, {key: None})
     assert file.read_bytes().decode() == after.replace("\n", line_end)
 
 
-def test_the_only_table_of_a_file_is_removed(file: Path) -> None:
+def test_the_only_table_of_a_file_is_removed(file):
     file.write_text("[nonsense]\nx = 1\n")
     edit_settings_file.edit(file, {"nonsense": None})
     assert file.read_text() == ""
 
 
-def test_a_change_keeps_the_line_endings(file: Path) -> None:
+def test_a_change_keeps_the_line_endings(file):
     file.write_bytes(b"# mine\r\nfill = true\r\n")
     edit_settings_file.edit(file, {"fill": "off", "partitions.p.fill": "on"})
     text = file.read_bytes().decode()
@@ -108,13 +105,13 @@ def test_a_change_keeps_the_line_endings(file: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a = [\n1\n", TABLES])
-def test_a_key_that_is_not_in_the_file_changes_nothing(file: Path, text: str) -> None:
+def test_a_key_that_is_not_in_the_file_changes_nothing(file, text):
     file.write_text(text)
     with pytest.raises(UsageError):
         edit_settings_file.edit(file, {"nonsense": None})
     assert file.read_text() == text
 
 
-def test_lines_are_split_as_toml_splits_them() -> None:
+def test_lines_are_split_as_toml_splits_them():
     text = "# a\u2028b\nx = 'c\x85d' # e\x0bf\n[t]\ny = 1\n".replace("\x0b", "\u2029")
     assert edit_toml.remove(text, ["t"]) == text.partition("[t]")[0]

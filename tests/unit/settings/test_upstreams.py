@@ -20,7 +20,7 @@ def load_written(file: Path, text: str) -> config.Config:
     return config.load()
 
 
-def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_line(file) -> None:
+def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_line(file):
     loaded = load_written(
         file,
         '[upstreams.openai]\nurl = "http://localhost:8080/v1/"\n'
@@ -57,7 +57,7 @@ def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_lin
         "http://x:port",
     ],
 )
-def test_an_upstream_must_be_a_plain_url(file, url: str) -> None:
+def test_an_upstream_must_be_a_plain_url(file, url):
     with pytest.raises(UsageError):
         load_written(file, f'[upstreams.openai]\nurl = "{url}"')
     with pytest.raises(UsageError, match="--upstream a"):
@@ -77,18 +77,18 @@ def test_an_upstream_must_be_a_plain_url(file, url: str) -> None:
         '[proxy]\nkeep = "always"',
     ],
 )
-def test_invalid_upstreams_and_choices_are_refused(file, text: str) -> None:
+def test_invalid_upstreams_and_choices_are_refused(file, text):
     with pytest.raises(UsageError):
         load_written(file, text)
 
 
-def test_an_upstream_without_a_url_is_refused_when_it_is_used(file) -> None:
+def test_an_upstream_without_a_url_is_refused_when_it_is_used(file):
     loaded = load_written(file, '[upstreams.a]\nprotocol = "openai"')
     with pytest.raises(UsageError, match="has no url"):
         upstreams.resolve(loaded.upstreams)
 
 
-def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
+def test_both_are_set_shown_and_removed_like_other_settings(file):
     edit_settings_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
     loaded = config.load()
     assert (loaded.proxy_store, loaded.upstreams) == ("always", {"a": {"url": "http://x/v1"}})

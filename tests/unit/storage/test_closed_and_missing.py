@@ -1,14 +1,10 @@
 """A store that is closed, or that does not exist, says so."""
 
-from collections.abc import Callable
-from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
 from reservoir_cli import Message, Reservoir, Scope, StoreError
-from reservoir_cli.storage.store import Store
 
 EVERYTHING = Scope(None)
 
@@ -22,7 +18,7 @@ EVERYTHING = Scope(None)
     ],
     ids=["read", "write", "check"],
 )
-def test_a_closed_store_is_an_error(store: Store, use: Callable[[Store], Any]) -> None:
+def test_a_closed_store_is_an_error(store, use):
     store.close()
     store.close()
     with pytest.raises(StoreError, match=r"the store .+ is closed$"):
@@ -30,7 +26,7 @@ def test_a_closed_store_is_an_error(store: Store, use: Callable[[Store], Any]) -
 
 
 @pytest.mark.sqlite
-def test_a_store_is_closed_after_the_transaction_of_another_thread(store: Store) -> None:
+def test_a_store_is_closed_after_the_transaction_of_another_thread(store):
     close = Thread(target=store.close)
     with store.snapshot():
         close.start()
@@ -48,9 +44,7 @@ def test_a_store_is_closed_after_the_transaction_of_another_thread(store: Store)
         lambda reservoir: reservoir.context("why?", save=True),
     ],
 )
-def test_a_missing_store_is_not_written_to(
-    tmp_path: Path, fake_embedder: Any, change: Callable[[Reservoir], Any]
-) -> None:
+def test_a_missing_store_is_not_written_to(tmp_path, fake_embedder, change):
     place, file = tmp_path / "none.db", tmp_path / "note.md"
     file.write_text("We dropped Redis.")
     with Reservoir.open(place, create=False, embedder=fake_embedder) as reservoir:

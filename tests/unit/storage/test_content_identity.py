@@ -19,13 +19,11 @@ from reservoir_cli.storage.content_identity import parts_of, unquote
         ('""', '""'),
     ],
 )
-def test_quotation_marks_around_all_words_of_a_prompt_are_taken_off(
-    prompt: str, words: str
-) -> None:
+def test_quotation_marks_around_all_words_of_a_prompt_are_taken_off(prompt, words):
     assert unquote(prompt) == words
     assert parts_of(Message("user", prompt)) == parts_of(Message("user", words))
 
 
-def test_those_of_a_reply_are_its_own() -> None:
+def test_those_of_a_reply_are_its_own():
     quoted, plain = Message("assistant", '"two words"'), Message("assistant", "two words")
     assert parts_of(quoted) != parts_of(plain)

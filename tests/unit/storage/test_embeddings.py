@@ -102,9 +102,7 @@ def check_switched(store: Store, embedder: Embedder, count: int) -> None:
     }
 
 
-def test_readers_go_on_with_the_old_vectors_until_the_new_ones_are_complete(
-    filled_store: Store, old: Embedder, new: Embedder
-) -> None:
+def test_readers_go_on_with_the_old_vectors_until_the_new_ones_are_complete(filled_store, old, new):
     observed = []
 
     def read(_: int) -> None:
@@ -117,9 +115,7 @@ def test_readers_go_on_with_the_old_vectors_until_the_new_ones_are_complete(
     assert filled_store.count_unembedded(EVERYWHERE) == 0
 
 
-def test_an_interrupted_switch_is_resumed(
-    filled_store: Store, old: Embedder, new: Embedder
-) -> None:
+def test_an_interrupted_switch_is_resumed(filled_store, old, new):
     def stop(group: int) -> None:
         if group == 2:
             raise KeyboardInterrupt
@@ -137,8 +133,8 @@ def test_an_interrupted_switch_is_resumed(
 
 @pytest.mark.parametrize("embedded", [False, True], ids=["pending", "embedded by the old model"])
 def test_messages_stored_meanwhile_get_vectors_of_the_new_model(
-    filled_store: Store, add: Adding, old: Embedder, new: Embedder, embedded: bool
-) -> None:
+    filled_store, add, old, new, embedded
+):
     def say(group: int) -> None:
         add(Message("user", f"said meanwhile {group}"))
         if embedded:
@@ -149,9 +145,7 @@ def test_messages_stored_meanwhile_get_vectors_of_the_new_model(
     check_switched(filled_store, new, 29)
 
 
-def test_messages_without_new_vectors_at_the_switch_are_pending(
-    filled_store: Store, add: Adding, new: Embedder
-) -> None:
+def test_messages_without_new_vectors_at_the_switch_are_pending(filled_store, add, new):
     model_id = filled_store.begin_model(new.model_id, new.name)
     filled_store.switch_model(model_id)
     assert filled_store.count_unembedded(EVERYWHERE) == 26
@@ -159,7 +153,7 @@ def test_messages_without_new_vectors_at_the_switch_are_pending(
     check_switched(filled_store, new, 26)
 
 
-def test_the_vectors_of_a_model_can_be_rebuilt(filled_store: Store, old: Embedder) -> None:
+def test_the_vectors_of_a_model_can_be_rebuilt(filled_store, old):
     is_file = "://" not in filled_store.location
     zeros = (
         "blocks SET codes = zeroblob(8 * n)"
@@ -171,7 +165,7 @@ def test_the_vectors_of_a_model_can_be_rebuilt(filled_store: Store, old: Embedde
     check_switched(filled_store, old, 26)
 
 
-def test_an_interrupted_rebuild_is_resumed(filled_store: Store, old: Embedder) -> None:
+def test_an_interrupted_rebuild_is_resumed(filled_store, old):
     def stop(group: int) -> None:
         if group == 1:
             raise KeyboardInterrupt
@@ -184,9 +178,7 @@ def test_an_interrupted_rebuild_is_resumed(filled_store: Store, old: Embedder) -
     check_switched(filled_store, old, 26)
 
 
-def test_starting_another_switch_discards_the_first(
-    filled_store: Store, old: Embedder, new: Embedder
-) -> None:
+def test_starting_another_switch_discards_the_first(filled_store, old, new):
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled_store.begin_model(new.model_id, new.name)
     first = filled_store.unembedded(1, model=new.model_id)
@@ -196,9 +188,7 @@ def test_starting_another_switch_discards_the_first(
     check_switched(filled_store, third, 26)
 
 
-def test_giving_up_a_switch_keeps_the_old_model(
-    filled_store: Store, old: Embedder, new: Embedder
-) -> None:
+def test_giving_up_a_switch_keeps_the_old_model(filled_store, old, new):
     filled_store.begin_model(new.model_id, new.name)
     first = filled_store.unembedded(1, model=new.model_id)
     filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new))
@@ -207,18 +197,14 @@ def test_giving_up_a_switch_keeps_the_old_model(
     check_switched(filled_store, old, 26)
 
 
-def test_switching_back_before_cleanup_is_possible(
-    filled_store: Store, old: Embedder, new: Embedder
-) -> None:
+def test_switching_back_before_cleanup_is_possible(filled_store, old, new):
     model_id = filled_store.begin_model(new.model_id, new.name)
     filled_store.switch_model(model_id)  # killed here
     rebuild(filled_store, old)
     check_switched(filled_store, old, 26)
 
 
-def test_a_process_with_the_old_model_cannot_store_its_vectors(
-    filled_store: Store, add: Adding, old: Embedder, new: Embedder
-) -> None:
+def test_a_process_with_the_old_model_cannot_store_its_vectors(filled_store, add, old, new):
     [late_message] = add(Message("user", "late"))
     assert late_message
     passages = embed_messages.embed_messages([late_message], old)
@@ -228,17 +214,13 @@ def test_a_process_with_the_old_model_cannot_store_its_vectors(
     check_switched(filled_store, new, 27)
 
 
-def test_a_store_without_vectors_switches_immediately(
-    store: Store, add: Adding, new: Embedder
-) -> None:
+def test_a_store_without_vectors_switches_immediately(store, add, new):
     add(Message("user", "hello"))
     assert rebuild(store, new) == 1
     check_switched(store, new, 1)
 
 
-def test_forgetting_and_moving_affect_vectors_that_are_being_built(
-    filled_store: Store, old: Embedder, new: Embedder
-) -> None:
+def test_forgetting_and_moving_affect_vectors_that_are_being_built(filled_store, old, new):
     ids = filled_store.find(EVERYWHERE)
 
     def delete_and_move(group: int) -> None:
@@ -253,9 +235,7 @@ def test_forgetting_and_moving_affect_vectors_that_are_being_built(
     assert filled_store.places() == [("q", "i", 23)]
 
 
-def test_a_message_without_text_does_not_block_the_switch(
-    filled_store: Store, add: Adding, new: Embedder
-) -> None:
+def test_a_message_without_text_does_not_block_the_switch(filled_store, add, new):
     add(Message("tool", "", tool_call_id="c"))
     assert rebuild(filled_store, new) == 27
     assert filled_store.count_unembedded(EVERYWHERE) == 0

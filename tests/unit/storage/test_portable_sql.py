@@ -65,9 +65,7 @@ DAMAGE: list[tuple[str, Read]] = [
 
 
 @pytest.mark.parametrize(("damage", "read"), DAMAGE, ids=[row[0] for row in DAMAGE])
-def test_a_row_that_cannot_be_decoded_is_reported_as_damage(
-    path: Path, damage: str, read: Read
-) -> None:
+def test_a_row_that_cannot_be_decoded_is_reported_as_damage(path, damage, read):
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         schema = "UPDATE sqlite_schema SET sql = replace(sql, ' NOT NULL', '')"
@@ -96,7 +94,7 @@ FAULTS: dict[str, Read] = {
 
 
 @pytest.mark.parametrize("read", FAULTS.values(), ids=FAULTS)
-def test_a_bug_is_not_reported_as_damage(path: Path, read: Read) -> None:
+def test_a_bug_is_not_reported_as_damage(path, read):
     with (
         closing(SqliteStore(str(path), create=False, patience=1)) as store,
         pytest.raises((TypeError, AttributeError, LookupError)),

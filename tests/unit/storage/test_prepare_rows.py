@@ -6,15 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from builders import NOW
-from stored import COUNTER, EVERYWHERE, HERE, HOUR, Adding, contents, delete
+from stored import COUNTER, EVERYWHERE, HERE, HOUR, contents, delete
 
 from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.messages import LAST_MS, Message, StoredMessage, ToolCall, from_epoch_ms
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.store import Store
 
 
-def test_a_message_is_stored_unchanged(store: Store, add: Adding) -> None:
+def test_a_message_is_stored_unchanged(store, add):
     message = Message(
         "assistant",
         "naïve 北京 😀\r\n\ttail ",
@@ -37,14 +36,14 @@ def test_a_message_is_stored_unchanged(store: Store, add: Adding) -> None:
     assert store.by_id([stored.id], HERE) == [stored]
 
 
-def test_stored_messages_are_there_after_reopening(store: Store, add: Adding) -> None:
+def test_stored_messages_are_there_after_reopening(store, add):
     [stored] = add(Message("user", "hello"))
     store.close()
     with closing(open_store(store.location)) as reopened:
         assert reopened.last(HERE, 0) == [stored]
 
 
-def test_missing_fields_are_filled_in(add: Adding) -> None:
+def test_missing_fields_are_filled_in(add):
     first, second = add(Message("user", "a"), Message("user", "a"))
     assert first is not None
     assert second is not None
@@ -53,7 +52,7 @@ def test_missing_fields_are_filled_in(add: Adding) -> None:
     assert first.source == "python"
 
 
-def test_a_source_id_is_stored_once_in_each_instance(store: Store, add: Adding) -> None:
+def test_a_source_id_is_stored_once_in_each_instance(store, add):
     message = Message("user", "hello", source="tool", source_id="1")
     assert contents(add(message, message)) == ["hello"]
     assert add(message) == [None]
@@ -65,7 +64,7 @@ def test_a_source_id_is_stored_once_in_each_instance(store: Store, add: Adding) 
     assert len(store.keyword("hello", EVERYWHERE, 100)[0]) == 4
 
 
-def test_ids_are_not_used_again(store: Store, add: Adding) -> None:
+def test_ids_are_not_used_again(store, add):
     [first] = add(Message("user", "gone"))
     assert first is not None
     delete(store, first)
@@ -75,7 +74,7 @@ def test_ids_are_not_used_again(store: Store, add: Adding) -> None:
 
 
 @pytest.mark.parametrize("newest", [NOW - HOUR, NOW + HOUR, NOW + 99 * HOUR])
-def test_a_message_without_a_time_gets_the_current_time(add: Adding, newest: datetime) -> None:
+def test_a_message_without_a_time_gets_the_current_time(add, newest):
     add(Message("user", "before", created_at=newest), Message("user", "with it"))
     for role in ("user", "assistant", "system"):
         [stored] = add(Message(role, "hello"), now=NOW)
@@ -85,9 +84,7 @@ def test_a_message_without_a_time_gets_the_current_time(add: Adding, newest: dat
 
 @pytest.mark.parametrize("pair", [True, False])
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_reply_is_moved_after_its_question_and_no_further(
-    add: Adding, pair: bool, at_once: bool
-) -> None:
+def test_a_reply_is_moved_after_its_question_and_no_further(add, pair, at_once):
     trace = None if pair else "t"
     messages = [
         Message("user", "question", created_at=NOW + HOUR, trace_id=trace),
@@ -113,18 +110,14 @@ def test_a_reply_is_moved_after_its_question_and_no_further(
     assert late_reply.created_at == NOW + 2 * HOUR
 
 
-def test_a_reply_to_a_question_of_the_last_millisecond_can_be_read(
-    store: Store, add: Adding
-) -> None:
+def test_a_reply_to_a_question_of_the_last_millisecond_can_be_read(store, add):
     add(Message("user", "question", created_at=from_epoch_ms(LAST_MS)))
     add(Message("assistant", "reply"), pair=True)
     assert [message.content for message in store.last(HERE, 0)] == ["question", "reply"]
 
 
 @pytest.mark.parametrize("pair", [True, False])
-def test_messages_of_one_call_keep_their_order_and_get_the_current_time(
-    store: Store, add: Adding, pair: bool
-) -> None:
+def test_messages_of_one_call_keep_their_order_and_get_the_current_time(store, add, pair):
     roles = ("user", "assistant") * 3
     messages = [
         Message(role, f"{number}", trace_id=None if pair else f"t{number // 2}")
@@ -136,7 +129,7 @@ def test_messages_of_one_call_keep_their_order_and_get_the_current_time(
     assert {message.created_at for message in stored} == {NOW}
 
 
-def test_a_reply_answers_a_current_question_rather_than_one_in_the_future(add: Adding) -> None:
+def test_a_reply_answers_a_current_question_rather_than_one_in_the_future(add):
     add(Message("user", "ahead", created_at=NOW + 25 * HOUR, trace_id="ahead"))
     add(Message("user", "now", trace_id="now"))
     replies = [add(Message("assistant", "yes"), pair=True)[0] for _ in range(3)]
@@ -148,7 +141,7 @@ def test_a_reply_answers_a_current_question_rather_than_one_in_the_future(add: A
 # Pairing
 
 
-def test_a_reply_takes_the_trace_of_the_newest_open_question(add: Adding) -> None:
+def test_a_reply_takes_the_trace_of_the_newest_open_question(add):
     [first] = add(Message("user", "one"))
     [second] = add(Message("user", "two"))
     traces = [_trace(add(Message("assistant", "reply"), pair=True)) for _ in range(3)]
@@ -159,7 +152,7 @@ def test_a_reply_takes_the_trace_of_the_newest_open_question(add: Adding) -> Non
 
 
 @pytest.mark.parametrize("source", ["markdown", "text"])
-def test_a_reply_does_not_answer_a_document(add: Adding, source: str) -> None:
+def test_a_reply_does_not_answer_a_document(add, source):
     question = _trace(add(Message("user", "question")))
     document = _trace(add(Message("user", "notes", source=source, source_id="1")))
     traces = [_trace(add(Message("assistant", "reply"), pair=True)) for _ in range(2)]
@@ -179,22 +172,20 @@ PAIRED_ALONE = [
 @pytest.mark.parametrize(
     ("message", "options"), [row[1:] for row in PAIRED_ALONE], ids=[row[0] for row in PAIRED_ALONE]
 )
-def test_a_user_message_does_not_answer_a_question(
-    add: Adding, message: Message, options: dict
-) -> None:
+def test_a_user_message_does_not_answer_a_question(add, message, options):
     question = _trace(add(Message("user", "question")))
     stored = _trace(add(message, **options))
     assert stored == message.trace_id if message.trace_id else stored != question
 
 
-def test_a_question_and_its_reply_in_one_call_are_paired(add: Adding) -> None:
+def test_a_question_and_its_reply_in_one_call_are_paired(add):
     question, reply = add(Message("user", "q"), Message("assistant", "r"), pair=True)
     assert question is not None
     assert reply is not None
     assert reply.trace_id == question.trace_id
 
 
-def test_a_question_answered_in_another_instance_is_answered(add: Adding) -> None:
+def test_a_question_answered_in_another_instance_is_answered(add):
     question = _trace(add(Message("user", "q")))
     add(Message("assistant", "r", trace_id=question), instance="j")
     assert _trace(add(Message("assistant", "late"), pair=True)) != question
@@ -207,9 +198,7 @@ def test_a_question_answered_in_another_instance_is_answered(add: Adding) -> Non
     ("content", "cleaned"),
     [("a\0b", "a\ufffdb"), ("lone \ud800", "lone \ufffd"), ("\ud83d\ude00", "😀"), ("", "")],
 )
-def test_text_that_sqlite_cannot_store_is_cleaned(
-    store: Store, add: Adding, content: str, cleaned: str
-) -> None:
+def test_text_that_sqlite_cannot_store_is_cleaned(store, add, content, cleaned):
     assert contents(add(Message("user", content))) == [cleaned]
     assert contents(store.last(HERE, 1)) == [cleaned]
 
@@ -217,24 +206,24 @@ def test_text_that_sqlite_cannot_store_is_cleaned(
 @pytest.mark.parametrize(
     "field", ["name", "tool_call_id", "trace_id", "conversation_id", "source", "source_id"]
 )
-def test_a_field_that_sqlite_cannot_store_is_cleaned(store: Store, add: Adding, field: str) -> None:
+def test_a_field_that_sqlite_cannot_store_is_cleaned(store, add, field):
     add(Message("tool", "hello", **{field: "a\ud800"}))
     assert getattr(store.last(HERE, 1)[0], field) == "a\ufffd"
 
 
-def test_tool_calls_that_sqlite_cannot_store_are_cleaned(store: Store, add: Adding) -> None:
+def test_tool_calls_that_sqlite_cannot_store_are_cleaned(store, add):
     add(Message("assistant", "", tool_calls=(ToolCall("c\ud800", "f\ud800", '"\ud800 \0"'),)))
     [call] = store.last(HERE, 1)[0].tool_calls
     assert (call.id, call.name) == ("c\ufffd", "f\ufffd")
     assert "\ud800" not in call.arguments
 
 
-def test_a_scope_with_an_invalid_utf8_name_is_our_own_error(add: Adding) -> None:
+def test_a_scope_with_an_invalid_utf8_name_is_our_own_error(add):
     with pytest.raises((UsageError, StoreError)):
         add(Message("user", "hello"), partition="caf\udce9")
 
 
-def test_a_message_of_five_megabytes_is_stored_and_found(store: Store, add: Adding) -> None:
+def test_a_message_of_five_megabytes_is_stored_and_found(store, add):
     text = "lorem ipsum dolor " * 290_000 + "needle"
     [stored] = add(Message("user", text))
     assert stored is not None

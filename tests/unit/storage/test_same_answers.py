@@ -243,9 +243,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     dedicated.remove()
 
 
-def test_both_kinds_of_store_give_the_same_answers(
-    server: PostgresServer, fake_embedder: Embedder
-) -> None:
+def test_both_kinds_of_store_give_the_same_answers(server, fake_embedder):
     borrowed: list[str] = []
 
     def borrow() -> str:
@@ -258,7 +256,7 @@ def test_both_kinds_of_store_give_the_same_answers(
 
 
 @pytest.mark.skipif(citus.COORDINATOR is None, reason="RESERVOIR_TEST_CITUS names no coordinator")
-def test_a_cluster_gives_the_same_answers_as_a_file(fake_embedder: Embedder) -> None:
+def test_a_cluster_gives_the_same_answers_as_a_file(fake_embedder):
     citus.new_store()
     compare(citus.emptied_store, fake_embedder, CITUS_EXAMPLES)
 

@@ -5,7 +5,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,7 +63,7 @@ def count(body: dict[str, Any]) -> int:
     return sum(map(len, [body.get("system", ""), *texts])) // 4
 
 
-def test_a_context_uses_the_counts_of_the_provider(endpoint: Endpoint, tmp_path: Path) -> None:
+def test_a_context_uses_the_counts_of_the_provider(endpoint, tmp_path):
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         reservoir.ingest([Message("user", f"word {n} " * 20) for n in range(40)], embed=False)
         window = reservoir.context("word?", budget=600, format="anthropic", system="Be brief.")
@@ -82,35 +81,33 @@ def test_a_context_uses_the_counts_of_the_provider(endpoint: Endpoint, tmp_path:
     assert endpoint.headers[-1]["x-api-key"] == "a key"
 
 
-def test_messages_are_stored_without_a_request(endpoint: Endpoint, tmp_path: Path) -> None:
+def test_messages_are_stored_without_a_request(endpoint, tmp_path):
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         [stored] = reservoir.ingest([Message("user", "only this")], embed=False)
     assert stored.tokens == load_counter("approximate").count("only this")
     assert endpoint.asked == []
 
 
-def test_messages_are_stored_without_a_key_and_offline(tmp_path: Path) -> None:
+def test_messages_are_stored_without_a_key_and_offline(tmp_path):
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS, offline=True) as reservoir:
         [stored] = reservoir.ingest([Message("user", "only this")], embed=False)
     assert stored.counter.startswith("approximate ")
 
 
-def test_it_is_refused_offline(endpoint: Endpoint) -> None:
+def test_it_is_refused_offline(endpoint):
     with pytest.raises(ModelUnavailableError, match="--offline"):
         load_counter("anthropic:claude-sonnet-4-6", offline=True)
     assert endpoint.asked == []
 
 
-def test_it_is_refused_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_refused_without_a_key(monkeypatch):
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ModelUnavailableError, match="key"):
         load_counter("anthropic:claude-sonnet-4-6")
 
 
 @pytest.mark.parametrize("status", [401, 500])
-def test_a_provider_that_does_not_count_is_an_error(
-    endpoint: Endpoint, tmp_path: Path, status: int
-) -> None:
+def test_a_provider_that_does_not_count_is_an_error(endpoint, tmp_path, status):
     endpoint.status = status
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         reservoir.ingest([Message("user", "secret words")], embed=False)
@@ -119,7 +116,7 @@ def test_a_provider_that_does_not_count_is_an_error(
     assert "secret" not in str(caught.value)
 
 
-def test_a_provider_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_is_not_there_is_an_error(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
     counter = load_counter("anthropic:claude-sonnet-4-6")
@@ -130,7 +127,7 @@ def test_a_provider_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     "url", ["nonsense", "http://a b", "file:///none", "http://127.0.0.1:99999"]
 )
-def test_an_address_that_is_none_is_an_error(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+def test_an_address_that_is_none_is_an_error(monkeypatch, url):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
     counter = load_counter("anthropic:claude-sonnet-4-6")
@@ -147,7 +144,7 @@ def test_an_address_that_is_none_is_an_error(monkeypatch: pytest.MonkeyPatch, ur
         "HTTP/1.1 200 OK\r\n\r\n[]",
     ],
 )
-def test_a_broken_answer_is_an_error(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+def test_a_broken_answer_is_an_error(monkeypatch, answer):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
     counter = load_counter("anthropic:claude-sonnet-4-6")
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -170,9 +167,7 @@ def test_a_broken_answer_is_an_error(monkeypatch: pytest.MonkeyPatch, answer: st
 
 @pytest.mark.parametrize("times", [0.4, 0.7, 1.0, 1.6, 3.0])
 @pytest.mark.parametrize("budget", [1_000, 4_000])
-def test_three_requests_fill_the_budget_to_within_5_percent(
-    endpoint: Endpoint, tmp_path: Path, times: float, budget: int
-) -> None:
+def test_three_requests_fill_the_budget_to_within_5_percent(endpoint, tmp_path, times, budget):
     endpoint.times = times
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         messages = [Message("user", f"word {n} " * (1 + n % 4)) for n in range(2_400)]
@@ -182,9 +177,7 @@ def test_three_requests_fill_the_budget_to_within_5_percent(
     assert 0.95 * budget <= window.used <= budget
 
 
-def test_a_provider_whose_counts_always_exceed_the_budget_is_reported(
-    endpoint: Endpoint, tmp_path: Path
-) -> None:
+def test_a_provider_whose_counts_always_exceed_the_budget_is_reported(endpoint, tmp_path):
     endpoint.more = 10_000
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         reservoir.ingest([Message("user", "a word")], embed=False)
@@ -197,7 +190,7 @@ def test_a_provider_whose_counts_always_exceed_the_budget_is_reported(
     assert f"{window.used - 600:,} over budget" in window.summary()
 
 
-def test_sections_without_a_message_are_counted_here(endpoint: Endpoint, tmp_path: Path) -> None:
+def test_sections_without_a_message_are_counted_here(endpoint, tmp_path):
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         window = reservoir.context("", budget=600, system="Be brief.")
     assert endpoint.asked == []

@@ -138,26 +138,24 @@ NO_WORDS = [
 
 
 @pytest.mark.parametrize(("real", "text"), CLOSE)
-def test_approximate_is_within_fifteen_percent_of_o200k(real: int, text: str) -> None:
+def test_approximate_is_within_fifteen_percent_of_o200k(real, text):
     assert abs(approximate(text) - real) <= 0.15 * real
 
 
 @pytest.mark.parametrize("sample", SCRIPTS, ids=lambda sample: sample["of"])
-def test_approximate_is_low_by_at_most_five_percent_in_any_script(sample: dict[str, Any]) -> None:
+def test_approximate_is_low_by_at_most_five_percent_in_any_script(sample):
     assert approximate(sample["text"]) >= 0.95 * max(sample["o200k_base"], sample["cl100k_base"])
 
 
 @pytest.mark.parametrize("sample", LATIN_LANGUAGES, ids=lambda sample: sample["of"])
-def test_approximate_is_close_to_the_larger_count_in_latin_languages(
-    sample: dict[str, Any],
-) -> None:
+def test_approximate_is_close_to_the_larger_count_in_latin_languages(sample):
     larger = max(sample["o200k_base"], sample["cl100k_base"])
     low = 0.85 if sample["of"] in LOWER_LANGUAGES else 0.95
     assert low * larger <= approximate(sample["text"]) <= 1.15 * larger
 
 
 @pytest.mark.parametrize(("real", "text"), NO_WORDS)
-def test_approximate_is_low_by_at_most_six_percent_without_words(real: int, text: str) -> None:
+def test_approximate_is_low_by_at_most_six_percent_without_words(real, text):
     assert 0.94 * real <= approximate(text) <= 1.35 * real
 
 
@@ -190,12 +188,12 @@ def test_approximate_is_low_by_at_most_six_percent_without_words(real: int, text
         pytest.param("\ud83d ", [], 100, id="lone surrogate"),
     ],
 )
-def test_approximate_adds_up_its_weights(unit: str, words: list[str], others: int) -> None:
+def test_approximate_adds_up_its_weights(unit, words, others):
     expected = sum(cost_of_words(word.encode()) for word in words) + others
     assert approximate(unit * 100) == expected
 
 
-def test_words_cost_what_their_letters_suggest() -> None:
+def test_words_cost_what_their_letters_suggest():
     cost = {word: cost_of_words(word.encode()) for word in WORDS}
     assert cost["the"] < cost["zwq"]
     assert cost["connection"] < cost["Verbindung"] < cost["wykorzystywanie"]
@@ -206,39 +204,39 @@ def test_words_cost_what_their_letters_suggest() -> None:
 
 
 @given(st.text("abzéłÿạя", min_size=1), st.text("aéłạяZ"), st.text("aéłạяZ"))
-def test_a_part_of_a_word_costs_no_more(word: str, before: str, after: str) -> None:
+def test_a_part_of_a_word_costs_no_more(word, before, after):
     assert cost_of_words(word.encode()) <= cost_of_words(f"{before}{word}{after}".encode())
 
 
 @pytest.mark.parametrize("text", [" ", "\n", "\0", "a", "\ud800"])
 @pytest.mark.parametrize("name", ["approximate", "ratio"])
-def test_a_nonempty_text_costs_at_least_one_token(name: str, text: str) -> None:
+def test_a_nonempty_text_costs_at_least_one_token(name, text):
     assert load_counter(name).count(text) == 1
 
 
 @pytest.mark.parametrize("name", ["approximate", "ratio"])
 @given(text=TEXTS)
-def test_only_the_empty_text_is_free(name: str, text: str) -> None:
+def test_only_the_empty_text_is_free(name, text):
     count = load_counter(name).count(text)
     assert count >= 1 if text else count == 0
 
 
 @given(TEXTS, TEXTS)
-def test_approximate_never_decreases_when_text_is_added(first: str, second: str) -> None:
+def test_approximate_never_decreases_when_text_is_added(first, second):
     total = approximate(first + second)
     assert total >= approximate(first)
     assert total >= approximate(second)
 
 
 @given(TEXTS, TEXTS)
-def test_approximate_of_two_lines_is_their_sum_and_a_line_break(first: str, second: str) -> None:
+def test_approximate_of_two_lines_is_their_sum_and_a_line_break(first, second):
     # 0.8 for the break, up to half for each of three roundings, and up to half more for each
     # part that is raised to one.
     assert abs(approximate(f"{first}\n{second}") - approximate(first) - approximate(second)) <= 3
 
 
 @given(st.integers(1, 50), TEXTS)
-def test_approximate_grows_in_proportion(times: int, text: str) -> None:
+def test_approximate_grows_in_proportion(times, text):
     line = text + "\n.\n"
     hundred = approximate(line * 100)
     assert abs(approximate(line * 100 * times) - times * hundred) <= times
@@ -265,15 +263,15 @@ CODE = "def f(x):\n    return x\n"
         pytest.param("words, words\n" * 12 + "x = f(y);\n" * 12, 79, id="mixed, by lines"),
     ],
 )
-def test_ratio_counts_prose_by_four_and_code_by_three(text: str, expected: int) -> None:
+def test_ratio_counts_prose_by_four_and_code_by_three(text, expected):
     assert ratio(text) == expected
 
 
 @given(st.text(alphabet="abc é中", min_size=1).filter(lambda text: not text.startswith("    ")))
-def test_ratio_of_pure_prose_is_a_quarter_of_its_length(text: str) -> None:
+def test_ratio_of_pure_prose_is_a_quarter_of_its_length(text):
     assert ratio(text) == max(1, len(text) // 4)
 
 
 @given(TEXTS.filter(bool))
-def test_ratio_lies_between_a_quarter_and_a_third(text: str) -> None:
+def test_ratio_lies_between_a_quarter_and_a_third(text):
     assert max(1, len(text) // 4) <= ratio(text) <= max(1, len(text) // 3)

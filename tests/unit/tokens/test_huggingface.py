@@ -41,18 +41,18 @@ def tokenizer_file(tmp_path: Path) -> Path:
         pytest.param("hello \ud83d world", 3, id="lone surrogate"),
     ],
 )
-def test_huggingface_counts_the_text_only(tokenizer_file: Path, text: str, expected: int) -> None:
+def test_huggingface_counts_the_text_only(tokenizer_file, text, expected):
     assert load_counter(f"huggingface:{tokenizer_file}").count(text) == expected
 
 
-def test_huggingface_takes_a_folder_and_keeps_the_name_given(tokenizer_file: Path) -> None:
+def test_huggingface_takes_a_folder_and_keeps_the_name_given(tokenizer_file):
     counter = load_counter(f"huggingface:{tokenizer_file.parent}")
     assert counter.exact
     assert counter.name == f"huggingface:{tokenizer_file.parent}"
     assert counter.count("hello world") == 2
 
 
-def test_huggingface_version_follows_the_file(tokenizer_file: Path) -> None:
+def test_huggingface_version_follows_the_file(tokenizer_file):
     name = f"huggingface:{tokenizer_file}"
     before = load_counter(name).version
     assert load_counter(name).version == before
@@ -62,20 +62,20 @@ def test_huggingface_version_follows_the_file(tokenizer_file: Path) -> None:
     assert load_counter(name).version != before
 
 
-def test_huggingface_refuses_a_missing_file(tmp_path: Path) -> None:
+def test_huggingface_refuses_a_missing_file(tmp_path):
     with pytest.raises(ModelUnavailableError, match="no tokenizer at"):
         load_counter(f"huggingface:{tmp_path}")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"not json"])
-def test_huggingface_refuses_anything_but_a_tokenizer(tmp_path: Path, content: bytes) -> None:
+def test_huggingface_refuses_anything_but_a_tokenizer(tmp_path, content):
     file = tmp_path / "tokenizer.json"
     file.write_bytes(content)
     with pytest.raises(ModelUnavailableError, match="not a tokenizer"):
         load_counter(f"huggingface:{file}")
 
 
-def test_huggingface_refuses_a_file_that_crashes_the_process(tmp_path: Path) -> None:
+def test_huggingface_refuses_a_file_that_crashes_the_process(tmp_path):
     vocabulary = [["<unk>", 0.0], ["a" * 1_000_000, -1.0]]  # a trie too deep to be freed
     content = json.dumps({"model": {"type": "Unigram", "unk_id": 0, "vocab": vocabulary}})
     file = tmp_path / "tokenizer.json"
@@ -87,9 +87,7 @@ def test_huggingface_refuses_a_file_that_crashes_the_process(tmp_path: Path) -> 
         load_counter(f"huggingface:{file}")
 
 
-def test_huggingface_refuses_without_the_library(
-    tokenizer_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_huggingface_refuses_without_the_library(tokenizer_file, monkeypatch):
     monkeypatch.setattr(huggingface, "find_spec", lambda name: None)
     with pytest.raises(ModelUnavailableError, match="library tokenizers, which is not installed"):
         load_counter(f"huggingface:{tokenizer_file}")

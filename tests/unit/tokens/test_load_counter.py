@@ -12,7 +12,7 @@ from reservoir_cli.tokens import load_counter
 
 
 @pytest.mark.parametrize("name", ["approximate", "ratio"])
-def test_a_counter_has_the_requested_name(name: str) -> None:
+def test_a_counter_has_the_requested_name(name):
     counter = load_counter(name)
     assert counter.name == name
     assert counter.version
@@ -36,14 +36,14 @@ def test_a_counter_has_the_requested_name(name: str) -> None:
         "openai:gpt-4o",
     ],
 )
-def test_an_unknown_counter_is_a_usage_error_that_lists_the_known(name: str) -> None:
+def test_an_unknown_counter_is_a_usage_error_that_lists_the_known(name):
     with pytest.raises(UsageError) as caught:
         load_counter(name)
     assert caught.value.exit_code == 2
     assert "one of" in str(caught.value.hint)
 
 
-def test_approximate_counting_imports_no_library() -> None:
+def test_approximate_counting_imports_no_library():
     program = (
         "import sys; from reservoir_cli.tokens import load_counter; "
         "load_counter('approximate').count('a'); load_counter('ratio').count('a'); "

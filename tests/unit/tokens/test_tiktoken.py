@@ -42,7 +42,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_tiktoken_counts_by_encode_ordinary(library: list[str], cache: Path) -> None:
+def test_tiktoken_counts_by_encode_ordinary(library, cache):
     counter = load_counter("tiktoken:o200k_base")
     assert (counter.name, counter.version) == ("tiktoken:o200k_base", "1.2")
     assert counter.exact
@@ -50,7 +50,7 @@ def test_tiktoken_counts_by_encode_ordinary(library: list[str], cache: Path) -> 
     assert library == ["o200k_base"]
 
 
-def test_without_tiktoken_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tiktoken_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(tiktoken, "find_spec", lambda name: None)
     with pytest.raises(ModelUnavailableError) as caught:
         load_counter("tiktoken:o200k_base")
@@ -59,9 +59,7 @@ def test_without_tiktoken_the_error_names_the_extra(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("encoding", sorted(tiktoken.VOCABULARIES))
-def test_tiktoken_is_not_called_without_its_vocabulary(
-    encoding: str, library: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_tiktoken_is_not_called_without_its_vocabulary(encoding, library, monkeypatch, tmp_path):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     with pytest.raises(ModelUnavailableError, match="missing") as caught:
         load_counter(f"tiktoken:{encoding}")
@@ -69,7 +67,7 @@ def test_tiktoken_is_not_called_without_its_vocabulary(
     assert library == []
 
 
-def test_tiktoken_is_not_called_with_a_damaged_vocabulary(library: list[str], cache: Path) -> None:
+def test_tiktoken_is_not_called_with_a_damaged_vocabulary(library, cache):
     (cache / "some-file").write_bytes(b"half of i")
     with pytest.raises(ModelUnavailableError, match="damaged"):
         load_counter("tiktoken:o200k_base")
@@ -77,9 +75,7 @@ def test_tiktoken_is_not_called_with_a_damaged_vocabulary(library: list[str], ca
     assert (cache / "some-file").exists()
 
 
-def test_tiktoken_is_not_called_when_its_cache_is_off(
-    library: list[str], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tiktoken_is_not_called_when_its_cache_is_off(library, cache, monkeypatch):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(cache))
     with pytest.raises(ModelUnavailableError, match="disabled"):
@@ -87,17 +83,13 @@ def test_tiktoken_is_not_called_when_its_cache_is_off(
     assert library == []
 
 
-def test_the_older_variable_names_the_cache_when_the_newer_is_unset(
-    library: list[str], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_older_variable_names_the_cache_when_the_newer_is_unset(library, cache, monkeypatch):
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(cache))
     assert load_counter("tiktoken:o200k_base").count("a b") == 2
 
 
-def test_without_variables_the_cache_is_in_the_temporary_folder(
-    library: list[str], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_variables_the_cache_is_in_the_temporary_folder(library, cache, monkeypatch):
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
     monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(cache))
@@ -106,14 +98,12 @@ def test_without_variables_the_cache_is_in_the_temporary_folder(
     assert load_counter("tiktoken:o200k_base").count("a b") == 2
 
 
-def test_an_encoding_that_an_old_tiktoken_lacks_is_unavailable(
-    library: list[str], cache: Path
-) -> None:
+def test_an_encoding_that_an_old_tiktoken_lacks_is_unavailable(library, cache):
     with pytest.raises(ModelUnavailableError, match="does not know"):
         load_counter("tiktoken:p50k_edit")
 
 
-def test_the_files_looked_for_are_those_tiktoken_reads() -> None:
+def test_the_files_looked_for_are_those_tiktoken_reads():
     pytest.importorskip("tiktoken")
     public = pytest.importorskip("tiktoken_ext.openai_public")
     source = Path(public.__file__).read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("other", ARGUMENTS)
-def test_arguments_of_tools_do_not_count(other: str) -> None:
+def test_arguments_of_tools_do_not_count(other):
     call = {"type": "tool_use", "id": "t1", "name": "f", "input": ARGUMENTS[other]}
     reply = {"role": "assistant", "content": [call]}
     session = {"type": "assistant", "uuid": "u", "sessionId": "s", "parentUuid": None}
@@ -60,19 +60,19 @@ LATE_KEYS = {
 
 @each("form", LATE_KEYS)
 @each("layout", [None, 2])
-def test_keys_count_wherever_they_are(form: str, layout: int | None) -> None:
+def test_keys_count_wherever_they_are(form, layout):
     text = json.dumps(LATE_KEYS[form], indent=layout)
     assert text.find('"messages"' if form in ("anthropic", "openai") else PASTED[-20:]) != 0
     assert len(text) > 100_000
     assert choose(file_of(text)).name == form
 
 
-def test_a_text_that_quotes_a_format_is_not_in_it() -> None:
+def test_a_text_that_quotes_a_format_is_not_in_it():
     quoted = json.dumps({"mapping": {}, "sessionId": "s", "payload": {"type": "response_item"}})
     assert choose(file_of(lines({"role": "user", "content": PASTED + quoted}))).name == "openai"
 
 
-def test_each_importer_is_found_by_its_signs() -> None:
+def test_each_importer_is_found_by_its_signs():
     for name, importer in importers().items():
         assert importer.name == name
         assert importer.title

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sessions import WORK, Machine, turn
+from sessions import WORK, turn
 
 from reservoir_cli.messages import Scope
 
@@ -13,7 +13,7 @@ def projects(root: Path, *folders: tuple[str, str]) -> dict[str, str]:
     return {str(root / folder): partition for folder, partition in folders}
 
 
-def test_messages_go_to_the_partition_of_their_folder(machine: Machine, tmp_path: Path) -> None:
+def test_messages_go_to_the_partition_of_their_folder(machine, tmp_path):
     machine.projects = projects(tmp_path, ("games", "play"), ("games/paid", "work"))
     for number, folder in enumerate(("games", "games/deep/down", "games/paid", "other"), 1):
         session = {"cwd": str(tmp_path / folder), "sessionId": f"s{number}"}
@@ -26,7 +26,7 @@ def test_messages_go_to_the_partition_of_their_folder(machine: Machine, tmp_path
     }
 
 
-def test_later_turns_stay_with_their_conversation(machine: Machine, tmp_path: Path) -> None:
+def test_later_turns_stay_with_their_conversation(machine, tmp_path):
     here = {"cwd": str(tmp_path / "games")}
     machine.write("a/s1.jsonl", *turn(1, "first?", "yes", **here))
     machine.sync()
@@ -40,9 +40,7 @@ def test_later_turns_stay_with_their_conversation(machine: Machine, tmp_path: Pa
     assert machine.said(PLAY) == ["new?", "yes"]
 
 
-def test_a_conversation_that_changes_its_folder_stays_whole(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_a_conversation_that_changes_its_folder_stays_whole(machine, tmp_path):
     machine.projects = projects(tmp_path, ("games", "play"))
     machine.write(
         "a/s1.jsonl",

@@ -40,9 +40,7 @@ def projects(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_import_names_what_gave_nothing_and_what_was_not_read(
-    reservoir: Reservoir, projects: Path
-) -> None:
+def test_an_import_names_what_gave_nothing_and_what_was_not_read(reservoir, projects):
     report = reservoir.import_files(projects, partition="p")
     assert report.imported == 1
     assert report.notes() == [
@@ -52,7 +50,7 @@ def test_an_import_names_what_gave_nothing_and_what_was_not_read(
     ]
 
 
-def test_a_sync_names_them_once(reservoir: Reservoir, projects: Path) -> None:
+def test_a_sync_names_them_once(reservoir, projects):
     source = Source("code", "claude-code", projects, "p")
     [report] = reservoir.sync([source], embed=False, whole=True).sources
     assert report.imports.imported == 1
@@ -65,16 +63,14 @@ def test_a_sync_names_them_once(reservoir: Reservoir, projects: Path) -> None:
     assert [note.split()[1] for note in again.imports.notes()] == ["link"]
 
 
-def test_a_file_that_is_only_named_as_a_format_says_that_it_is_not(
-    reservoir: Reservoir, tmp_path: Path
-) -> None:
+def test_a_file_that_is_only_named_as_a_format_says_that_it_is_not(reservoir, tmp_path):
     folder = tmp_path / "conversations"
     write(folder / "1.conversation.json", {"messages": []})
     report = reservoir.import_files(folder, form="lm-studio", partition="p")
     assert report.notes() == ["1 file of lm-studio gave nothing: not a format that reservoir reads"]
 
 
-def test_times_that_cannot_be_read_are_counted(reservoir: Reservoir, tmp_path: Path) -> None:
+def test_times_that_cannot_be_read_are_counted(reservoir, tmp_path):
     rows = [{"role": "user", "content": f"hide {n}", "timestamp": "soon"} for n in range(3)]
     report = reservoir.import_files(write(tmp_path / "a.jsonl", *rows), partition="p")
     assert report.imported == 3
@@ -83,7 +79,7 @@ def test_times_that_cannot_be_read_are_counted(reservoir: Reservoir, tmp_path: P
     ]
 
 
-def test_at_most_three_files_are_named_unless_all_are_asked_for() -> None:
+def test_at_most_three_files_are_named_unless_all_are_asked_for():
     report = ImportReport(passed_over=5, ignored=["a", "b", "c", "d", "e"])
     assert report.notes() == ["5 other files ignored: a, b, c and 2 more (--json names all)"]
     assert report.notes(all_names=True) == ["5 other files ignored: a, b, c, d, e"]

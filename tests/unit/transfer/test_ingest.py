@@ -2,7 +2,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
@@ -60,7 +59,7 @@ def contents(store: Store, scope: Scope = HERE) -> list[str]:
 # Loading
 
 
-def test_new_messages_are_imported_and_known_ones_skipped(store: Store) -> None:
+def test_new_messages_are_imported_and_known_ones_skipped(store):
     records = [record("a"), Skipped("line 2", "torn"), record("b")]
     first = load(store, records)
     assert (first.imported, first.already, first.skipped) == (2, 0, 1)
@@ -70,16 +69,16 @@ def test_new_messages_are_imported_and_known_ones_skipped(store: Store) -> None:
     assert contents(store) == ["a", "b", "c"]
 
 
-def test_nothing_is_imported_from_nothing(store: Store) -> None:
+def test_nothing_is_imported_from_nothing(store):
     assert load(store, []) == ImportReport()
     assert store.places() == []
 
 
-def test_the_summary_line() -> None:
+def test_the_summary_line():
     assert ImportReport(1_812, 40, 3).line() == "imported 1,812, already there 40, skipped 3"
 
 
-def test_at_most_a_thousand_reasons_are_kept(store: Store) -> None:
+def test_at_most_a_thousand_reasons_are_kept(store):
     totals = load(store, (Skipped(f"line {number}", "torn") for number in range(2_500)))
     assert (totals.skipped, len(totals.reasons)) == (2_500, 1_000)
     combined = ImportReport(reasons=["first"])
@@ -92,7 +91,7 @@ def test_at_most_a_thousand_reasons_are_kept(store: Store) -> None:
 # A dry run
 
 
-def test_a_dry_run_counts_the_import_without_changing_the_store(store: Store) -> None:
+def test_a_dry_run_counts_the_import_without_changing_the_store(store):
     load(store, [record("a"), record("b")])
     before = store.last(EVERYWHERE, 0)
     conversation = Conversation("c", "Redis", "chatgpt", "gpt-4")
@@ -110,14 +109,14 @@ def test_a_dry_run_counts_the_import_without_changing_the_store(store: Store) ->
     assert (actual.imported, actual.already, actual.skipped) == (2, 1, 1)
 
 
-def test_a_dry_run_counts_duplicates_once_at_any_distance(store: Store) -> None:
+def test_a_dry_run_counts_duplicates_once_at_any_distance(store):
     records = [record(str(number % 1_700)) for number in range(2_500)]
     planned = load(store, records, dry_run=True)
     assert (planned.imported, planned.already) == (1_700, 800)
     assert load(store, records) == planned
 
 
-def test_a_dry_run_counts_a_message_of_several_files_once(store: Store, tmp_path: Path) -> None:
+def test_a_dry_run_counts_a_message_of_several_files_once(store, tmp_path):
     for name, texts in (("a", ["one", "two"]), ("b", ["one", "two", "three"])):
         rows = [
             {"role": "user", "content": text, "source_id": text, "source": "s"} for text in texts
@@ -131,7 +130,7 @@ def test_a_dry_run_counts_a_message_of_several_files_once(store: Store, tmp_path
     assert (again.imported, again.already, again.repeated) == (0, 5, 0)
 
 
-def test_the_summary_of_a_dry_run_says_would() -> None:
+def test_the_summary_of_a_dry_run_says_would():
     assert ImportReport(3).line(dry_run=True) == "would import 3, already there 0, skipped 0"
 
 
@@ -145,13 +144,7 @@ HOMES = [
 
 
 @pytest.mark.parametrize(("partition", "instance", "record_scope", "expected"), HOMES)
-def test_a_format_has_its_own_instance(
-    store: Store,
-    partition: str | None,
-    instance: str | None,
-    record_scope: tuple[str | None, str | None],
-    expected: tuple[str, str],
-) -> None:
+def test_a_format_has_its_own_instance(store, partition, instance, record_scope, expected):
     entry = record("a", partition=record_scope[0], instance=record_scope[1])
     load(store, [entry], partition=partition, instance=instance, home="chatgpt")
     assert store.places() == [(*expected, 1)]
@@ -173,12 +166,8 @@ PLACES = [
 
 @pytest.mark.parametrize(("partition", "instance", "record_scope", "expected"), PLACES)
 def test_a_record_goes_to_the_given_scope_or_else_to_its_own(
-    store: Store,
-    partition: str | None,
-    instance: str | None,
-    record_scope: tuple[str | None, str | None],
-    expected: tuple[str, str],
-) -> None:
+    store, partition, instance, record_scope, expected
+):
     load(
         store,
         [record("a", partition=record_scope[0], instance=record_scope[1])],
@@ -188,7 +177,7 @@ def test_a_record_goes_to_the_given_scope_or_else_to_its_own(
     assert store.places() == [(*expected, 1)]
 
 
-def test_more_records_than_a_batch_keep_their_order(store: Store) -> None:
+def test_more_records_than_a_batch_keep_their_order(store):
     records: list[Record | Skipped] = [record(str(number)) for number in range(2_500)]
     records.insert(1_700, Skipped("line 1701", "torn"))
     totals = load(store, iter(records))
@@ -196,7 +185,7 @@ def test_more_records_than_a_batch_keep_their_order(store: Store) -> None:
     assert contents(store) == [str(number) for number in range(2_500)]
 
 
-def test_an_error_while_reading_keeps_saved_batches(store: Store) -> None:
+def test_an_error_while_reading_keeps_saved_batches(store):
     def fail_after_a_batch() -> Iterator[Record]:
         yield from (record(str(number)) for number in range(1_500))
         raise OSError("the disk is gone")
@@ -207,14 +196,14 @@ def test_an_error_while_reading_keeps_saved_batches(store: Store) -> None:
     assert load(store, [record(str(number)) for number in range(1_500)]).imported == 500
 
 
-def test_titles_come_with_their_messages(store: Store) -> None:
+def test_titles_come_with_their_messages(store):
     conversation = Conversation("c", "Redis", "chatgpt", "gpt-4")
     load(store, [record("a", conversation=conversation), record("b")])
     rows = behind(store.location, "SELECT partition, instance, id, title FROM conversations")
     assert rows == [("p", "i", "c", "Redis")]
 
 
-def test_later_details_of_a_conversation_are_stored(store: Store) -> None:
+def test_later_details_of_a_conversation_are_stored(store):
     conversations = [
         Conversation("c", "Redis"),
         Conversation("d"),
@@ -250,16 +239,14 @@ TIMES = [
 @pytest.mark.parametrize(
     ("times", "expected"), [row[1:] for row in TIMES], ids=[row[0] for row in TIMES]
 )
-def test_the_time_of_a_message(
-    store: Store, times: list[datetime | None], expected: list[datetime]
-) -> None:
+def test_the_time_of_a_message(store, times, expected):
     load(store, [record(str(number), time) for number, time in enumerate(times)])
     messages = store.last(HERE, 0)
     assert [message.created_at for message in messages] == expected
     assert contents(store) == [str(number) for number in range(len(times))]
 
 
-def test_a_file_without_times_gets_the_current_time(store: Store, add: Adding) -> None:
+def test_a_file_without_times_gets_the_current_time(store, add):
     add(Message("user", "from the future", created_at=NOW + HOUR))
     load(store, [record("a"), record("b")])
     rows = [(message.content, message.created_at) for message in store.last(HERE, 0)]
@@ -267,7 +254,7 @@ def test_a_file_without_times_gets_the_current_time(store: Store, add: Adding) -
 
 
 @pytest.mark.parametrize("position", [0, 1])
-def test_a_future_time_is_kept_and_counted_but_not_passed_on(store: Store, position: int) -> None:
+def test_a_future_time_is_kept_and_counted_but_not_passed_on(store, position):
     records = [record("x"), record("y"), record("z", NOW - HOUR), record("w")]
     records.insert(position, record("ahead", NOW + 25 * HOUR))
     records.append(record("soon", NOW + 23 * HOUR))
@@ -279,7 +266,7 @@ def test_a_future_time_is_kept_and_counted_but_not_passed_on(store: Store, posit
     assert set(times.values()) == {NOW - HOUR}
 
 
-def test_records_of_several_scopes_get_the_time_of_the_previous_one(store: Store) -> None:
+def test_records_of_several_scopes_get_the_time_of_the_previous_one(store):
     load(
         store,
         [
@@ -306,7 +293,7 @@ TALK = [
 
 
 @pytest.mark.parametrize("count", range(len(TALK)))
-def test_importing_a_longer_file_adds_only_its_tail(store: Store, count: int) -> None:
+def test_importing_a_longer_file_adds_only_its_tail(store, count):
     load_text(store, *TALK[:count])
     before = store.last(HERE, 0)
     totals = load_text(store, *TALK)
@@ -315,9 +302,7 @@ def test_importing_a_longer_file_adds_only_its_tail(store: Store, count: int) ->
     assert contents(store) == [row["content"] for row in TALK]
 
 
-def test_an_export_is_imported_unchanged(
-    store: Store, add: Adding, new_location: Callable[[], str]
-) -> None:
+def test_an_export_is_imported_unchanged(store, add, new_location):
     add(Message("user", "q", trace_id="t", conversation_id="k", name="mara"))
     add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), instance="j")
     add(Message("tool", "", tool_call_id="c"), partition="q")
@@ -332,7 +317,7 @@ def test_an_export_is_imported_unchanged(
 
 
 @pytest.mark.parametrize("field", ["name", "tool_call_id"])
-def test_a_file_with_a_field_that_cannot_be_stored_is_imported(store: Store, field: str) -> None:
+def test_a_file_with_a_field_that_cannot_be_stored_is_imported(store, field):
     totals = load_text(
         store,
         {"role": "user", "content": "before"},
@@ -344,7 +329,7 @@ def test_a_file_with_a_field_that_cannot_be_stored_is_imported(store: Store, fie
     assert contents(store)[-1] == "after"
 
 
-def test_text_that_cannot_be_stored_is_cleaned_and_counted(store: Store) -> None:
+def test_text_that_cannot_be_stored_is_cleaned_and_counted(store):
     totals = load_text(
         store,
         {"role": "user", "content": "a\0b\ud800"},
@@ -355,7 +340,7 @@ def test_text_that_cannot_be_stored_is_cleaned_and_counted(store: Store) -> None
 
 
 @pytest.mark.parametrize("first", ["NFC", "NFD"])
-def test_a_forgotten_text_stays_out_in_another_unicode_form(store: Store, first: str) -> None:
+def test_a_forgotten_text_stays_out_in_another_unicode_form(store, first):
     said = {"role": "user", "conversation_id": "c", "created_at": "2026-05-09T10:00:00Z"}
     texts = {form: normalize(form, "Übersee und Café") for form in ("NFC", "NFD")}
     load_text(store, said | {"content": texts.pop(first)}, instance="p")

@@ -76,7 +76,7 @@ def claude_code_session(path: Path, exchanges: list[tuple[str, str]]) -> Path:
 
 
 @pytest.mark.parametrize("write", [llm_log, claude_code_session], ids=["llm", "claude-code"])
-def test_importing_its_own_contexts_adds_nothing_to_a_store(reservoir, tmp_path, write) -> None:
+def test_importing_its_own_contexts_adds_nothing_to_a_store(reservoir, tmp_path, write):
     exchanges: list[tuple[str, str]] = []
     for day in range(DAYS):
         question = f"Why does sync drop rows on day {day}?"
@@ -97,14 +97,14 @@ def test_importing_its_own_contexts_adds_nothing_to_a_store(reservoir, tmp_path,
 
 
 @pytest.mark.parametrize("label", [TEXT_LABEL, MARKDOWN_LABEL])
-def test_a_single_message_is_stored_without_its_context(reservoir, notes, label) -> None:
+def test_a_single_message_is_stored_without_its_context(reservoir, notes, label):
     framed = wrap("user: old words", "Why Redis?", label)
     reservoir.ingest([Message("user", framed), Message("assistant", "It was there.")], embed=False)
     assert contents(reservoir) == ["Why Redis?", "It was there."]
     assert "contexts removed, their questions kept: 1" in notes
 
 
-def test_a_context_without_a_question_leaves_nothing_to_store(reservoir, notes) -> None:
+def test_a_context_without_a_question_leaves_nothing_to_store(reservoir, notes):
     reservoir.ingest([Message("user", wrap("user: old words"))], embed=False)
     assert contents(reservoir) == []
     assert notes == ["contexts removed, nothing else to store: 1"]
@@ -120,7 +120,7 @@ def test_a_context_without_a_question_leaves_nothing_to_store(reservoir, notes) 
     ],
     ids=["checksum", "beginning", "end", "cut"],
 )
-def test_a_frame_with_a_wrong_checksum_is_stored_whole(reservoir, tmp_path, change) -> None:
+def test_a_frame_with_a_wrong_checksum_is_stored_whole(reservoir, tmp_path, change):
     text = change(wrap("user: the old words of yesterday", "Why Redis?"))
     reservoir.ingest([Message("user", text)], embed=False)
     (tmp_path / "note.txt").write_text(text, encoding="utf-8")
@@ -129,7 +129,7 @@ def test_a_frame_with_a_wrong_checksum_is_stored_whole(reservoir, tmp_path, chan
     assert contents(reservoir) == [text, text]
 
 
-def test_every_format_removes_contexts(reservoir, tmp_path) -> None:
+def test_every_format_removes_contexts(reservoir, tmp_path):
     framed = wrap("user: old words", "Why Redis?")
     message = {"role": "user", "content": framed}
     files = {
@@ -152,7 +152,7 @@ def test_every_format_removes_contexts(reservoir, tmp_path) -> None:
     assert set(contents(reservoir)) == {"Why Redis?", "Be brief."}
 
 
-def test_nothing_is_stored_of_an_answer_that_only_carried_a_context(reservoir) -> None:
+def test_nothing_is_stored_of_an_answer_that_only_carried_a_context(reservoir):
     framed = wrap("user: old words")
     shells = {
         framed: None,
@@ -173,9 +173,7 @@ def test_nothing_is_stored_of_an_answer_that_only_carried_a_context(reservoir) -
     assert reservoir.ingest([Message("user", framed)], embed=False) == []
 
 
-def test_vectors_of_a_context_are_not_used_for_its_question(
-    reservoir, tmp_path, fake_embedder
-) -> None:
+def test_vectors_of_a_context_are_not_used_for_its_question(reservoir, tmp_path, fake_embedder):
     model = {"id": fake_embedder.model_id, "name": fake_embedder.name}
     vector = [1.0, *[0.0] * (fake_embedder.dimensions - 1)]
     row = {"partition": "p", "role": "user", "content": wrap("old", "Why Redis?")}
@@ -187,7 +185,7 @@ def test_vectors_of_a_context_are_not_used_for_its_question(
     assert reservoir.store.count_unembedded(EVERYTHING) == 1
 
 
-def test_an_exchange_stored_by_tee_and_by_a_log_is_recalled_once(reservoir, tmp_path) -> None:
+def test_an_exchange_stored_by_tee_and_by_a_log_is_recalled_once(reservoir, tmp_path):
     question, reply = "Which port does the staging database use?", "It uses port 5432."
     created_at = datetime(2026, 5, 1, 12, tzinfo=UTC)
     messages = [

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
 from builders import NOW, ingestor
 
 from reservoir_cli.messages import Message, Scope
@@ -28,9 +27,7 @@ def load(store: Store, records: Sequence[Record], *, renew: bool = False) -> tup
     return report.imported, report.renewed, report.already
 
 
-def test_only_what_is_new_or_changed_is_scanned_for_secrets(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_new_or_changed_is_scanned_for_secrets(store, monkeypatch):
     scanned: list[str] = []
     scan = Redactor.scan
 
@@ -56,7 +53,7 @@ def test_only_what_is_new_or_changed_is_scanned_for_secrets(
         assert result == (counts, scans), number
 
 
-def test_thinking_that_is_new_is_stored_with_the_reply_it_belongs_to(store: Store) -> None:
+def test_thinking_that_is_new_is_stored_with_the_reply_it_belongs_to(store):
     reply = record(1, "yes")
     assert load(store, [reply]) == (1, 0, 0)
     assert load(store, [reply, record(2, "is it?", name=THINKING)]) == (1, 0, 1)

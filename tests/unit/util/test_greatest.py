@@ -9,7 +9,7 @@ from reservoir_cli.util.greatest import greatest
 @each("size", [2, 63, 700, 20_000])
 @each("different", [1, 3, 50, 10**6])
 @each("ordered", [False, True])
-def test_the_greatest_equal_those_of_sorting(size: int, different: int, ordered: bool):
+def test_the_greatest_equal_those_of_sorting(size, different, ordered):
     values = np.random.default_rng(size).integers(0, different, size).astype(np.float32)
     if ordered:  # no sample is representative
         values.sort()

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -24,9 +23,7 @@ print(runpy.run_path(sys.argv[2])["install_hint"]("serve"))
         ([], "reservoir-cli"),
     ],
 )
-def test_the_hint_names_the_installed_package(
-    tmp_path: Path, installed: list[str], expected: str
-) -> None:
+def test_the_hint_names_the_installed_package(tmp_path, installed, expected):
     for name in installed:
         described = tmp_path / f"{name.replace('-', '_')}-1.dist-info"
         described.mkdir()

@@ -31,13 +31,13 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_new_folders_are_private_under_any_umask(tmp_path: Path) -> None:
+def test_new_folders_are_private_under_any_umask(tmp_path):
     make_private_dir(tmp_path / "a" / "b" / "c")
     for folder in ("a", "a/b", "a/b/c"):
         assert mode(tmp_path / folder) == 0o700
 
 
-def test_an_existing_folder_keeps_its_permissions(tmp_path: Path) -> None:
+def test_an_existing_folder_keeps_its_permissions(tmp_path):
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o755)
@@ -48,7 +48,7 @@ def test_an_existing_folder_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_a_replaced_file_is_private_and_leaves_no_temporary_file(tmp_path: Path) -> None:
+def test_a_replaced_file_is_private_and_leaves_no_temporary_file(tmp_path):
     file = tmp_path / "new" / "file.toml"
     write_private(file, "one\n")
     write_private(file, "zwei ü\r\n")
@@ -57,7 +57,7 @@ def test_a_replaced_file_is_private_and_leaves_no_temporary_file(tmp_path: Path)
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_writing_to_a_symlink_replaces_its_target(tmp_path: Path) -> None:
+def test_writing_to_a_symlink_replaces_its_target(tmp_path):
     target, link = tmp_path / "dotfiles" / "real.toml", tmp_path / "link.toml"
     write_private(target, "old")
     link.symlink_to(target)
@@ -69,7 +69,7 @@ def test_writing_to_a_symlink_replaces_its_target(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give links away"
 )
-def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path):
     shared, target = tmp_path / "shared", tmp_path / "mine"
     shared.mkdir()
     shared.chmod(0o1777)
@@ -84,7 +84,7 @@ def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Pat
     assert target.read_text() == "new"
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path):
     file = tmp_path / "file.toml"
     write_private(file, "old")
     with pytest.raises(UnicodeEncodeError):
@@ -93,7 +93,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_path_below_a_file_is_an_os_error(tmp_path: Path) -> None:
+def test_a_path_below_a_file_is_an_os_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError, match="Not a directory"):
         write_private(tmp_path / "file" / "sub" / "x.toml", "text")
@@ -119,7 +119,7 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("system")
-def test_a_lock_has_one_holder_at_a_time_and_is_released(tmp_path: Path) -> None:
+def test_a_lock_has_one_holder_at_a_time_and_is_released(tmp_path):
     path = tmp_path / "new" / "a.lock"
     with exclusive_lock(path, wait=False) as first, exclusive_lock(path, wait=False) as second:
         assert (first, second) == (True, False)
@@ -127,14 +127,14 @@ def test_a_lock_has_one_holder_at_a_time_and_is_released(tmp_path: Path) -> None
         assert third
 
 
-def test_locking_a_missing_folder_creates_nothing(tmp_path: Path) -> None:
+def test_locking_a_missing_folder_creates_nothing(tmp_path):
     with exclusive_lock(tmp_path / "missing") as acquired:
         assert acquired
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("system")
-def test_a_waiter_gets_a_lock_when_it_is_released(tmp_path: Path) -> None:
+def test_a_waiter_gets_a_lock_when_it_is_released(tmp_path):
     path, order = tmp_path / "a.lock", []
 
     def wait() -> None:
@@ -152,9 +152,7 @@ def test_a_waiter_gets_a_lock_when_it_is_released(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal ends the process at once there")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_while_a_module_loads_leaves_no_temporary_file(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_while_a_module_loads_leaves_no_temporary_file(tmp_path, number):
     (tmp_path / "signalled.py").write_text(f"import os\nos.kill(os.getpid(), {number:d})\n")
     folder = tmp_path / "private"
     write_private(folder / "one.db", "old")
@@ -183,9 +181,7 @@ with replace_atomically(folder / "one.db"), temporary_folder(folder, ".one.db.")
     assert [(file.name, file.read_text()) for file in folder.iterdir()] == [("one.db", "old")]
 
 
-def test_a_folder_on_a_missing_drive_is_an_os_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_on_a_missing_drive_is_an_os_error(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "a" / "b"
     # As on Windows, where a drive such as Z: may be missing with everything on it.
@@ -195,9 +191,7 @@ def test_a_folder_on_a_missing_drive_is_an_os_error(
         make_private_dir(folder)
 
 
-def test_windows_locks_a_file_in_place_of_its_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_locks_a_file_in_place_of_its_folder(tmp_path, monkeypatch):
     msvcrt = SimpleNamespace(locking=lock_as_windows, LK_NBLCK=2)
     monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
     monkeypatch.setattr(sys, "platform", "win32")
@@ -208,8 +202,8 @@ def test_windows_locks_a_file_in_place_of_its_folder(
 
 @pytest.mark.parametrize("waits", [True, False], ids=["Windows", "elsewhere"])
 def test_a_file_that_another_program_reads_is_replaced_when_it_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
-) -> None:
+    tmp_path, monkeypatch, waits
+):
     file, replace, refusals = tmp_path / "settings", os.replace, iter([True, True, False])
 
     def replace_as_windows(source: Path, target: Path) -> None:

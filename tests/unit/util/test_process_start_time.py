@@ -30,7 +30,7 @@ def sources() -> list[object]:
 
 
 @pytest.mark.parametrize("read", sources())
-def test_a_start_time_stays_the_same_until_the_process_has_ended(read) -> None:
+def test_a_start_time_stays_the_same_until_the_process_has_ended(read):
     with waiting() as process:
         started = read(process.pid)
         assert started
@@ -44,13 +44,13 @@ def test_a_start_time_stays_the_same_until_the_process_has_ended(read) -> None:
         assert read(process.pid) is None
 
 
-def test_two_processes_have_different_start_times() -> None:
+def test_two_processes_have_different_start_times():
     with waiting() as second:
         assert process_start_time(second.pid) != process_start_time(os.getpid())
         second.kill()
 
 
-def test_a_number_of_no_process_has_no_start_time() -> None:
+def test_a_number_of_no_process_has_no_start_time():
     for pid in (2**31 - 1, 2**80, -1, 0):
         if sys.platform != "win32" or 0 < pid < 2**32:
             assert process_start_time(pid) is None

@@ -1,7 +1,6 @@
 """Commands of users are split, and programs are started, as each platform needs it."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -19,23 +18,21 @@ from reservoir_cli.util.programs import background_options, split_command, with_
         (" ", []),
     ],
 )
-def test_a_backslash_separates_folders_on_windows(text: str, words: list[str]) -> None:
+def test_a_backslash_separates_folders_on_windows(text, words):
     assert split_command(text, windows=True) == words
 
 
-def test_elsewhere_a_backslash_quotes_the_next_character() -> None:
+def test_elsewhere_a_backslash_quotes_the_next_character():
     assert split_command(r"my\ editor 'a b' \"", windows=False) == ["my editor", "a b", '"']
 
 
 @pytest.mark.parametrize("windows", [True, False])
-def test_an_unclosed_quote_is_an_error(windows: bool) -> None:
+def test_an_unclosed_quote_is_an_error(windows):
     with pytest.raises(ValueError, match="quotation"):
         split_command('"vi', windows=windows)
 
 
-def test_windows_gets_the_path_of_a_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_gets_the_path_of_a_program(tmp_path, monkeypatch):
     program = tmp_path / "editor"
     program.touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -44,7 +41,7 @@ def test_windows_gets_the_path_of_a_program(
     assert with_path(["missing"], windows=True) == ["missing"]
 
 
-def test_a_program_in_the_background_opens_no_window_and_leaves_the_terminal() -> None:
+def test_a_program_in_the_background_opens_no_window_and_leaves_the_terminal():
     flags = background_options("win32")["creationflags"]
     detached, new_group, no_window = 0x8, 0x200, 0x0800_0000  # from winbase.h
     assert flags == new_group | no_window

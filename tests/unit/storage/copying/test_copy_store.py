@@ -2,7 +2,6 @@
 
 import os
 import random
-from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +10,6 @@ import pytest
 from behind import behind
 from builders import embed
 from fingerprint import fingerprint
-from postgres_server import PostgresServer
 
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Conversation, Key, Message, Scope, ToolCall
@@ -103,8 +101,8 @@ def answers(store: Store, embedder) -> tuple[list[object], list[float]]:
 
 
 def test_copying_to_a_server_and_back_changes_nothing(
-    filled_store: Store, new_location: Callable[[], str], tmp_path, fake_embedder
-) -> None:
+    filled_store, new_location, tmp_path, fake_embedder
+):
     before = copy_store._digest(filled_store)
     with closing(open_store(str(tmp_path / "file.db"))) as file:
         copy_store.copy(filled_store, file, quiet)
@@ -130,9 +128,7 @@ def test_copying_to_a_server_and_back_changes_nothing(
 
 
 @pytest.mark.sqlite("it begins and ends with a file")
-def test_a_file_copied_from_a_server_equals_the_original(
-    filled_store: Store, postgres: PostgresServer, tmp_path
-) -> None:
+def test_a_file_copied_from_a_server_equals_the_original(filled_store, postgres, tmp_path):
     url = postgres.borrow()
     path = str(tmp_path / "back.db")
     with closing(open_store(url)) as server, closing(open_store(path)) as file:
@@ -143,9 +139,7 @@ def test_a_file_copied_from_a_server_equals_the_original(
 
 
 @pytest.mark.parametrize("function", ["load", "load_metadata"])
-def test_an_interrupted_copy_is_resumed(
-    filled_store: Store, new_location: Callable[[], str], monkeypatch, function: str
-) -> None:
+def test_an_interrupted_copy_is_resumed(filled_store, new_location, monkeypatch, function):
     monkeypatch.setattr(copy_store, "_AT_ONCE", 50)
     target = new_location()
     calls = 0
@@ -175,9 +169,7 @@ def test_an_interrupted_copy_is_resumed(
         assert new.get_property(copy_store.UNFINISHED_COPY) is None
 
 
-def test_a_source_that_changed_in_between_is_noticed(
-    filled_store: Store, new_location: Callable[[], str], monkeypatch
-) -> None:
+def test_a_source_that_changed_in_between_is_noticed(filled_store, new_location, monkeypatch):
     monkeypatch.setattr(copy_store, "_AT_ONCE", 50)
     with closing(open_store(new_location())) as new:
 
@@ -196,9 +188,7 @@ def test_a_source_that_changed_in_between_is_noticed(
         assert str(caught.value.hint).startswith(command)
 
 
-def test_a_target_that_is_not_empty_is_refused_and_not_changed(
-    filled_store: Store, new_location: Callable[[], str]
-) -> None:
+def test_a_target_that_is_not_empty_is_refused_and_not_changed(filled_store, new_location):
     with closing(open_store(new_location())) as new:
         new.add(Scope("p", "p"), [Message("user", "mine")], counter=COUNTER, now=NOW)
         with pytest.raises(UsageError, match="is not empty"):
@@ -208,9 +198,7 @@ def test_a_target_that_is_not_empty_is_refused_and_not_changed(
         copy_store.copy(filled_store, filled_store, quiet)
 
 
-def test_an_unfinished_copy_of_another_store_is_refused(
-    filled_store: Store, new_location: Callable[[], str], tmp_path
-) -> None:
+def test_an_unfinished_copy_of_another_store_is_refused(filled_store, new_location, tmp_path):
     with (
         closing(open_store(new_location())) as new,
         closing(open_store(str(tmp_path / "x"))) as other,
@@ -220,18 +208,14 @@ def test_an_unfinished_copy_of_another_store_is_refused(
             copy_store.copy(other, new, quiet)
 
 
-def test_the_description_of_an_index_is_not_copied(
-    filled_store: Store, new_location: Callable[[], str]
-) -> None:
+def test_the_description_of_an_index_is_not_copied(filled_store, new_location):
     filled_store.set_property("index:p", "{}")
     with closing(open_store(new_location())) as new:
         copy_store.copy(filled_store, new, quiet)
         assert new.get_property("index:p") is None
 
 
-def test_an_unfinished_copy_can_be_read_but_not_written(
-    filled_store: Store, new_location: Callable[[], str]
-) -> None:
+def test_an_unfinished_copy_can_be_read_but_not_written(filled_store, new_location):
     def stop(*_: object) -> None:
         raise OSError("in between")
 
@@ -254,9 +238,7 @@ def test_an_unfinished_copy_can_be_read_but_not_written(
 
 
 @pytest.mark.sqlite("only a file is found from a folder")
-def test_a_copy_is_resumed_from_another_working_directory(
-    filled_store: Store, tmp_path, monkeypatch
-) -> None:
+def test_a_copy_is_resumed_from_another_working_directory(filled_store, tmp_path, monkeypatch):
     def stop(*_: object) -> None:
         raise OSError("in between")
 

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import citus
 import psycopg
@@ -39,7 +38,7 @@ def url() -> Iterator[str]:
     behind(location, "DROP SCHEMA reservoir CASCADE")
 
 
-def test_members_work_by_way_of_every_machine(url: str, fake_embedder, tmp_path: Path) -> None:
+def test_members_work_by_way_of_every_machine(url, fake_embedder, tmp_path):
     file = tmp_path / "talk.jsonl"
     for number, (nils, olga, pia) in enumerate(zip(*map(citus.urls_of, USERS), strict=True)):
         rows = [{"role": "user", "content": f"row {n}", "conversation_id": "c"} for n in range(3)]
@@ -77,7 +76,7 @@ def test_members_work_by_way_of_every_machine(url: str, fake_embedder, tmp_path:
             behind(url, "DELETE FROM tombstones")
 
 
-def test_no_member_writes_to_a_foreign_partition_by_way_of_any_machine(url: str) -> None:
+def test_no_member_writes_to_a_foreign_partition_by_way_of_any_machine(url):
     with closing(open_store(url)) as store:
         [number] = say(store, "hers", scope=Scope("olga", "olga"))
     rows = f"SELECT 'olga', {number}"
@@ -95,7 +94,7 @@ def test_no_member_writes_to_a_foreign_partition_by_way_of_any_machine(url: str)
 
 
 @pytest.mark.parametrize("user", ["nils", "pia"])
-def test_no_user_can_lock_a_table_on_any_machine(url: str, user: str) -> None:
+def test_no_user_can_lock_a_table_on_any_machine(url, user):
     allowed = []
     shards = behind(url, "SELECT array_agg(shardid) FROM pg_dist_shard")[0][0]
     for location in citus.urls_of(user):
@@ -113,7 +112,7 @@ def test_no_user_can_lock_a_table_on_any_machine(url: str, user: str) -> None:
     assert allowed == []
 
 
-def test_open_transactions_by_way_of_a_machine_stop_nobody(url: str, fake_embedder) -> None:
+def test_open_transactions_by_way_of_a_machine_stop_nobody(url, fake_embedder):
     scope = Scope("olga", "olga")
     for name, statements in HOSTILE.items():
         for at, statement in enumerate(statements):
@@ -129,9 +128,7 @@ def test_open_transactions_by_way_of_a_machine_stop_nobody(url: str, fake_embedd
                 hostile.rollback()
 
 
-def test_everyday_work_in_a_partition_asks_its_shard_alone(
-    url: str, fake_embedder, monkeypatch
-) -> None:
+def test_everyday_work_in_a_partition_asks_its_shard_alone(url, fake_embedder, monkeypatch):
     groups = dict(behind(url, "SELECT shardid, shardminvalue FROM pg_dist_shard"))
     asked: set[str] = set()
 
@@ -181,7 +178,7 @@ def test_everyday_work_in_a_partition_asks_its_shard_alone(
                 assert len(asked) == 1, (name, location)
 
 
-def test_distribution_leaves_no_row_on_the_coordinator(url: str) -> None:
+def test_distribution_leaves_no_row_on_the_coordinator(url):
     behind(url, "DROP SCHEMA reservoir CASCADE")
     with closing(open_store(url)) as store:
         say(store, "to be distributed")

@@ -51,9 +51,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("statement", HOSTILE)
-def test_a_member_cannot_write_rows_that_block_others(
-    url: str, member: str, fake_embedder, statement: str
-) -> None:
+def test_a_member_cannot_write_rows_that_block_others(url, member, fake_embedder, statement):
     scope = Scope("all", "all")
     with closing(open_store(member)) as mallory:
         say(mallory, "said of the queue", "said again of the queue", scope=scope)
@@ -68,13 +66,13 @@ def test_a_member_cannot_write_rows_that_block_others(
         assert len(owner.candidates(scope, "all", "queue", question).ids) == 3
 
 
-def test_the_first_member_cannot_choose_an_invalid_key(url: str, member: str) -> None:
+def test_the_first_member_cannot_choose_an_invalid_key(url, member):
     for key, value in (("forgotten_key", "no hex"), ("embedding_dimensions", "three")):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             behind(member, "INSERT INTO properties VALUES (?, ?)", [key, value])
 
 
-def test_ids_of_a_hostile_member_do_not_affect_those_of_others(url: str, member: str) -> None:
+def test_ids_of_a_hostile_member_do_not_affect_those_of_others(url, member):
     behind(member, MESSAGE.format(id=2**53 - 1, calls="NULL", at=1))
     with closing(open_store(url)) as owner:
         first, second = say(owner, "a", "b", scope=Scope("all", "all"))
@@ -82,9 +80,7 @@ def test_ids_of_a_hostile_member_do_not_affect_those_of_others(url: str, member:
 
 
 @pytest.mark.parametrize("function", ["unnest(bytea[])", "concat_ws(text, text, text, text)"])
-def test_functions_of_a_member_are_not_called_by_others(
-    url: str, member: str, function: str
-) -> None:
+def test_functions_of_a_member_are_not_called_by_others(url, member, function):
     behind(url, "GRANT CREATE ON SCHEMA public TO mallory")  # as in databases of PostgreSQL 14
     behind(
         member,
@@ -97,7 +93,7 @@ def test_functions_of_a_member_are_not_called_by_others(
         assert not owner.last(EVERYWHERE, 0)
 
 
-def test_rows_outside_a_range_are_counted(url: str) -> None:
+def test_rows_outside_a_range_are_counted(url):
     with closing(open_store(url)) as store:
         say(store, "of before")
         behind(url, "ALTER TABLE messages DROP CONSTRAINT messages_in_range")
@@ -107,9 +103,7 @@ def test_rows_outside_a_range_are_counted(url: str) -> None:
         assert store.holdings()["messages"] == 2
 
 
-def test_existing_users_can_use_the_tables_that_a_migration_adds(
-    postgres: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_existing_users_can_use_the_tables_that_a_migration_adds(postgres, url, monkeypatch):
     database = url.rsplit("/", 1)[1]
     behind(url, 'CREATE ROLE "Eva R" LOGIN')
     behind(url, "CREATE ROLE otto LOGIN")

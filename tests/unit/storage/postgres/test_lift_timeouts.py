@@ -45,9 +45,7 @@ def limited(*names: str) -> str:
     return " OR ".join(f"current_setting('{name}') <> '0'" for name in names)
 
 
-def test_an_index_is_built_and_dropped_without_the_timeouts_of_the_server(
-    url: str, fake_embedder
-) -> None:
+def test_an_index_is_built_and_dropped_without_the_timeouts_of_the_server(url, fake_embedder):
     with closing(open_store(url)) as store:
         say(store, "quokkas", "wombats")
         embed(store, fake_embedder)
@@ -65,7 +63,7 @@ def test_an_index_is_built_and_dropped_without_the_timeouts_of_the_server(
         assert store._connection.number("SELECT 1") == 1
 
 
-def test_only_administrative_transactions_lift_the_timeouts(url: str) -> None:
+def test_only_administrative_transactions_lift_the_timeouts(url):
     with closing(open_store(url)) as store:
         say(store, "quokkas")
     condition = limited(*(name for name in TIMEOUTS if name != "lock_timeout"))
@@ -83,7 +81,7 @@ def test_only_administrative_transactions_lift_the_timeouts(url: str) -> None:
         assert contents(store.last(Scope("renamed"), 0)) == ["quokkas"]
 
 
-def test_a_copy_may_leave_its_source_idle(url: str, empty: str) -> None:
+def test_a_copy_may_leave_its_source_idle(url, empty):
     with closing(open_store(url)) as source:
         say(source, *map(str, range(600)))
     limit(url, idle_in_transaction_session_timeout="50ms")
@@ -100,7 +98,7 @@ def test_a_copy_may_leave_its_source_idle(url: str, empty: str) -> None:
         ("idle_in_transaction_session_timeout", "ended a transaction that was idle for too long"),
     ],
 )
-def test_a_timeout_in_ordinary_work_is_named(url: str, timeout: str, expected: str) -> None:
+def test_a_timeout_in_ordinary_work_is_named(url, timeout, expected):
     limit(url, **{timeout: "300ms"})
     with closing(PostgresStore(url, patience=30)) as store:
 
@@ -118,7 +116,7 @@ def test_a_timeout_in_ordinary_work_is_named(url: str, timeout: str, expected: s
         assert store.last(EVERYWHERE, 0) == []
 
 
-def test_waiting_for_a_lock_until_a_timeout_means_that_the_store_is_locked(url: str) -> None:
+def test_waiting_for_a_lock_until_a_timeout_means_that_the_store_is_locked(url):
     with closing(open_store(url)) as holder:
         limit(url, statement_timeout="300ms")
         with closing(open_store(url)) as store, holder.write():
@@ -138,7 +136,7 @@ def one_connection(postgres: PostgresServer, url: str) -> str:
     return url.replace("postgres@", f"{user}@")
 
 
-def test_a_store_waits_until_the_server_has_a_connection_left(one_connection: str) -> None:
+def test_a_store_waits_until_the_server_has_a_connection_left(one_connection):
     first = open_store(one_connection)
     opened: list[int] = []
 
@@ -155,7 +153,7 @@ def test_a_store_waits_until_the_server_has_a_connection_left(one_connection: st
     assert opened == [0]
 
 
-def test_a_server_that_stays_full_is_one_clear_error(one_connection: str) -> None:
+def test_a_server_that_stays_full_is_one_clear_error(one_connection):
     with (
         closing(open_store(one_connection)),
         pytest.raises(StoreError, match="has too many connections") as caught,
@@ -173,6 +171,6 @@ def test_a_server_that_stays_full_is_one_clear_error(one_connection: str) -> Non
         "FATAL:  no more connections allowed (max_client_conn)",
     ],
 )
-def test_every_report_of_a_full_server_is_recognised(text: str) -> None:
+def test_every_report_of_a_full_server_is_recognised(text):
     error = unreachable_error(psycopg.OperationalError(text), "postgresql://h/d")
     assert "has too many connections" in error.message

@@ -44,7 +44,7 @@ MODES = ("ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE", "SHARE
 
 
 @pytest.mark.parametrize("name", ["nils", "pia"])
-def test_no_user_can_lock_a_table(users, name: str) -> None:
+def test_no_user_can_lock_a_table(users, name):
     allowed = []
     for table in (*tables.SPREAD, *tables.EVERYWHERE):
         for mode in MODES:
@@ -57,7 +57,7 @@ def test_no_user_can_lock_a_table(users, name: str) -> None:
     assert allowed == []
 
 
-def test_open_transactions_of_others_stop_nobody(url: str, users, fake_embedder) -> None:
+def test_open_transactions_of_others_stop_nobody(url, users, fake_embedder):
     """Each leaves a transaction open; another writes, reads, embeds and forgets meanwhile."""
     scope = Scope("olga", "olga")
     with closing(open_store(users["nils"])) as store:
@@ -77,7 +77,7 @@ def test_open_transactions_of_others_stop_nobody(url: str, users, fake_embedder)
                 hostile.rollback()
 
 
-def test_an_operation_on_all_messages_waits_for_writers_and_they_for_it(url: str, users) -> None:
+def test_an_operation_on_all_messages_waits_for_writers_and_they_for_it(url, users):
     with closing(open_store(url, patience=0.2)) as owner:
         with closing(open_store(users["nils"], patience=0.2)) as nils:
             with nils.write():
@@ -90,7 +90,7 @@ def test_an_operation_on_all_messages_waits_for_writers_and_they_for_it(url: str
                     nils._connection.lock(["nils"])
 
 
-def test_the_error_of_a_lock_names_who_holds_it(url: str, users) -> None:
+def test_the_error_of_a_lock_names_who_holds_it(url, users):
     olga = open_store(users["olga"], patience=0.2)
     with closing(olga):
         with closing(open_store(users["nils"])) as nils, nils.write():
@@ -107,9 +107,7 @@ def test_the_error_of_a_lock_names_who_holds_it(url: str, users) -> None:
         assert contents(olga.last(TEAM, 1)) == ["to all"]
 
 
-def test_a_change_of_tables_names_the_reader_that_it_waits_for(
-    url: str, users, monkeypatch
-) -> None:
+def test_a_change_of_tables_names_the_reader_that_it_waits_for(url, users, monkeypatch):
     """Others wait behind it, but not for longer than it does."""
     monkeypatch.setattr(admin, "WAIT_FOR_TABLES", 0.5)
     errors: list[StoreLockedError] = []
@@ -133,7 +131,7 @@ def test_a_change_of_tables_names_the_reader_that_it_waits_for(
     assert "the user pia" in str(error)
 
 
-def test_a_member_deletes_by_a_function_that_checks_the_partition(url: str, users) -> None:
+def test_a_member_deletes_by_a_function_that_checks_the_partition(url, users):
     with closing(open_store(users["olga"])) as olga:
         assert isinstance(olga, PostgresStore)
         assert not olga._connection.may_delete

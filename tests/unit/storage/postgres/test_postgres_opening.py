@@ -16,10 +16,9 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import connection, inspect_server, schema
 from reservoir_cli.storage.postgres.connection import place_of
-from reservoir_cli.storage.store import Store
 
 
-def test_reading_a_database_without_a_store_creates_nothing(empty: str) -> None:
+def test_reading_a_database_without_a_store_creates_nothing(empty):
     with closing(open_store(empty, create=False)) as store:
         assert store.last(EVERYWHERE, 0) == []
         assert store.size() is None
@@ -29,7 +28,7 @@ def test_reading_a_database_without_a_store_creates_nothing(empty: str) -> None:
     assert behind(empty, "SELECT 1 FROM pg_namespace WHERE nspname = 'reservoir'") == []
 
 
-def test_a_store_on_a_server_is_set_up_at_first_use_and_kept(empty: str) -> None:
+def test_a_store_on_a_server_is_set_up_at_first_use_and_kept(empty):
     with closing(open_store(empty)) as store:
         say(store, "kept")
     with closing(open_store(empty.replace("postgresql", "postgres"), create=False)) as store:
@@ -38,7 +37,7 @@ def test_a_store_on_a_server_is_set_up_at_first_use_and_kept(empty: str) -> None
         assert store.size()
 
 
-def test_twelve_processes_can_set_up_one_store_at_once(empty: str) -> None:
+def test_twelve_processes_can_set_up_one_store_at_once(empty):
     failed: list[BaseException] = []
 
     def open_and_say(number: int) -> None:
@@ -58,7 +57,7 @@ def test_twelve_processes_can_set_up_one_store_at_once(empty: str) -> None:
         assert len(store.last(EVERYWHERE, 0)) == 12
 
 
-def test_a_newer_store_is_refused_and_not_changed(url: str) -> None:
+def test_a_newer_store_is_refused_and_not_changed(url):
     behind(url, "INSERT INTO migrations (number, name) VALUES (99, 'later')")
     with pytest.raises(StoreError, match=r"newer reservoir \(schema 99") as caught:
         open_store(url)
@@ -66,7 +65,7 @@ def test_a_newer_store_is_refused_and_not_changed(url: str) -> None:
     assert behind(url, "SELECT max(number) FROM migrations") == [(99,)]
 
 
-def test_a_failed_migration_leaves_nothing(empty: str, monkeypatch) -> None:
+def test_a_failed_migration_leaves_nothing(empty, monkeypatch):
     broken = (*schema.MIGRATIONS, ("broken", "CREATE TABLE half (a int); SELECT nothing_there()"))
     monkeypatch.setattr(schema, "MIGRATIONS", broken)
     with pytest.raises(StoreError):
@@ -77,7 +76,7 @@ def test_a_failed_migration_leaves_nothing(empty: str, monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("postgres")  # skipped where there is no server
-def test_a_server_without_pgvector_is_one_clear_error() -> None:
+def test_a_server_without_pgvector_is_one_clear_error():
     programs = installed("18")
     assert programs
     plain = copied(programs.parent)
@@ -104,7 +103,7 @@ def test_a_server_without_pgvector_is_one_clear_error() -> None:
         (160_004, "LATIN1", "0.8.0", "encoding of the database is LATIN1"),
     ],
 )
-def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector, reason) -> None:
+def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector, reason):
     with pytest.raises(StoreError, match=reason):
         inspect_server._refuse(version, encoding, vector)
     inspect_server._refuse(150_000, "UTF8", "0.8.0")
@@ -119,11 +118,11 @@ def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector,
         ("postgresql://h/d?sslkey=k&sslpassword=geheim", "postgresql://h/d"),
     ],
 )
-def test_the_location_of_a_store_is_shown_without_its_password(url: str, expected: str) -> None:
+def test_the_location_of_a_store_is_shown_without_its_password(url, expected):
     assert place_of(url) == expected
 
 
-def test_a_password_with_an_at_sign_is_refused_and_not_shown() -> None:
+def test_a_password_with_an_at_sign_is_refused_and_not_shown():
     with pytest.raises(StoreError) as caught:
         place_of("postgresql://app:hun@ter22@db.example.org/x")
     assert "ter22" not in f"{caught.value} {caught.value.hint}"
@@ -131,27 +130,27 @@ def test_a_password_with_an_at_sign_is_refused_and_not_shown() -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://app:12/ter22@db/x", "postgresql://app:hun/ter22@db"])
-def test_a_password_with_a_slash_is_refused_and_not_shown(url: str) -> None:
+def test_a_password_with_a_slash_is_refused_and_not_shown(url):
     with pytest.raises(StoreError, match="has a / before the @") as caught:
         place_of(url)
     assert "ter22" not in f"{caught.value} {caught.value.hint}"
     assert place_of("postgresql://app:hun%2Fter22@db/x%40y") == "postgresql://app@db/x%40y"
 
 
-def test_an_escape_that_is_not_utf_8_is_refused_and_not_shown() -> None:
+def test_an_escape_that_is_not_utf_8_is_refused_and_not_shown():
     with pytest.raises(StoreError, match="is not UTF-8") as caught:
         place_of("postgresql://app:gehe%FCm@db.example.org/x")
     assert "gehe" not in f"{caught.value} {caught.value.hint}"
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:geheim@h:port/d", "postgresql://h/d?geheim=1"])
-def test_an_invalid_url_is_not_quoted(url: str) -> None:
+def test_an_invalid_url_is_not_quoted(url):
     with pytest.raises(StoreError, match=r"not valid|no such host|cannot reach") as caught:
         open_store(url)
     assert "geheim" not in f"{caught.value.message} {caught.value.hint}"
 
 
-def test_errors_of_a_server_become_ours_and_quote_no_text(store: Store) -> None:
+def test_errors_of_a_server_become_ours_and_quote_no_text(store):
     say(store, "quokkas")
     behind(store.location, "ALTER TABLE messages ADD CHECK (content <> 'secretquux')")
     with pytest.raises(StoreError) as caught:
@@ -161,7 +160,7 @@ def test_errors_of_a_server_become_ours_and_quote_no_text(store: Store) -> None:
     assert contents(store.last(EVERYWHERE, 0)) == ["quokkas"]
 
 
-def test_a_missing_server_is_reported(unused_port: int) -> None:
+def test_a_missing_server_is_reported(unused_port):
     with pytest.raises(StoreError, match="nothing listens there") as caught:
         open_store(f"postgresql://me:geheim@127.0.0.1:{unused_port}/d?connect_timeout=1")
     assert caught.value.exit_code == 3
@@ -169,9 +168,7 @@ def test_a_missing_server_is_reported(unused_port: int) -> None:
 
 
 @pytest.mark.parametrize(("patience", "attempts"), [(0.0, 1), (0.15, 3), (30.0, 5)])
-def test_an_absent_server_is_tried_again_only_within_the_patience(
-    monkeypatch: pytest.MonkeyPatch, patience: float, attempts: int
-) -> None:
+def test_an_absent_server_is_tried_again_only_within_the_patience(monkeypatch, patience, attempts):
     now, attempted = 0.0, []
 
     def sleep(seconds: float) -> None:
@@ -197,12 +194,12 @@ def unused_port(monkeypatch) -> int:
     return 1
 
 
-def test_parameters_for_tls_reach_the_library(url: str) -> None:
+def test_parameters_for_tls_reach_the_library(url):
     with pytest.raises(StoreError, match="TLS failed"):
         open_store(f"{url}?sslmode=require")
 
 
-def test_without_psycopg_the_error_names_the_extra() -> None:
+def test_without_psycopg_the_error_names_the_extra():
     script = (
         "import sys; sys.modules['psycopg'] = None\n"
         "sys.argv[1:] = ['--db', 'postgresql://h/d', 'view']\n"

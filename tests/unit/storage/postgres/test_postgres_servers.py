@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -31,9 +30,7 @@ def own_server(postgres: PostgresServer) -> Iterator[PostgresServer]:
         server.remove()
 
 
-def test_a_server_killed_during_an_import_keeps_whole_batches(
-    own_server: PostgresServer, tmp_path: Path, fake_embedder
-) -> None:
+def test_a_server_killed_during_an_import_keeps_whole_batches(own_server, tmp_path, fake_embedder):
     url = own_server.empty_database()
     count = 6_000  # six batches
     rows = [f'{{"role": "user", "content": "m {number}"}}\n' for number in range(count)]
@@ -74,8 +71,8 @@ def _open_when_created(url: str, process: "subprocess.Popen[str]") -> Store:
 
 
 def test_a_server_killed_in_a_copy_or_a_migration_stays_consistent(
-    own_server: PostgresServer, tmp_path: Path, monkeypatch
-) -> None:
+    own_server, tmp_path, monkeypatch
+):
     url = own_server.empty_database()
 
     def kill_server(connection) -> None:
@@ -107,7 +104,7 @@ def test_a_server_killed_in_a_copy_or_a_migration_stays_consistent(
             assert target.problems() == []
 
 
-def test_a_lost_connection_is_reopened_for_the_next_read(url: str, store: Store) -> None:
+def test_a_lost_connection_is_reopened_for_the_next_read(url, store):
     say(store, "kept")
     behind(
         url,
@@ -118,7 +115,7 @@ def test_a_lost_connection_is_reopened_for_the_next_read(url: str, store: Store)
     say(store, "more")
 
 
-def test_a_connection_that_is_stuck_in_a_pipeline_is_replaced(store: Store) -> None:
+def test_a_connection_that_is_stuck_in_a_pipeline_is_replaced(store):
     """A pool that loses its server while statements are on their way leaves one like this."""
     store._connection.server.pgconn.enter_pipeline_mode()
     say(store, "kept")
@@ -128,9 +125,7 @@ def test_a_connection_that_is_stuck_in_a_pipeline_is_replaced(store: Store) -> N
 # Many servers
 
 
-def test_three_servers_with_partitions_routed_by_hash_answer_as_one(
-    postgres: PostgresServer, url: str, fake_embedder
-) -> None:
+def test_three_servers_with_partitions_routed_by_hash_answer_as_one(postgres, url, fake_embedder):
     servers = [PostgresServer("18"), PostgresServer("16"), postgres]
     try:
         stores = [open_store(server.empty_database()) for server in servers]
@@ -176,7 +171,7 @@ def test_three_servers_with_partitions_routed_by_hash_answer_as_one(
             server.remove()
 
 
-def test_the_statements_for_a_cluster_name_every_table_once() -> None:
+def test_the_statements_for_a_cluster_name_every_table_once():
     statements = "\n".join(tables.sharding_statements())
     for table in tables.SPREAD:
         assert statements.count(f"create_distributed_table('reservoir.{table}', 'partition'") == 1
@@ -184,7 +179,7 @@ def test_the_statements_for_a_cluster_name_every_table_once() -> None:
         assert statements.count(f"create_reference_table('reservoir.{table}')") == 1
 
 
-def test_keys_begin_with_the_partition_and_no_sequence_is_used(url: str) -> None:
+def test_keys_begin_with_the_partition_and_no_sequence_is_used(url):
     keys = behind(
         url,
         """
@@ -210,7 +205,7 @@ _AWAY = "connection to the remote node me@10.0.0.7:5433 failed with the followin
 
 
 @pytest.mark.parametrize("at_commit", [False, True])
-def test_a_worker_that_is_away_is_named(url: str, at_commit: bool) -> None:
+def test_a_worker_that_is_away_is_named(url, at_commit):
     behind(
         url,
         "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
@@ -232,7 +227,7 @@ def test_a_worker_that_is_away_is_named(url: str, at_commit: bool) -> None:
         assert len(store.last(EVERYWHERE, 0)) == 1
 
 
-def test_an_unknown_error_has_the_words_of_the_server_without_what_it_quotes(url: str) -> None:
+def test_an_unknown_error_has_the_words_of_the_server_without_what_it_quotes(url):
     behind(
         url,
         "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "

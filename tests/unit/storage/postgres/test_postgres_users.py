@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -43,7 +42,7 @@ def users(postgres: PostgresServer, url: str) -> Iterator[dict[str, str]]:
         behind(url, f"DROP ROLE {name}")
 
 
-def test_a_user_sees_and_writes_their_partitions_only(url: str, users, fake_embedder) -> None:
+def test_a_user_sees_and_writes_their_partitions_only(url, users, fake_embedder):
     with closing(open_store(url)) as owner:
         say(owner, "of b", scope=Scope("b", "b"))
         embed(owner, fake_embedder)
@@ -68,7 +67,7 @@ def test_a_user_sees_and_writes_their_partitions_only(url: str, users, fake_embe
         assert owner.problems() == []
 
 
-def test_a_member_of_an_older_store_is_told_to_have_it_migrated(users, monkeypatch) -> None:
+def test_a_member_of_an_older_store_is_told_to_have_it_migrated(users, monkeypatch):
     newer = (*schema.MIGRATIONS, ("later", "CREATE TABLE later (partition text)"))
     monkeypatch.setattr(schema, "MIGRATIONS", newer)
     with pytest.raises(StoreError, match="has an older schema") as caught:
@@ -77,7 +76,7 @@ def test_a_member_of_an_older_store_is_told_to_have_it_migrated(users, monkeypat
     assert "reservoir db" not in (caught.value.hint or "")  # or the member's --db would follow
 
 
-def test_a_user_without_a_partition_gets_an_error_with_a_hint(url: str, users) -> None:
+def test_a_user_without_a_partition_gets_an_error_with_a_hint(url, users):
     behind(url, "DELETE FROM members WHERE member = 'ben'")
     with pytest.raises(StoreError, match="has no partition") as caught:
         open_store(users["ben"])
@@ -86,7 +85,7 @@ def test_a_user_without_a_partition_gets_an_error_with_a_hint(url: str, users) -
     open_store(url).close()
 
 
-def test_a_user_without_write_access_can_read(url: str, users) -> None:
+def test_a_user_without_write_access_can_read(url, users):
     behind(url, "ALTER TABLE messages DISABLE ROW LEVEL SECURITY")
     with closing(open_store(url)) as owner:
         say(owner, "kept")
@@ -97,7 +96,7 @@ def test_a_user_without_write_access_can_read(url: str, users) -> None:
             say(reader, "more")
 
 
-def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fake_embedder) -> None:
+def test_a_member_cannot_change_the_model_and_the_owner_can(url, users, fake_embedder):
     other = type(fake_embedder)("other", "other-8")
     with closing(open_store(users["anna"])) as anna:
         say(anna, "of a", scope=Scope("a", "a"))
@@ -126,9 +125,7 @@ def rebuild(store: Store, embedder) -> int:
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["switched", "begun"])
-def test_the_owner_switches_all_messages_to_one_model(
-    store: Store, fake_embedder, begun: bool
-) -> None:
+def test_the_owner_switches_all_messages_to_one_model(store, fake_embedder, begun):
     """This works even after a member who sees only some messages changed the model."""
     other = type(fake_embedder)("other", "other-8")
     for partition in "ab":
@@ -176,7 +173,7 @@ TRIED = (
 )
 
 
-def test_a_member_cannot_change_shared_data(url: str, users, fake_embedder) -> None:
+def test_a_member_cannot_change_shared_data(url, users, fake_embedder):
     with closing(open_store(url)) as owner:
         admin.guard(owner)
     for name, partition in (("anna", "a"), ("ben", "b")):
@@ -198,9 +195,7 @@ def test_a_member_cannot_change_shared_data(url: str, users, fake_embedder) -> N
     assert "index:b" not in dict(behind(users["anna"], queries[0]))
 
 
-def test_only_users_who_may_remove_tombstones_import_forgotten_messages(
-    url: str, users, tmp_path: Path
-) -> None:
+def test_only_users_who_may_remove_tombstones_import_forgotten_messages(url, users, tmp_path):
     rows = [
         {"role": "user", "content": "x", "source": "s", "source_id": str(number)}
         for number in range(2)
@@ -225,7 +220,7 @@ def test_only_users_who_may_remove_tombstones_import_forgotten_messages(
     assert behind(url, "SELECT * FROM tombstones") == []
 
 
-def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str, users) -> None:
+def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url, users):
     def file(partition: str, size: int = 1) -> SourceFile:
         return SourceFile(partition, "desk", "/s.jsonl", "codex", 1, size, 1, state="{}")
 
@@ -248,9 +243,7 @@ def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str,
     assert behind(url, query) == [("a", 1), ("b", 1)]
 
 
-def test_a_reader_of_a_store_with_row_security_reads_their_partitions(
-    url: str, users, fake_embedder
-) -> None:
+def test_a_reader_of_a_store_with_row_security_reads_their_partitions(url, users, fake_embedder):
     behind(url, "GRANT reservoir_reader TO reader")
     behind(url, "INSERT INTO members VALUES ('reader', 'b')")
     with closing(open_store(url)) as owner:
@@ -268,13 +261,13 @@ def test_a_reader_of_a_store_with_row_security_reads_their_partitions(
         behind(users["reader"], "DELETE FROM messages")
 
 
-def test_a_user_without_any_right_gets_a_clear_error(users) -> None:
+def test_a_user_without_any_right_gets_a_clear_error(users):
     with pytest.raises(StoreError, match="may not do this") as caught:
         open_store(users["stranger"])
     assert caught.value.exit_code == 3
 
 
-def test_a_run_that_a_user_may_not_record_has_a_note(users) -> None:
+def test_a_run_that_a_user_may_not_record_has_a_note(users):
     notes: list[str] = []
     with Reservoir.open(users["anna"], create=False, notify=notes.append) as anna:
         anna.runs.record(anna.context("hello", partition="b", budget=400))
@@ -283,9 +276,7 @@ def test_a_run_that_a_user_may_not_record_has_a_note(users) -> None:
         ]
 
 
-def test_the_error_for_a_user_who_may_not_add_pgvector_says_who_may(
-    postgres: PostgresServer, empty: str, store: Store
-) -> None:
+def test_the_error_for_a_user_who_may_not_add_pgvector_says_who_may(postgres, empty, store):
     admin.guard(store)  # creates the roles, which such a user may not
     database = empty.rsplit("/", 1)[1]
     behind(empty, "CREATE ROLE carl LOGIN")

@@ -6,13 +6,12 @@ import threading
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
 from behind import behind
 from on_server import EVERYWHERE, HERE, contents, embed, say
-from postgres_server import PostgresServer, installed
+from postgres_server import installed
 
 from reservoir_cli.errors import ReservoirError, StoreLockedError, UsageError
 from reservoir_cli.messages import Key, Message, Scope
@@ -22,10 +21,9 @@ from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import admin, ann_index, ids, keyword_search, locks
 from reservoir_cli.storage.search.stemmer import Stemmer
-from reservoir_cli.storage.store import Store
 
 
-def test_ids_are_ordered_by_time_and_fit_a_double(store: Store) -> None:
+def test_ids_are_ordered_by_time_and_fit_a_double(store):
     message_ids = say(store, *map(str, range(5_000)))
     assert message_ids == sorted(set(message_ids))
     assert message_ids[-1] < 2**53
@@ -34,7 +32,7 @@ def test_ids_are_ordered_by_time_and_fit_a_double(store: Store) -> None:
     assert say(store, "next")[0] > message_ids[-1]
 
 
-def test_ids_of_a_writer_increase_even_if_its_clock_is_set_back(store: Store, monkeypatch) -> None:
+def test_ids_of_a_writer_increase_even_if_its_clock_is_set_back(store, monkeypatch):
     message_ids = say(store, "a")
     for seconds in (1_600_000_000, 9_300_000_000, 0, 1_700_000_000):
         monkeypatch.setattr(time, "time_ns", lambda now=seconds: now * 1_000_000_000)
@@ -45,9 +43,7 @@ def test_ids_of_a_writer_increase_even_if_its_clock_is_set_back(store: Store, mo
     assert message_ids[-1] < 2**53
 
 
-def test_another_writer_of_a_partition_continues_after_its_last_id(
-    url: str, store: Store, monkeypatch
-) -> None:
+def test_another_writer_of_a_partition_continues_after_its_last_id(url, store, monkeypatch):
     [first] = say(store, "question")
     first_ms = first // 4096 + 1_577_836_800_000
     for behind_by, is_later in ((5, True), (40 * 86_400_000, False)):  # an id far ahead is ignored
@@ -56,7 +52,7 @@ def test_another_writer_of_a_partition_continues_after_its_last_id(
             assert (say(other, "reply")[0] > first) == is_later
 
 
-def test_an_id_that_is_taken_meanwhile_is_replaced(url: str, store: Store, monkeypatch) -> None:
+def test_an_id_that_is_taken_meanwhile_is_replaced(url, store, monkeypatch):
     """Two coordinators without a common lock can do this."""
     monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
     monkeypatch.setattr(ids, "randbelow", lambda _: 0)
@@ -82,8 +78,8 @@ def test_an_id_that_is_taken_meanwhile_is_replaced(url: str, store: Store, monke
 
 
 def test_two_partitions_may_use_the_same_id_for_different_messages(
-    url: str, store: Store, tmp_path: Path, monkeypatch, fake_embedder
-) -> None:
+    url, store, tmp_path, monkeypatch, fake_embedder
+):
     monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
     monkeypatch.setattr(ids, "randbelow", lambda _: 0)
     numbers = []
@@ -127,9 +123,7 @@ def test_two_partitions_may_use_the_same_id_for_different_messages(
     assert store.problems() == []
 
 
-def test_messages_are_in_the_same_order_as_in_a_file(
-    store: Store, tmp_path: Path, monkeypatch
-) -> None:
+def test_messages_are_in_the_same_order_as_in_a_file(store, tmp_path, monkeypatch):
     """This holds even if many have the same time or the clock is set back between writes."""
     rng = np.random.default_rng(4)
     started = time.time_ns()
@@ -162,7 +156,7 @@ for number in range(count):
 """
 
 
-def test_eight_writers_and_four_readers_lose_nothing(url: str) -> None:
+def test_eight_writers_and_four_readers_lose_nothing(url):
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITE, url, str(number), "12"])
         for number in range(8)
@@ -197,7 +191,7 @@ def test_eight_writers_and_four_readers_lose_nothing(url: str) -> None:
         assert store.problems() == []
 
 
-def test_writers_of_other_partitions_do_not_wait(url: str, store: Store) -> None:
+def test_writers_of_other_partitions_do_not_wait(url, store):
     with closing(open_store(url, patience=0.05)) as other, store.write():
         say(store, "here")
         say(other, "there", scope=Scope("q", "q"))
@@ -207,9 +201,7 @@ def test_writers_of_other_partitions_do_not_wait(url: str, store: Store) -> None
     assert sorted(contents(store.last(EVERYWHERE, 0))) == ["here", "there"]
 
 
-def test_embedding_holds_the_lock_of_one_partition_at_a_time(
-    url: str, store: Store, fake_embedder
-) -> None:
+def test_embedding_holds_the_lock_of_one_partition_at_a_time(url, store, fake_embedder):
     for partition in "abc":
         say(store, f"of {partition}", scope=Scope(partition, "i"))
     with store.write():
@@ -220,7 +212,7 @@ def test_embedding_holds_the_lock_of_one_partition_at_a_time(
     assert pending == {"a": 0, "b": 2, "c": 1}
 
 
-def test_two_deadlocked_writers_both_succeed(url: str, store: Store) -> None:
+def test_two_deadlocked_writers_both_succeed(url, store):
     """The server aborts one of the two transactions, and the store retries it."""
     both_hold = threading.Barrier(2, timeout=120)
     failed: list[BaseException] = []
@@ -262,9 +254,7 @@ LONG = [
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["by rank", "taken apart"])
-def test_word_counts_of_any_text_equal_those_in_a_file(
-    store: Store, tmp_path, monkeypatch, apart
-) -> None:
+def test_word_counts_of_any_text_equal_those_in_a_file(store, tmp_path, monkeypatch, apart):
     if apart:
         monkeypatch.setattr(keyword_search, "_FEW", 0)
     with closing(open_store(str(tmp_path / "file.db"))) as file:
@@ -289,12 +279,12 @@ def test_word_counts_of_any_text_equal_those_in_a_file(
             assert hits[0]
 
 
-def test_stems_equal_those_of_the_tokenizer_of_a_file() -> None:
+def test_stems_equal_those_of_the_tokenizer_of_a_file():
     with closing(Stemmer()) as stemmer:
         assert stemmer.stems(["Running queues, naïve!", ""]) == [["run", "queue", "naiv"], []]
 
 
-def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:
+def test_forgotten_words_are_in_no_row(store, fake_embedder):
     ids = say(store, "kept", "zyxwvuts secret", "also kept")
     embed(store, fake_embedder)
     assert store.delete([Key("p", ids[1])])
@@ -309,7 +299,7 @@ def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:
     assert store.problems() == []
 
 
-def test_a_large_partition_may_have_an_index_that_reports_its_recall(store: Store) -> None:
+def test_a_large_partition_may_have_an_index_that_reports_its_recall(store):
     rng = np.random.default_rng(1)
     vectors = rng.standard_normal((1_500, 16)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -344,9 +334,7 @@ def test_a_large_partition_may_have_an_index_that_reports_its_recall(store: Stor
 # Dumps
 
 
-def test_a_dump_of_a_database_is_restored_into_an_empty_one(
-    postgres: PostgresServer, store: Store, fake_embedder
-) -> None:
+def test_a_dump_of_a_database_is_restored_into_an_empty_one(postgres, store, fake_embedder):
     admin.guard(store)
     say(store, "one", "two")
     embed(store, fake_embedder)
@@ -362,7 +350,7 @@ def test_a_dump_of_a_database_is_restored_into_an_empty_one(
     postgres.drop(target)
 
 
-def test_messages_that_were_moved_meanwhile_are_not_reported_as_forgotten(store: Store) -> None:
+def test_messages_that_were_moved_meanwhile_are_not_reported_as_forgotten(store):
     first, second = say(store, "one", "two")
     store.move_partition("p", "renamed")
     with pytest.raises(ReservoirError, match=f"message {first} is no longer in p"):

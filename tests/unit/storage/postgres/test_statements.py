@@ -26,7 +26,6 @@ from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, locks, schema, tables
 from reservoir_cli.storage.problems import Repaired
-from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 
@@ -118,7 +117,7 @@ def _text(node: ast.AST) -> str | None:
     return None
 
 
-def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
+def test_every_statement_on_a_distributed_table_names_its_partition():
     all_statements = list(statements())
     assert len(all_statements) > 60
     named = {table for _, text in all_statements for table in tables.SPREAD if table in text}
@@ -136,7 +135,7 @@ def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
     assert ADMINISTRATIVE.keys() - {function for function, _ in all_statements} == set()
 
 
-def test_no_statement_reads_two_partitions() -> None:
+def test_no_statement_reads_two_partitions():
     """A cluster cannot join rows of two partitions; parts of a UNION are planned separately."""
     #: Statements that name the same partition twice, inside and outside of a subquery.
     allowed = {"prepare_rows._open_question"}
@@ -156,7 +155,7 @@ _OF_A_SESSION = re.compile(
 )
 
 
-def test_no_statement_changes_its_session() -> None:
+def test_no_statement_changes_its_session():
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = _text(node)
@@ -173,20 +172,20 @@ def test_no_statement_changes_its_session() -> None:
         "SELECT 1 FOR UPDATE",
     ],
 )
-def test_a_statement_that_changes_its_session_would_be_found(statement: str) -> None:
+def test_a_statement_that_changes_its_session_would_be_found(statement):
     assert _OF_A_SESSION.search(statement)
 
 
 @pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")])
-def test_the_condition_of_a_scope_names_its_partition(scope: Scope) -> None:
+def test_the_condition_of_a_scope_names_its_partition(scope):
     condition, values = portable_sql.where_scope(scope)
     assert "partition = ?" in condition
     assert values[0] == "p"
 
 
 def test_work_in_a_partition_sends_statements_about_that_partition_only(
-    url: str, fake_embedder, monkeypatch
-) -> None:
+    url, fake_embedder, monkeypatch
+):
     """Check the statements that a question, a write and a deletion execute."""
     executed: list[str] = []
     execute = psycopg.Connection.execute
@@ -213,7 +212,7 @@ def test_work_in_a_partition_sends_statements_about_that_partition_only(
         assert "partition = %s" in sql or _INSERTED.search(sql), sql
 
 
-def test_the_round_trips_of_a_message_are_few(store: Store, monkeypatch) -> None:
+def test_the_round_trips_of_a_message_are_few(store, monkeypatch):
     """Begin, the partition's lock, its newest id, the next model, the rows, commit."""
     trips: list[str] = []
     execute, pipeline = psycopg.Connection.execute, psycopg.Connection.pipeline
@@ -234,7 +233,7 @@ def test_the_round_trips_of_a_message_are_few(store: Store, monkeypatch) -> None
     assert len(trips) == 6, trips
 
 
-def test_no_policy_has_a_sub_select() -> None:
+def test_no_policy_has_a_sub_select():
     statements = admin.guard_statements("public", is_cluster=True)
     policies = [policy for policy in statements if "CREATE POLICY" in policy]
     assert len(policies) == len(tables.SPREAD) + 2
@@ -245,8 +244,8 @@ def test_no_policy_has_a_sub_select() -> None:
 
 
 def test_settings_of_a_database_and_of_the_environment_change_nothing(
-    postgres: PostgresServer, url: str, monkeypatch, fake_embedder
-) -> None:
+    postgres, url, monkeypatch, fake_embedder
+):
     database = url.rsplit("/", 1)[1]
     behind(url, f"ALTER DATABASE {database} SET array_nulls = off")
     behind(url, f"ALTER DATABASE {database} SET client_encoding = 'LATIN1'")
@@ -265,7 +264,7 @@ def test_settings_of_a_database_and_of_the_environment_change_nothing(
             assert store.problems() == []
 
 
-def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresServer) -> None:
+def test_a_database_without_an_encoding_is_refused_in_a_line(postgres):
     postgres.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
     try:
         with pytest.raises(StoreError, match="encoding of the database is SQL_ASCII") as caught:
@@ -286,9 +285,7 @@ def pool(postgres: PostgresServer) -> Iterator[Pool]:
     running.stop()
 
 
-def test_a_store_works_through_a_pool_in_transaction_mode(
-    postgres: PostgresServer, pool: Pool, fake_embedder
-) -> None:
+def test_a_store_works_through_a_pool_in_transaction_mode(postgres, pool, fake_embedder):
     direct = postgres.empty_database()
     url = pool.url(direct)
     with closing(open_store(url)) as first, closing(open_store(url)) as second:
@@ -352,7 +349,7 @@ def round_url(request: pytest.FixtureRequest) -> Iterator[str]:
     server.drop(url)
 
 
-def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fake_embedder) -> None:
+def test_all_commands_on_a_server_or_cluster(round_url, tmp_path, fake_embedder):
     other = type(fake_embedder)("other", "other-8")
     with Reservoir.open(round_url, embedder=fake_embedder) as reservoir:
         store = reservoir.store

@@ -24,7 +24,7 @@ SLIPS = [
 
 
 @pytest.mark.parametrize(("first", "second", "expected"), SLIPS)
-def test_spelling_mistakes_are_counted(first: str, second: str, expected: int) -> None:
+def test_spelling_mistakes_are_counted(first, second, expected):
     assert count_slips(first, second) == count_slips(second, first) == expected
 
 
@@ -32,7 +32,7 @@ def candidates_for(store: Store, question: str) -> Candidates:
     return store.candidates(Scope("p"), None, question, None)
 
 
-def test_a_misspelt_word_finds_the_same_as_the_correct_one(store: Store, add: Adding) -> None:
+def test_a_misspelt_word_finds_the_same_as_the_correct_one(store, add):
     add(
         Message("user", "Should Kubernetes do the rollback by itself?"),
         Message("assistant", "No: Kubernetes restarts, the deployment is ours."),
@@ -49,22 +49,20 @@ def test_a_misspelt_word_finds_the_same_as_the_correct_one(store: Store, add: Ad
     assert positions[0] == positions[1] == [[0], [0, 1]]
 
 
-def test_words_of_another_partition_are_neither_found_nor_named(store: Store, add: Adding) -> None:
+def test_words_of_another_partition_are_neither_found_nor_named(store, add):
     add(Message("user", "kubernetes"), partition="q")
     add(Message("user", "the limiter"))
     candidates = candidates_for(store, "kuberntes")
     assert (candidates.corrections, candidates.postings, len(candidates.absent)) == ((), (), 1)
 
 
-def test_few_words_of_a_long_question_are_looked_up(store: Store, add: Adding) -> None:
+def test_few_words_of_a_long_question_are_looked_up(store, add):
     add(Message("user", "alphabet bergamot cardamom dandelion"))
     candidates = candidates_for(store, "alphabt bergamt cardamm dandelin")
     assert (len(candidates.corrections), len(candidates.absent)) == (3, 1)
 
 
-def test_words_of_a_language_that_no_message_is_in_are_not_corrected(
-    store: Store, add: Adding
-) -> None:
+def test_words_of_a_language_that_no_message_is_in_are_not_corrected(store, add):
     add(Message("user", "Is it warm and dry, and have the commits been checked?"))
     question = "Warum haben wir die Commts geprüft?"
     assert candidates_for(store, question).corrections == ()

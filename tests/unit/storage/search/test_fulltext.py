@@ -100,9 +100,7 @@ FINDS = [
 @pytest.mark.parametrize(
     ("query", "beginnings", "all_words"), [row[1:] for row in FINDS], ids=[row[0] for row in FINDS]
 )
-def test_keyword_search_finds(
-    texts: Store, query: str, beginnings: list[str], all_words: bool
-) -> None:
+def test_keyword_search_finds(texts, query, beginnings, all_words):
     expected = {text for text in TEXTS if any(text.startswith(start) for start in beginnings)}
     assert len(expected) == len(beginnings)
     assert set(matching_texts(texts, query)) == expected
@@ -110,7 +108,7 @@ def test_keyword_search_finds(
 
 
 @pytest.mark.parametrize("operator", ["AND", "OR", "NOT", "NEAR"])
-def test_operators_are_searched_as_words(texts: Store, operator: str) -> None:
+def test_operators_are_searched_as_words(texts, operator):
     assert TEXTS[13] in matching_texts(texts, operator)
     assert matching_texts(texts, f"be {operator} not") == [TEXTS[13]]
 
@@ -137,7 +135,7 @@ def test_operators_are_searched_as_words(texts: Store, operator: str) -> None:
         "redis--",
     ],
 )
-def test_punctuation_around_a_word_is_not_syntax(texts: Store, query: str) -> None:
+def test_punctuation_around_a_word_is_not_syntax(texts, query):
     assert matching_texts(texts, query) == [TEXTS[2]]
 
 
@@ -153,12 +151,12 @@ def test_punctuation_around_a_word_is_not_syntax(texts: Store, query: str) -> No
         "cats') --",
     ],
 )
-def test_any_query_is_searched_as_words(texts: Store, query: str) -> None:
+def test_any_query_is_searched_as_words(texts, query):
     words = {text for text in TEXTS if "cats" in text}
     assert words <= set(matching_texts(texts, query))
 
 
-def test_the_key_of_a_scope_cannot_be_found_as_a_word(texts: Store) -> None:
+def test_the_key_of_a_scope_cannot_be_found_as_a_word(texts):
     for key in fulltext.scope_keys("p", "i").split():
         assert matching_texts(texts, key, Scope(None)) == []
 
@@ -166,18 +164,18 @@ def test_the_key_of_a_scope_cannot_be_found_as_a_word(texts: Store) -> None:
 @pytest.mark.parametrize(
     "query", ["redis\0", "re\0dis redis", "redis \ud800", "redis\udcff", "\udcff", "\0"]
 )
-def test_invalid_utf8_does_not_fail_a_search(texts: Store, query: str) -> None:
+def test_invalid_utf8_does_not_fail_a_search(texts, query):
     expected = {TEXTS[2]} if "redis" in query else set()
     assert set(matching_texts(texts, query)) >= expected
 
 
 @pytest.mark.parametrize("query", ["redis\0", "redis\udcff"])
-def test_invalid_utf8_does_not_fail_a_question(texts: Store, query: str) -> None:
+def test_invalid_utf8_does_not_fail_a_question(texts, query):
     assert matching_positions(texts.candidates(HERE, "i", query, None)) == {2}
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40))
-def test_no_search_fails(texts: Store, query: str) -> None:
+def test_no_search_fails(texts, query):
     texts.keyword(query, HERE, 9)
     texts.candidates(HERE, "i", query, None)
 
@@ -192,12 +190,12 @@ def test_no_search_fails(texts: Store, query: str) -> None:
     ],
     ids=["words", "phrase", "Han", "one word"],
 )
-def test_a_search_may_be_as_long_as_a_page(texts: Store, query: str) -> None:
+def test_a_search_may_be_as_long_as_a_page(texts, query):
     assert matching_texts(texts, query) == [TEXTS[2]]
     texts.candidates(HERE, "i", query, None)
 
 
-def test_hits_are_ranked_and_limited(store: Store, add: Adding) -> None:
+def test_hits_are_ranked_and_limited(store, add):
     filler = "and a great deal of other words that say nothing of it at all"
     first, second, _ = add(
         Message("user", f"tea {filler}"), Message("user", "tea tea"), Message("user", "coffee")
@@ -210,7 +208,7 @@ def test_hits_are_ranked_and_limited(store: Store, add: Adding) -> None:
     assert store.keyword("tea", HERE, 1)[0] == hits[:1]
 
 
-def test_tool_calls_are_searched_too(store: Store, add: Adding) -> None:
+def test_tool_calls_are_searched_too(store, add):
     call = ToolCall("c", "get_weather", '{"city": "Oslo"}')
     [stored] = add(Message("assistant", "", tool_calls=(call,)))
     assert stored is not None
@@ -218,7 +216,7 @@ def test_tool_calls_are_searched_too(store: Store, add: Adding) -> None:
         assert [number for number, _ in store.keyword(query, HERE, 9)[0]] == [stored.id]
 
 
-def test_words_behind_escapes_in_tool_calls_are_found(store: Store, add: Adding) -> None:
+def test_words_behind_escapes_in_tool_calls_are_found(store, add):
     call = ToolCall("c1", "write", r'{"text": "def run():\n\timport numpy\nRedis"}')
     add(Message("assistant", "Writing it.", tool_calls=(call,)))
     for word in ("import", "redis", '"import numpy redis"'):
@@ -231,7 +229,7 @@ def test_words_behind_escapes_in_tool_calls_are_found(store: Store, add: Adding)
     assert store.problems() == []
 
 
-def test_other_partitions_do_not_affect_scores(store: Store, add: Adding) -> None:
+def test_other_partitions_do_not_affect_scores(store, add):
     add(Message("user", "tea and milk"), Message("user", "milk and honey and more"))
     before = store.keyword("milk tea", HERE, 9)
     add(*(Message("user", "milk " * 20) for _ in range(30)), partition="q")
@@ -242,7 +240,7 @@ WORDS = st.text(st.sampled_from("abcxyzÄéßøñжяλ0189北京ไทยかな
 
 
 @given(st.lists(WORDS, min_size=1, max_size=6))
-def test_a_text_is_found_by_its_own_words_and_as_a_phrase(words: list[str]) -> None:
+def test_a_text_is_found_by_its_own_words_and_as_a_phrase(words):
     text = " ".join(words)
     with closing(open_store(":memory:")) as store:
         store.add(HERE, [Message("user", text)], counter=load_counter("approximate"), now=NOW)
@@ -267,18 +265,18 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize(("question", "words"), QUESTIONS)
-def test_a_question_is_searched_by_its_content_words(question: str, words: str) -> None:
+def test_a_question_is_searched_by_its_content_words(question, words):
     assert fulltext.content_words(question) == words
 
 
-def test_a_long_question_is_searched_by_its_first_two_hundred_words() -> None:
+def test_a_long_question_is_searched_by_its_first_two_hundred_words():
     words = fulltext.content_words(" ".join(f"word{number}" for number in range(5_000))).split()
     assert words == [f"word{number}" for number in range(200)]
     assert fulltext.content_words("tide " * 100_000 + "ebb") == "tide"
 
 
 @given(st.text(), st.text())
-def test_terms_are_always_quoted(text: str, more: str) -> None:
+def test_terms_are_always_quoted(text, more):
     for term in fulltext.typed_terms(f'{text}"{more}'):
         assert term.count('"') == 2
         assert term.startswith('"')
@@ -286,9 +284,7 @@ def test_terms_are_always_quoted(text: str, more: str) -> None:
 
 
 @given(st.text(), st.text(), st.text(), st.text())
-def test_two_scopes_never_share_a_key(
-    partition: str, instance: str, other_partition: str, other_instance: str
-) -> None:
+def test_two_scopes_never_share_a_key(partition, instance, other_partition, other_instance):
     same = (partition, instance) == (other_partition, other_instance)
     keys, other_keys = (
         fulltext.scope_keys(partition, instance),
@@ -322,9 +318,7 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize(("stored", "query"), SPELLINGS.items(), ids=SPELLINGS)
-def test_a_word_is_found_however_its_letters_are_written(
-    store: Store, stored: str, query: str
-) -> None:
+def test_a_word_is_found_however_its_letters_are_written(store, stored, query):
     messages = [Message("user", stored), Message("user", "something else")]
     store.add(HERE, messages, counter=load_counter("approximate"), now=NOW)
     assert matching_texts(store, query) == [stored]
@@ -334,14 +328,14 @@ def test_a_word_is_found_however_its_letters_are_written(
 
 
 @given(st.text(alphabet="aouäöüßłø é京x", max_size=40))
-def test_other_spellings_are_indexed_after_the_text_and_not_counted(text: str) -> None:
+def test_other_spellings_are_indexed_after_the_text_and_not_counted(text):
     indexed = fulltext.indexed_text(text)
     assert set(fulltext.searched_text(text).split()) <= set(indexed.split())
     assert fulltext.count_terms(text) == fulltext.count_terms(fulltext.spaced_text(text))
 
 
 @given(st.text(max_size=60))
-def test_each_character_of_an_indexed_text_comes_from_a_span_of_the_text(text: str) -> None:
+def test_each_character_of_an_indexed_text_comes_from_a_span_of_the_text(text):
     spans = fulltext.indexed_spans(text)
     assert len(spans) == len(fulltext.indexed_text(text))
     assert all(0 <= start < end <= len(text) for start, end in spans)

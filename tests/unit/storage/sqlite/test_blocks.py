@@ -65,7 +65,7 @@ def rows_by_id(store: Store, question: np.ndarray | None = None, scope: Scope = 
         elements=st.floats(-1, 1, width=32),
     )
 )
-def test_codes_keep_the_length_of_a_vector_and_its_direction(matrix: np.ndarray) -> None:
+def test_codes_keep_the_length_of_a_vector_and_its_direction(matrix):
     scales, codes = quantize(matrix)
     steps = np.abs(matrix).max(axis=1, keepdims=True).astype(np.float64) / 127
     assert (np.abs(matrix - steps * codes) <= 0.5001 * steps).all()

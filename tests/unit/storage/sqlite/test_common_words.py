@@ -1,7 +1,6 @@
 """In a large scope common words are skipped, before all their postings are read."""
 
 import pytest
-from builders import Adding
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.storage.search import fulltext, rank_by_words
@@ -30,9 +29,7 @@ def postings_of(store: Store, scope: Scope, question: str) -> list[tuple[list[in
 
 
 @pytest.mark.parametrize("others", [0, 40, 400])
-def test_words_in_more_than_a_tenth_of_the_scope_are_skipped(
-    store: Store, add: Adding, others: int
-) -> None:
+def test_words_in_more_than_a_tenth_of_the_scope_are_skipped(store, add, others):
     add(*(Message("user", "hotel hotel moss rain") for _ in range(others)), partition="q")
     texts = [
         " ".join([*(word for word, count in TEXTS.items() if index < count), "x"])
@@ -49,7 +46,7 @@ def test_words_in_more_than_a_tenth_of_the_scope_are_skipped(
     assert postings_of(store, Scope("p"), "hotel?") == [(rows[:30], [1] * 30)]
 
 
-def test_postings_of_common_words_are_not_read(store: Store, add: Adding) -> None:
+def test_postings_of_common_words_are_not_read(store, add):
     add(*(Message("user", f"hotel {'moss' * (index < 5)}") for index in range(100)))
     statements: list[str] = []
     store._connection.set_trace_callback(statements.append)

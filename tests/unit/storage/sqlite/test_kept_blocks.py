@@ -126,15 +126,13 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("by", ["another program", "itself"])
-def test_changes_by_any_process_are_seen(warm_store: Store, other: Store, change, by: str) -> None:
+def test_changes_by_any_process_are_seen(warm_store, other, change, by):
     assert_answers_like_new(warm_store)
     change(warm_store if by == "itself" else other)
     assert_answers_like_new(warm_store)
 
 
-def test_only_blocks_that_changed_are_read_again(
-    warm_store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_blocks_that_changed_are_read_again(warm_store, other, monkeypatch):
     read: list[int] = []
     read_blocks = vector_scan._read_blocks
 
@@ -155,7 +153,7 @@ def test_only_blocks_that_changed_are_read_again(
     assert len(read) == 1
 
 
-def test_messages_without_vectors_are_prepared_once(warm_store: Store, other: Store) -> None:
+def test_messages_without_vectors_are_prepared_once(warm_store, other):
     vector = MODEL.encode_query(QUESTION)
     say(other, 2, Scope("p", "k"))
     prepared = warm_store.candidates(Scope("p"), None, QUESTION, vector).known
@@ -166,9 +164,7 @@ def test_messages_without_vectors_are_prepared_once(warm_store: Store, other: St
 
 
 @pytest.mark.parametrize("limit", [0, 700, 5_000, 6_000])
-def test_vectors_too_large_for_the_cache_are_read_each_time(
-    warm_store: Store, other: Store, monkeypatch: pytest.MonkeyPatch, limit: int
-) -> None:
+def test_vectors_too_large_for_the_cache_are_read_each_time(warm_store, other, monkeypatch, limit):
     monkeypatch.setattr(vector_scan, "MOST_KEPT", limit)
     assert_answers_like_new(warm_store)
     add_and_embed(other)
@@ -177,9 +173,7 @@ def test_vectors_too_large_for_the_cache_are_read_each_time(
     assert sum(code.nbytes for of_scope in cached for code in of_scope.values()) <= limit
 
 
-def test_words_are_looked_up_and_scored_while_the_question_is_embedded(
-    warm_store: Store, other: Store
-) -> None:
+def test_words_are_looked_up_and_scored_while_the_question_is_embedded(warm_store, other):
     may_embed, threads = Event(), []
 
     def embed_question() -> np.ndarray:
@@ -202,9 +196,7 @@ def test_words_are_looked_up_and_scored_while_the_question_is_embedded(
 
 
 @pytest.mark.parametrize("warm", [False, True])
-def test_a_follow_up_is_compared_where_no_message_has_a_vector(
-    warm_store: Store, other: Store, warm: bool
-) -> None:
+def test_a_follow_up_is_compared_where_no_message_has_a_vector(warm_store, other, warm):
     say(other, 2, Scope("new", "i"))
     talk = Talk(((0.5, "note"),), ())
     store = warm_store if warm else other
@@ -216,7 +208,7 @@ def test_a_follow_up_is_compared_where_no_message_has_a_vector(
     assert np.isnan(candidates.talk.cosine).tolist() == [True, True]
 
 
-def test_an_error_of_the_model_is_raised_unchanged(warm_store: Store, other: Store) -> None:
+def test_an_error_of_the_model_is_raised_unchanged(warm_store, other):
     def fail() -> np.ndarray:
         raise ValueError("no model")
 
@@ -226,7 +218,7 @@ def test_an_error_of_the_model_is_raised_unchanged(warm_store: Store, other: Sto
     assert_answers_like_new(warm_store)
 
 
-def test_a_cold_store_starts_no_thread(other: Store) -> None:
+def test_a_cold_store_starts_no_thread(other):
     assert other.start(current_thread)() is current_thread()
 
 

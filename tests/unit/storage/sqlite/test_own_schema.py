@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from builders import EVERYWHERE, NOW, Adding, FakeEmbedder, embed
+from builders import EVERYWHERE, NOW, embed
 
 from reservoir_cli import Reservoir
 from reservoir_cli.errors import StoreError
@@ -13,7 +13,6 @@ from reservoir_cli.maintenance.backup import salvage
 from reservoir_cli.messages import Key, Message
 from reservoir_cli.storage.sqlite import schema, store_file
 from reservoir_cli.storage.sqlite.store import SqliteStore
-from reservoir_cli.storage.store import Store
 
 CODE = {
     "a trigger": "CREATE TRIGGER keeps BEFORE DELETE ON messages BEGIN SELECT RAISE(IGNORE); END",
@@ -55,7 +54,7 @@ def run(path: Path, statements: str) -> None:
 
 
 @pytest.mark.parametrize("statements", CODE.values(), ids=CODE)
-def test_a_store_with_code_can_be_read_but_not_written(path: Path, statements: str) -> None:
+def test_a_store_with_code_can_be_read_but_not_written(path, statements):
     run(path, statements)
     before = path.read_bytes()
     with Reservoir.open(path) as reservoir:
@@ -76,9 +75,7 @@ def test_a_store_with_code_can_be_read_but_not_written(path: Path, statements: s
 
 
 @pytest.mark.parametrize("name", ["a trigger", "a view", "a generated column"])
-def test_salvaging_a_store_with_code_gives_a_writable_store(
-    path: Path, tmp_path: Path, name: str
-) -> None:
+def test_salvaging_a_store_with_code_gives_a_writable_store(path, tmp_path, name):
     run(path, CODE[name])
     assert salvage(str(path), tmp_path / "own.db").saved == 2
     with Reservoir.open(tmp_path / "own.db") as reservoir:
@@ -86,7 +83,7 @@ def test_salvaging_a_store_with_code_gives_a_writable_store(
         assert [message.content for message in reservoir.view(EVERYWHERE, 0)] == ["stays"]
 
 
-def test_a_store_with_code_is_not_migrated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_with_code_is_not_migrated(path, monkeypatch):
     run(path, CODE["a trigger"])
     monkeypatch.setattr(store_file, "VERSION", 2)
     monkeypatch.setattr(schema, "VERSION", 2)
@@ -97,7 +94,7 @@ def test_a_store_with_code_is_not_migrated(path: Path, monkeypatch: pytest.Monke
         reservoir.forget([2])
 
 
-def test_code_that_is_added_while_the_store_is_open_is_noticed(path: Path) -> None:
+def test_code_that_is_added_while_the_store_is_open_is_noticed(path):
     with Reservoir.open(path) as reservoir:
         reservoir.pin(2)
         run(path, CODE["a trigger"])
@@ -107,14 +104,14 @@ def test_code_that_is_added_while_the_store_is_open_is_noticed(path: Path) -> No
         reservoir.forget([2])
 
 
-def test_tables_of_others_in_the_file_are_allowed(path: Path) -> None:
+def test_tables_of_others_in_the_file_are_allowed(path):
     run(path, HARMLESS)
     with Reservoir.open(path) as reservoir:
         reservoir.forget([2])
         assert [message.content for message in reservoir.view(EVERYWHERE, 0)] == ["stays"]
 
 
-def test_all_tables_of_ours_are_known(path: Path) -> None:
+def test_all_tables_of_ours_are_known(path):
     with closing(sqlite3.connect(path)) as connection:
         names = {row[0] for row in connection.execute("SELECT tbl_name FROM sqlite_master")}
     ours = {name for name in names if not name.startswith((store_file.FULL_TEXT, "sqlite_"))}
@@ -122,9 +119,7 @@ def test_all_tables_of_ours_are_known(path: Path) -> None:
 
 
 @pytest.mark.sqlite("triggers of the connection are SQLite's")
-def test_a_delete_that_deletes_nothing_is_rolled_back(
-    store: Store, add: Adding, fake_embedder: FakeEmbedder
-) -> None:
+def test_a_delete_that_deletes_nothing_is_rolled_back(store, add, fake_embedder):
     add(*(Message("user", f"number {number}") for number in range(5)))
     embed(store, fake_embedder)
     assert isinstance(store, SqliteStore)

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 from builders import NOW
-from stored import COUNTER, EVERYWHERE, HERE, Adding, contents
+from stored import COUNTER, EVERYWHERE, HERE, contents
 
 from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.store import Store
 
 
 def run(script: str, *arguments: str, unprivileged: bool = False) -> subprocess.CompletedProcess:
@@ -30,9 +29,7 @@ def run(script: str, *arguments: str, unprivileged: bool = False) -> subprocess.
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_an_old_sqlite_is_refused_before_a_store_is_created(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_sqlite_is_refused_before_a_store_is_created(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite3, "sqlite_version", "3.26.0")
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 26, 0))
     with pytest.raises(StoreError, match=r"SQLite 3\.26\.0; Reservoir needs 3\.32 or later"):
@@ -43,7 +40,7 @@ def test_an_old_sqlite_is_refused_before_a_store_is_created(
 # Transactions
 
 
-def test_a_failed_write_leaves_nothing(store: Store, add: Adding) -> None:
+def test_a_failed_write_leaves_nothing(store, add):
     def failing() -> None:
         with store.write():
             add(Message("user", "half"))
@@ -58,7 +55,7 @@ def test_a_failed_write_leaves_nothing(store: Store, add: Adding) -> None:
     assert contents(add(Message("user", "whole"))) == ["whole"]
 
 
-def test_a_snapshot_is_consistent(store: Store, add: Adding) -> None:
+def test_a_snapshot_is_consistent(store, add):
     add(Message("user", "before"))
     with closing(open_store(store.location)) as reader, reader.snapshot():
         assert contents(reader.last(HERE, 0)) == ["before"]
@@ -67,7 +64,7 @@ def test_a_snapshot_is_consistent(store: Store, add: Adding) -> None:
     assert contents(store.last(HERE, 0)) == ["before", "after"]
 
 
-def test_threads_that_share_a_store_lose_nothing(store: Store, add: Adding) -> None:
+def test_threads_that_share_a_store_lose_nothing(store, add):
     def work(number: int) -> None:
         for index in range(25):
             add(Message("user", f"{number}-{index}"))
@@ -106,7 +103,7 @@ def _insert_concurrently(count: int, path: Path, inserts: int) -> list[str]:
     return [text for process, text in zip(processes, errors, strict=True) if process.returncode]
 
 
-def test_two_processes_with_two_hundred_inserts_each_lose_nothing(tmp_path: Path) -> None:
+def test_two_processes_with_two_hundred_inserts_each_lose_nothing(tmp_path):
     path = tmp_path / "new.db"
     assert _insert_concurrently(2, path, 200) == []
     with closing(open_store(str(path))) as store:
@@ -116,14 +113,14 @@ def test_two_processes_with_two_hundred_inserts_each_lose_nothing(tmp_path: Path
     assert len(stored) == 400
 
 
-def test_twelve_processes_can_create_one_store_at_once(tmp_path: Path) -> None:
+def test_twelve_processes_can_create_one_store_at_once(tmp_path):
     path = tmp_path / "folder" / "new.db"
     assert _insert_concurrently(12, path, 1) == []
     with closing(open_store(str(path))) as store:
         assert len(store.last(HERE, 0)) == 12
 
 
-def test_a_locked_store_has_its_own_error_and_works_afterwards(store: Store, add: Adding) -> None:
+def test_a_locked_store_has_its_own_error_and_works_afterwards(store, add):
     add(Message("user", "before"))
     with closing(open_store(store.location, patience=0.01)) as hasty:
         with store.write():
@@ -139,7 +136,7 @@ def test_a_locked_store_has_its_own_error_and_works_afterwards(store: Store, add
     assert contents(store.last(HERE, 0)) == ["before", "meanwhile", "after"]
 
 
-def test_a_new_file_that_another_process_holds_is_locked(tmp_path: Path) -> None:
+def test_a_new_file_that_another_process_holds_is_locked(tmp_path):
     path = tmp_path / "new.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -167,12 +164,12 @@ except ReservoirError as error:
 """
 
 
-def test_an_unknown_kind_of_store_is_refused() -> None:
+def test_an_unknown_kind_of_store_is_refused():
     with pytest.raises(UsageError, match="mysql://"):
         open_store("mysql://localhost/reservoir")
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
+def test_a_folder_is_refused(tmp_path):
     with pytest.raises(StoreError, match="is a folder"):
         open_store(str(tmp_path))
 
@@ -180,9 +177,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
 @pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
-def test_a_special_file_in_place_of_a_file_of_the_store_is_refused(
-    tmp_path: Path, ending: str, kind: str
-) -> None:
+def test_a_special_file_in_place_of_a_file_of_the_store_is_refused(tmp_path, ending, kind):
     path = tmp_path / "reservoir.db"
     open_store(str(path)).close()
     special = Path(f"{path}{ending}")
@@ -200,30 +195,30 @@ def test_a_special_file_in_place_of_a_file_of_the_store_is_refused(
         assert caught.value.hint
 
 
-def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_path_below_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="cannot create the store"):
         open_store(str(tmp_path / "file" / "new.db"))
 
 
-def test_the_home_of_an_unknown_user_is_refused() -> None:
+def test_the_home_of_an_unknown_user_is_refused():
     with pytest.raises(StoreError):
         open_store("~no-such-user-here/reservoir.db")
 
 
 @pytest.mark.parametrize("name", ["what?.db", "50%20#1.db", "ü 北.db", "file:x.db"])
-def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+def test_a_file_may_have_any_name(tmp_path, name):
     open_store(str(tmp_path / name)).close()
     assert (tmp_path / name).is_file()
 
 
-def test_a_tilde_is_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_is_the_users_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     open_store("~/own.db").close()
     assert (tmp_path / "own.db").is_file()
 
 
-def test_reading_a_missing_store_creates_nothing(tmp_path: Path) -> None:
+def test_reading_a_missing_store_creates_nothing(tmp_path):
     with closing(open_store(str(tmp_path / "sub" / "new.db"), create=False)) as store:
         assert store.last(EVERYWHERE, 0) == []
         assert store.places() == []
@@ -240,7 +235,7 @@ READ_ONLY = [
 
 
 @pytest.mark.parametrize(("file_mode", "folder_mode"), READ_ONLY)
-def test_a_read_only_store_can_be_read(tmp_path: Path, file_mode: int, folder_mode: int) -> None:
+def test_a_read_only_store_can_be_read(tmp_path, file_mode, folder_mode):
     path = _closed_store(tmp_path / "folder" / "store.db")
     path.chmod(file_mode)
     path.parent.chmod(folder_mode)
@@ -251,7 +246,7 @@ def test_a_read_only_store_can_be_read(tmp_path: Path, file_mode: int, folder_mo
     assert "1" in result.stdout.splitlines()[1]
 
 
-def test_a_read_only_store_is_not_read_without_its_log(tmp_path: Path) -> None:
+def test_a_read_only_store_is_not_read_without_its_log(tmp_path):
     path, folder = tmp_path / "store.db", tmp_path / "folder"
     folder.mkdir()
     with closing(open_store(str(path))) as store:
@@ -265,7 +260,7 @@ def test_a_read_only_store_is_not_read_without_its_log(tmp_path: Path) -> None:
     assert result.stderr.startswith("3 the log of the store")
 
 
-def test_writing_to_a_read_only_store_is_an_error(tmp_path: Path) -> None:
+def test_writing_to_a_read_only_store_is_an_error(tmp_path):
     path = _closed_store(tmp_path / "folder" / "store.db")
     path.chmod(0o400)
     path.parent.chmod(0o500)
@@ -278,9 +273,7 @@ def test_writing_to_a_read_only_store_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o000, 0o500], ids=["closed", "read-only"])
 @pytest.mark.parametrize("create", ["create", "read"])
-def test_an_inaccessible_folder_is_an_error_without_a_traceback(
-    tmp_path: Path, mode: int, create: str
-) -> None:
+def test_an_inaccessible_folder_is_an_error_without_a_traceback(tmp_path, mode, create):
     folder = tmp_path / "folder"
     folder.mkdir()
     folder.chmod(mode)
@@ -291,7 +284,7 @@ def test_an_inaccessible_folder_is_an_error_without_a_traceback(
         assert result.stderr.startswith("3 cannot ")
 
 
-def test_an_inaccessible_file_is_an_error_without_a_traceback(tmp_path: Path) -> None:
+def test_an_inaccessible_file_is_an_error_without_a_traceback(tmp_path):
     path = _closed_store(tmp_path / "store.db")
     path.chmod(0o000)
     result = run(OPEN, str(path), unprivileged=True)
@@ -307,7 +300,7 @@ def _closed_store(path: Path) -> Path:
     return path
 
 
-def test_lists_of_values_need_few_statements() -> None:
+def test_lists_of_values_need_few_statements():
     with closing(Connection(":memory:")) as connection:
         statements = set()
         for count in range(300):

@@ -20,7 +20,6 @@ from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.schema import VERSION
 from reservoir_cli.storage.sqlite import schema, store_file
 from reservoir_cli.storage.sqlite.schema import migrations
-from reservoir_cli.storage.store import Store
 
 Adding = Callable[..., list[StoredMessage | None]]
 
@@ -36,16 +35,14 @@ def run(script: str, *arguments: str) -> str:
 
 
 @pytest.mark.sqlite("it is in the header of a file")
-def test_the_schema_version_is_the_number_of_migrations(store: Store) -> None:
+def test_the_schema_version_is_the_number_of_migrations(store):
     with closing(sqlite3.connect(":memory:")) as connection:
         assert len(migrations.pending(Database(connection))) == VERSION
     assert version(store.location) == VERSION
 
 
 @pytest.mark.sqlite("each database has its own migrations")
-def test_an_older_store_is_migrated_with_its_messages(
-    store: Store, add: Adding, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_store_is_migrated_with_its_messages(store, add, monkeypatch):
     add(Message("user", "from before"))
     store.close()
     later = migrations.__class__("reservoir")
@@ -72,7 +69,7 @@ def test_an_older_store_is_migrated_with_its_messages(
 
 
 @pytest.mark.sqlite("it is in the header of a file")
-def test_a_store_of_a_newer_schema_is_refused_and_not_changed(store: Store) -> None:
+def test_a_store_of_a_newer_schema_is_refused_and_not_changed(store):
     store.close()
     with closing(sqlite3.connect(store.location, isolation_level=None)) as file:
         file.execute(f"PRAGMA user_version = {VERSION + 7}")
@@ -97,7 +94,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("script", FOREIGN.values(), ids=FOREIGN)
-def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path, script: str) -> None:
+def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path, script):
     path = tmp_path / "places.sqlite"
     with closing(sqlite3.connect(path)) as file:
         file.executescript(script)
@@ -112,9 +109,7 @@ def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path, sc
 @pytest.mark.parametrize(
     "data", [b"hello, this is a text file\n" * 50, b"short", b"PK\x03\x04" + bytes(2_000)]
 )
-def test_a_file_that_is_not_a_database_is_refused_and_not_changed(
-    tmp_path: Path, data: bytes
-) -> None:
+def test_a_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path, data):
     path = tmp_path / "notes.txt"
     path.write_bytes(data)
     with pytest.raises(StoreError, match="is not a database") as caught:
@@ -124,7 +119,7 @@ def test_a_file_that_is_not_a_database_is_refused_and_not_changed(
 
 
 @pytest.mark.sqlite("it damages a file")
-def test_the_error_of_a_corrupt_store_quotes_no_text(store: Store, add: Adding) -> None:
+def test_the_error_of_a_corrupt_store_quotes_no_text(store, add):
     add(*(Message("user", f"secret {number} " * 50) for number in range(200)))
     store.close()
     path = Path(store.location)
@@ -138,7 +133,7 @@ def test_the_error_of_a_corrupt_store_quotes_no_text(store: Store, add: Adding) 
     assert "secret" not in f"{caught.value.message} {caught.value.hint}"
 
 
-def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
+def test_an_empty_file_becomes_a_store(tmp_path):
     path = tmp_path / "empty.db"
     path.touch()
     open_store(str(path)).close()
@@ -162,7 +157,7 @@ store.close()
 """
 
 
-def test_files_and_folders_are_private_under_any_umask(tmp_path: Path) -> None:
+def test_files_and_folders_are_private_under_any_umask(tmp_path):
     top = tmp_path / "a"
     lines = run(MODES, str(top / "b" / "store.db"), str(top)).splitlines()
     assert sorted(lines) == sorted(
@@ -170,7 +165,7 @@ def test_files_and_folders_are_private_under_any_umask(tmp_path: Path) -> None:
     )
 
 
-def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
+def test_an_existing_file_keeps_its_mode(tmp_path):
     path = tmp_path / "shared.db"
     path.touch()
     path.chmod(0o660)
@@ -191,26 +186,24 @@ print(*sorted({"sqlite_utils", "numpy"} & sys.modules.keys()))
 
 
 @pytest.mark.sqlite("it is about a file")
-def test_a_current_store_is_read_without_importing_sqlite_utils_or_numpy(store: Store) -> None:
+def test_a_current_store_is_read_without_importing_sqlite_utils_or_numpy(store):
     store.close()
     assert run(LOADED, store.location).split() == []
 
 
-def test_a_new_store_is_created_with_sqlite_utils(tmp_path: Path) -> None:
+def test_a_new_store_is_created_with_sqlite_utils(tmp_path):
     assert "sqlite_utils" in run(LOADED, str(tmp_path / "new.db")).split()
 
 
 @pytest.mark.sqlite("it is about PRAGMAs")
-def test_a_store_is_in_wal_mode_with_secure_delete(store: Store) -> None:
+def test_a_store_is_in_wal_mode_with_secure_delete(store):
     connection = store._connection  # type: ignore[attr-defined]
     settings = ("journal_mode", "secure_delete", "synchronous")
     values = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
     assert values == ["wal", 1, 2]
 
 
-def test_a_failed_migration_leaves_the_file_unchanged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_migration_leaves_the_file_unchanged(tmp_path, monkeypatch):
     path = tmp_path / "new.db"
     failing = migrations.__class__("reservoir")
 

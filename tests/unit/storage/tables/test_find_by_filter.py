@@ -36,9 +36,7 @@ def steps(store: Store, call: Callable[[Connection], Any]) -> int:
 
 @pytest.mark.sqlite("it counts the steps of SQLite")
 @pytest.mark.parametrize("scope", [Scope("p", "i"), Scope("p"), Scope(None)], ids=str)
-def test_reading_some_messages_costs_the_same_in_a_scope_of_any_size(
-    store: Store, add: Adding, scope: Scope
-) -> None:
+def test_reading_some_messages_costs_the_same_in_a_scope_of_any_size(store, add, scope):
     def read(connection: Connection) -> None:
         assert len(reads.by_id(connection, range(1, 11), scope)) == 10
 
@@ -64,9 +62,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("where", "expected"), FILTERS, ids=str)
-def test_ids_are_found_in_order_of_time(
-    store: Store, add: Adding, where: Filter, expected: list[int]
-) -> None:
+def test_ids_are_found_in_order_of_time(store, add, where, expected):
     stored = add(
         Message("user", "one", NOW + timedelta(seconds=3), trace_id="t"),
         Message("assistant", "two", NOW, trace_id="t"),
@@ -79,7 +75,7 @@ def test_ids_are_found_in_order_of_time(
 
 
 @pytest.mark.parametrize("name", ["müller", "MÜLLER", "mu\u0308ller", "MU\u0308LLER"])
-def test_a_name_is_found_in_any_unicode_form(store: Store, add: Adding, name: str) -> None:
+def test_a_name_is_found_in_any_unicode_form(store, add, name):
     """Otherwise a user who deletes all messages about a person would miss some."""
     call = ToolCall("1", "ask", '{"name": "Mu\u0308ller"}')
     stored = add(
@@ -94,7 +90,7 @@ def test_a_name_is_found_in_any_unicode_form(store: Store, add: Adding, name: st
     ]
 
 
-def test_a_filter_removes_hits_without_changing_scores(store: Store, add: Adding) -> None:
+def test_a_filter_removes_hits_without_changing_scores(store, add):
     stored = add(
         Message("user", "which queue lost jobs?", NOW),
         Message("assistant", "the redis queue", NOW),
@@ -118,7 +114,7 @@ def test_a_filter_removes_hits_without_changing_scores(store: Store, add: Adding
     ]
 
 
-def test_threads_are_separated_by_scope_and_conversation(store: Store, add: Adding) -> None:
+def test_threads_are_separated_by_scope_and_conversation(store, add):
     ids = []
     for instance in ("i", "j"):
         ids += add(
@@ -140,7 +136,7 @@ def test_threads_are_separated_by_scope_and_conversation(store: Store, add: Addi
     }
 
 
-def test_conversations_without_messages_are_not_listed(store: Store, add: Adding) -> None:
+def test_conversations_without_messages_are_not_listed(store, add):
     add(Message("user", "a", NOW, conversation_id="told"))
     add(Message("user", "b", NOW + timedelta(hours=1), conversation_id="untold"))
     add(Message("user", "c", NOW + timedelta(hours=2), conversation_id="told"))
@@ -153,9 +149,7 @@ def test_conversations_without_messages_are_not_listed(store: Store, add: Adding
     assert store.conversations(Scope("q")) == []
 
 
-def test_messages_are_found_by_their_source_and_the_project_of_their_conversation(
-    store: Store, add: Adding
-) -> None:
+def test_messages_are_found_by_their_source_and_the_project_of_their_conversation(store, add):
     (codex_message,) = add(Message("user", "a", source="codex", source_id="1", conversation_id="c"))
     add(Message("user", "b", source="cli", source_id="2", conversation_id="c"), instance="other")
     add(Message("user", "c", source="cli", source_id="3"))
@@ -169,7 +163,7 @@ def test_messages_are_found_by_their_source_and_the_project_of_their_conversatio
     ]
 
 
-def test_ids_are_found_by_their_beginning_inside_the_scope(store: Store, add: Adding) -> None:
+def test_ids_are_found_by_their_beginning_inside_the_scope(store, add):
     for trace, instance in (("abc", "i"), ("abd", "j"), ("abd", "j"), ("a%", "i"), ("b", "i")):
         add(Message("user", "x", trace_id=trace, conversation_id=f"c{trace}"), instance=instance)
     add(Message("user", "x", trace_id="abz"), partition="q")
@@ -181,7 +175,7 @@ def test_ids_are_found_by_their_beginning_inside_the_scope(store: Store, add: Ad
 
 
 @pytest.mark.parametrize("typed", ["a\0", "a\ud83d", "\ufffd"])
-def test_a_beginning_is_cleaned_as_stored_ids_are(store: Store, add: Adding, typed: str) -> None:
+def test_a_beginning_is_cleaned_as_stored_ids_are(store, add, typed):
     add(Message("user", "x", conversation_id=typed))
     [stored] = store.last(Scope(None), 0)
     found = Lookup(store).ids_starting_with("conversation_id", typed, Scope("p"))

@@ -35,7 +35,7 @@ def filled(store: Store, add) -> Store:
     return store
 
 
-def test_each_kind_of_thread_has_a_row_with_its_texts(filled: Store) -> None:
+def test_each_kind_of_thread_has_a_row_with_its_texts(filled):
     listed = filled.newest_threads(EVERYWHERE)
     rows = [
         (thread.conversation and thread.conversation.id, thread.question, thread.latest)
@@ -65,11 +65,11 @@ def test_each_kind_of_thread_has_a_row_with_its_texts(filled: Store) -> None:
         (EVERYWHERE, Filter(documents=False), 3),
     ],
 )
-def test_threads_are_filtered(filled: Store, scope: Scope, where: Filter, expected: int) -> None:
+def test_threads_are_filtered(filled, scope, where, expected):
     assert filled.newest_threads(scope, where).total == expected
 
 
-def test_pages_follow_each_other(filled: Store) -> None:
+def test_pages_follow_each_other(filled):
     whole = filled.newest_threads(EVERYWHERE).threads
     pages = [filled.newest_threads(EVERYWHERE, count=1, start=start) for start in range(4)]
     assert [thread for page in pages for thread in page.threads] == whole
@@ -78,7 +78,7 @@ def test_pages_follow_each_other(filled: Store) -> None:
 
 
 @pytest.mark.sqlite("it counts the steps of SQLite")
-def test_a_message_of_another_thread_costs_little(filled: Store, add) -> None:
+def test_a_message_of_another_thread_costs_little(filled, add):
     def cost() -> int:
         return steps(filled, lambda: filled.newest_threads(EVERYWHERE, count=2))
 

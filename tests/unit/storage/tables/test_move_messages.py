@@ -29,7 +29,7 @@ def move(store: Store, scope: Scope, *texts: str) -> tuple[int, int]:
     return len(moved), merged
 
 
-def test_messages_move_with_their_identities_and_conversation(store: Store) -> None:
+def test_messages_move_with_their_identities_and_conversation(store):
     store.add_conversations(HOME, [Conversation("c", "Redis", "s")])
     add(store, HOME, [said(1), said(2), said(3)])
     add(store, WORK, [said(9)])
@@ -44,7 +44,7 @@ def test_messages_move_with_their_identities_and_conversation(store: Store) -> N
     assert store.problems() == []
 
 
-def test_a_twin_in_the_target_keeps_one_message(store: Store) -> None:
+def test_a_twin_in_the_target_keeps_one_message(store):
     add(store, HOME, [said(1), said(2)])
     add(store, WORK, [said(1)])
     assert move(store, HOME, "text 1", "text 2") == (1, 1)
@@ -54,7 +54,7 @@ def test_a_twin_in_the_target_keeps_one_message(store: Store) -> None:
     assert store.problems() == []
 
 
-def test_an_edited_message_stays_edited(store: Store) -> None:
+def test_an_edited_message_stays_edited(store):
     add(store, HOME, [said(1), said(2)])
     [first, _] = store.last(HOME, 0)
     store.edit(first.key, said(1, "mended"), counter=ApproximateCounter(), now=NOW)

@@ -85,7 +85,7 @@ def check_derived(store: Store) -> None:
     assert derived_tables(store) == before
 
 
-def test_a_renamed_partition_equals_one_created_with_that_name(filled_store: Store) -> None:
+def test_a_renamed_partition_equals_one_created_with_that_name(filled_store):
     assert filled_store.move_partition("a", "b") == (12, 0)
     assert places(filled_store) == {("b", "b", 6), ("b", "chatgpt", 6)}
     check_derived(filled_store)
@@ -97,13 +97,13 @@ def test_a_renamed_partition_equals_one_created_with_that_name(filled_store: Sto
     assert filled_store.count_unembedded(Scope("b")) == 3
 
 
-def test_vectors_and_links_stay_with_their_messages(filled_store: Store) -> None:
+def test_vectors_and_links_stay_with_their_messages(filled_store):
     before = filled_store.holdings()
     filled_store.move_partition("a", "b")
     assert filled_store.holdings() == before
 
 
-def test_merging_keeps_equal_sources_once(filled_store: Store, add: Adding) -> None:
+def test_merging_keeps_equal_sources_once(filled_store, add):
     add(make_message("the same", 0), make_message("another", 59), partition="b", instance="b")
     add(make_message("the same", 1, "c"), partition="b", instance="chatgpt")
     filled_store.add_conversations(Scope("b", "chatgpt"), [Conversation("c", "of b")])
@@ -119,9 +119,7 @@ def test_merging_keeps_equal_sources_once(filled_store: Store, add: Adding) -> N
     assert "quokkas 0" not in contents
 
 
-def test_merging_keeps_the_title_of_a_conversation_that_has_none_in_the_target(
-    filled_store: Store, add: Adding
-) -> None:
+def test_merging_keeps_the_title_of_a_conversation_that_has_none_in_the_target(filled_store, add):
     add(make_message("another", 59, "c"), partition="b", instance="chatgpt")
     proxied = Conversation("c", source="proxy", model="gpt-4o")
     filled_store.add_conversations(Scope("b", "chatgpt"), [proxied])
@@ -131,9 +129,7 @@ def test_merging_keeps_the_title_of_a_conversation_that_has_none_in_the_target(
     assert filled_store.known_conversations([name]) == {name: merged}
 
 
-def test_an_instance_named_like_the_new_partition_is_merged_with_its_default_one(
-    store: Store, add: Adding
-) -> None:
+def test_an_instance_named_like_the_new_partition_is_merged_with_its_default_one(store, add):
     add(make_message("one", 1), make_message("two", 2), partition="a", instance="a")
     add(make_message("two again", 2), make_message("three", 3), partition="a", instance="b")
     moved, merged = store.move_partition("a", "b")
@@ -142,7 +138,7 @@ def test_an_instance_named_like_the_new_partition_is_merged_with_its_default_one
     assert store.problems() == []
 
 
-def test_messages_of_the_target_can_still_be_imported(store: Store, add: Adding) -> None:
+def test_messages_of_the_target_can_still_be_imported(store, add):
     add(make_message("one", 1), partition="a", instance="a")
     add(make_message("one", 1), partition="b", instance="b")
     store.move_partition("a", "b")
@@ -150,9 +146,7 @@ def test_messages_of_the_target_can_still_be_imported(store: Store, add: Adding)
 
 
 @pytest.mark.parametrize("edits", [["a"], ["b"], ["a", "b"], ["b", "a"]], ids="-".join)
-def test_merging_keeps_the_text_that_was_edited_last(
-    store: Store, add: Adding, edits: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_merging_keeps_the_text_that_was_edited_last(store, add, edits, monkeypatch):
     stored = {
         partition: add(make_message("fly on 2 May", 1, "c"), partition=partition, instance="i")[0]
         for partition in "ab"
@@ -182,9 +176,7 @@ def test_merging_keeps_the_text_that_was_edited_last(
 
 
 @pytest.mark.parametrize("first", ["a", "b"])
-def test_an_edited_message_keeps_its_place_among_those_of_the_same_time(
-    store: Store, add: Adding, first: str
-) -> None:
+def test_an_edited_message_keeps_its_place_among_those_of_the_same_time(store, add, first):
     messages = [replace(make_message(f"text {n}", 1, "c"), source_id=f"{n}") for n in range(3)]
     for partition in sorted("ab", reverse=first == "b"):
         stored = add(*messages, partition=partition, instance="i")
@@ -197,7 +189,7 @@ def test_an_edited_message_keeps_its_place_among_those_of_the_same_time(
     assert contents == ["text 0", "edited", "text 2"]
 
 
-def test_runs_move_with_their_partition(filled_store: Store) -> None:
+def test_runs_move_with_their_partition(filled_store):
     numbers = (
         "at context_window reserve reserve_used available input_tokens kept dropped truncations "
         "utilisation ms"

@@ -40,9 +40,7 @@ def stored_entries(
     return list(ledger.get("p", conversation, **options).values())
 
 
-def test_an_entry_is_found_by_conversation_ordinal_and_question(
-    ledger: Ledger, keys: list[Key]
-) -> None:
+def test_an_entry_is_found_by_conversation_ordinal_and_question(ledger, keys):
     assert put(ledger, *keys)
     assert ledger.get("p", "c", masked=True, now=NOW) == {(2, "hash"): ENTRY}
     assert stored_entries(ledger, "other") == []
@@ -53,9 +51,7 @@ def test_an_entry_is_found_by_conversation_ordinal_and_question(
 
 
 @pytest.mark.parametrize("change", ["delete", "edit", "replace", "secrets"])
-def test_an_entry_is_deleted_with_any_message_that_it_quotes(
-    store: Store, ledger: Ledger, keys: list[Key], change: str
-) -> None:
+def test_an_entry_is_deleted_with_any_message_that_it_quotes(store, ledger, keys, change):
     put(ledger, *keys[:2])
     put(ledger, keys[2], conversation="d")
     version = ledger.version("p")
@@ -76,9 +72,7 @@ def test_an_entry_is_deleted_with_any_message_that_it_quotes(
     assert stored_entries(ledger, "e") == []
 
 
-def test_an_entry_expires_after_thirty_days_and_when_secrets_are_masked(
-    store: Store, ledger: Ledger, keys: list[Key]
-) -> None:
+def test_an_entry_expires_after_thirty_days_and_when_secrets_are_masked(store, ledger, keys):
     unmasked = LedgerEntry(0, "other", "a secret", 3, masked=False)
     put(ledger, keys[0])
     put(ledger, keys[1], entry=unmasked)
@@ -92,18 +86,14 @@ def test_an_entry_expires_after_thirty_days_and_when_secrets_are_masked(
     assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (0, 0)
 
 
-def test_a_ledger_does_not_move_with_its_partition(
-    store: Store, ledger: Ledger, keys: list[Key]
-) -> None:
+def test_a_ledger_does_not_move_with_its_partition(store, ledger, keys):
     put(ledger, *keys)
     store.move_partition("p", "q")
     assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (0, 0)
 
 
 @pytest.mark.sqlite("it counts the steps of SQLite")
-def test_putting_an_entry_costs_the_same_in_a_partition_of_any_size(
-    store: Store, ledger: Ledger, keys: list[Key], add: Adding
-) -> None:
+def test_putting_an_entry_costs_the_same_in_a_partition_of_any_size(store, ledger, keys, add):
     cost = steps(store, lambda: put(ledger, *keys))
     add(*(Message("user", "x") for _ in range(2_000)))
     assert steps(store, lambda: put(ledger, *keys)) <= cost + 2

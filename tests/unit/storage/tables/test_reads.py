@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from behind import behind
 from builders import NOW
-from stored import EVERYWHERE, HERE, HOUR, Adding, contents, delete, ids_of
+from stored import EVERYWHERE, HERE, HOUR, contents, delete, ids_of
 
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
@@ -31,7 +31,7 @@ def embed(
     store.add_passages(model, by_message)
 
 
-def test_the_last_messages_are_in_order_of_time_then_id(store: Store, add: Adding) -> None:
+def test_the_last_messages_are_in_order_of_time_then_id(store, add):
     add(
         Message("user", "late", created_at=NOW),
         Message("user", "early", created_at=NOW - HOUR),
@@ -56,9 +56,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("where", "expected"), FILTERS, ids=[str(row[0]) for row in FILTERS])
-def test_a_filter_keeps_matching_messages(
-    store: Store, add: Adding, where: Filter, expected: list[str]
-) -> None:
+def test_a_filter_keeps_matching_messages(store, add, where, expected):
     add(
         Message("user", "a", created_at=NOW - HOUR, trace_id="t"),
         Message("assistant", "b", created_at=NOW, trace_id="t"),
@@ -67,7 +65,7 @@ def test_a_filter_keeps_matching_messages(
     assert contents(store.last(HERE, 0, where)) == expected
 
 
-def test_any_number_of_messages_is_found_by_id(store: Store, add: Adding) -> None:
+def test_any_number_of_messages_is_found_by_id(store, add):
     ids = ids_of(add(*(Message("user", str(number)) for number in range(3))))
     requested_ids = [ids[2], ids[0], ids[0], 77, *range(1_000, 40_000)]
     assert contents(store.by_id(requested_ids, HERE)) == ["0", "2"]
@@ -87,9 +85,7 @@ SCOPES = [
 
 
 @pytest.mark.parametrize(("scope", "expected"), SCOPES, ids=[str(row[0]) for row in SCOPES])
-def test_no_read_leaves_its_scope(
-    store: Store, add: Adding, scope: Scope, expected: set[str]
-) -> None:
+def test_no_read_leaves_its_scope(store, add, scope, expected):
     stored = []
     for partition, instance in (("p", "i"), ("p", "j"), ("q", "i")):
         stored += add(
@@ -122,13 +118,13 @@ def test_no_read_leaves_its_scope(
     assert np.isfinite(candidates.cosine).sum() == ("p/i" in expected)
 
 
-def test_scopes_are_listed_by_size(store: Store, add: Adding) -> None:
+def test_scopes_are_listed_by_size(store, add):
     add(Message("user", "1"))
     add(Message("user", "2"), Message("user", "3"), partition="q", instance="j")
     assert store.places() == [("q", "j", 2), ("p", "i", 1)]
 
 
-def test_the_newest_instance_is_the_one_with_the_newest_message(store: Store, add: Adding) -> None:
+def test_the_newest_instance_is_the_one_with_the_newest_message(store, add):
     assert store.newest_instance("p") is None
     add(Message("user", "1", created_at=NOW))
     add(Message("user", "2", created_at=NOW - HOUR), instance="j")
@@ -139,7 +135,7 @@ def test_the_newest_instance_is_the_one_with_the_newest_message(store: Store, ad
 # What belongs together
 
 
-def test_the_partners_of_a_message_are_those_of_its_trace(store: Store, add: Adding) -> None:
+def test_the_partners_of_a_message_are_those_of_its_trace(store, add):
     stored = add(
         Message("user", "q1", trace_id="1"),
         Message("user", "q2", trace_id="2"),
@@ -174,7 +170,7 @@ def _tool_use(conversation: str, minute: int) -> list[Message]:
 
 
 @pytest.mark.parametrize("name", ["call", "result 1", "result 2"])
-def test_a_call_and_its_results_find_each_other(store: Store, add: Adding, name: str) -> None:
+def test_a_call_and_its_results_find_each_other(store, add, name):
     stored = add(*_tool_use("a", 0))
     start = [message for message in stored if message and message.content == f"a {name}"]
     assert contents(store.with_partners(ids_of(start), HERE)) == [
@@ -186,9 +182,7 @@ def test_a_call_and_its_results_find_each_other(store: Store, add: Adding, name:
 
 @pytest.mark.parametrize("content", ["a call", "a result 1", "b call", "b result 2"])
 @pytest.mark.parametrize("minutes", [0, 10], ids=["at the same time", "one after the other"])
-def test_the_same_call_id_in_two_conversations_is_not_mixed_up(
-    store: Store, add: Adding, content: str, minutes: int
-) -> None:
+def test_the_same_call_id_in_two_conversations_is_not_mixed_up(store, add, content, minutes):
     stored = add(*_tool_use("a", 0), *_tool_use("b", minutes))
     start = [message for message in stored if message and message.content == content]
     conversation = content[0]
@@ -199,7 +193,7 @@ def test_the_same_call_id_in_two_conversations_is_not_mixed_up(
     ]
 
 
-def test_a_repeated_call_id_refers_to_the_nearest_call(store: Store, add: Adding) -> None:
+def test_a_repeated_call_id_refers_to_the_nearest_call(store, add):
     stored = []
     for minute in (0, 10):
         created_at = NOW + timedelta(minutes=minute)
@@ -223,7 +217,7 @@ def test_a_repeated_call_id_refers_to_the_nearest_call(store: Store, add: Adding
 # Vectors
 
 
-def test_a_message_is_pending_until_it_has_its_vectors(store: Store, add: Adding) -> None:
+def test_a_message_is_pending_until_it_has_its_vectors(store, add):
     one, two, three = add(
         Message("user", "one", created_at=NOW),
         Message("user", "two", created_at=NOW - HOUR),
@@ -238,16 +232,14 @@ def test_a_message_is_pending_until_it_has_its_vectors(store: Store, add: Adding
     assert store.count_unembedded(EVERYWHERE) == 0
 
 
-def test_the_active_model_is_the_last_one_activated(store: Store) -> None:
+def test_the_active_model_is_the_last_one_activated(store):
     assert store.active_model() is None
     store.activate_model("id-1", "one")
     store.activate_model("id-2", "two")
     assert store.active_model() == ("id-2", "two")
 
 
-def test_a_message_forgotten_while_it_was_embedded_gets_no_vector(
-    store: Store, add: Adding
-) -> None:
+def test_a_message_forgotten_while_it_was_embedded_gets_no_vector(store, add):
     gone, kept = add(Message("user", "gone"), Message("user", "kept"))
     assert contents(store.unembedded(9, HERE)) == ["gone", "kept"]
     delete(store, gone)
@@ -258,9 +250,7 @@ def test_a_message_forgotten_while_it_was_embedded_gets_no_vector(
     assert store.count_unembedded(EVERYWHERE) == 0
 
 
-def test_candidates_carry_time_tokens_and_scores_in_order_of_time(
-    store: Store, add: Adding
-) -> None:
+def test_candidates_carry_time_tokens_and_scores_in_order_of_time(store, add):
     late, early, words = add(
         Message("user", "late", created_at=NOW),
         Message("user", "early", created_at=NOW - HOUR),
@@ -287,7 +277,7 @@ def test_candidates_carry_time_tokens_and_scores_in_order_of_time(
     assert not candidates.asks.any()
 
 
-def test_candidates_without_a_vector_or_words_are_without_scores(store: Store, add: Adding) -> None:
+def test_candidates_without_a_vector_or_words_are_without_scores(store, add):
     assert len(store.candidates(HERE, None, "", None).ids) == 0
     add(Message("user", "hello"))
     candidates = store.candidates(HERE, None, "?!", None)
@@ -296,7 +286,7 @@ def test_candidates_without_a_vector_or_words_are_without_scores(store: Store, a
     assert not candidates.own.any()
 
 
-def test_titles_of_conversations_are_updated_and_not_lost(store: Store) -> None:
+def test_titles_of_conversations_are_updated_and_not_lost(store):
     store.add_conversations(HERE, [Conversation("c", "old title", "tool", project="p", branch="b")])
     store.add_conversations(HERE, [Conversation("c", "new title", None, "gpt-4")])
     store.add_conversations(HERE, [Conversation("c")])

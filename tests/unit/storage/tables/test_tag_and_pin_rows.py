@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from behind import behind
 from builders import NOW, Adding
-from postgres_server import PostgresServer
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.message_filter import Filter
@@ -44,7 +43,7 @@ def rows(store: Store, table: str) -> int:
         return int(file.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
-def test_a_tag_is_stored_once_and_can_be_removed(store: Store, keys: list[Key]) -> None:
+def test_a_tag_is_stored_once_and_can_be_removed(store, keys):
     TagsAndPins(store).add_tags(keys[0], ["b", "a", "a"])
     TagsAndPins(store).add_tags(keys[0], ["a", "c d"])
     TagsAndPins(store).add_tags(keys[1], ["a"])
@@ -56,13 +55,13 @@ def test_a_tag_is_stored_once_and_can_be_removed(store: Store, keys: list[Key]) 
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[2J", "a\u202eb"])
-def test_a_tag_has_no_control_characters(store: Store, keys: list[Key], name: str) -> None:
+def test_a_tag_has_no_control_characters(store, keys, name):
     with pytest.raises(UsageError):
         TagsAndPins(store).add_tags(keys[0], ["good", name])
     assert marks(store) == {}
 
 
-def test_a_message_that_is_pinned_again_keeps_its_time(store: Store, keys: list[Key]) -> None:
+def test_a_message_that_is_pinned_again_keeps_its_time(store, keys):
     TagsAndPins(store).pin(keys[1], NOW)
     TagsAndPins(store).pin(keys[1], NOW + timedelta(days=1))
     assert marks(store) == {"p two": ((), NOW)}
@@ -76,9 +75,7 @@ def test_a_message_that_is_pinned_again_keeps_its_time(store: Store, keys: list[
 @pytest.mark.sqlite("a server plans by what it knows of its tables")
 @pytest.mark.parametrize("where", [Filter(pinned=True), Filter(tag="a")], ids=["pin", "tag"])
 @pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")], ids=str)
-def test_marked_messages_are_found_without_a_full_scan(
-    store: Store, keys: list[Key], scope: Scope, where: Filter
-) -> None:
+def test_marked_messages_are_found_without_a_full_scan(store, keys, scope, where):
     TagsAndPins(store).pin(keys[0], NOW)
     TagsAndPins(store).add_tags(keys[0], ["a"])
     statements: list[str] = []
@@ -90,14 +87,14 @@ def test_marked_messages_are_found_without_a_full_scan(
     assert any(step.startswith("SEARCH m USING INTEGER PRIMARY KEY") for step in plan)
 
 
-def test_missing_messages_are_not_marked(store: Store, keys: list[Key]) -> None:
+def test_missing_messages_are_not_marked(store, keys):
     TagsAndPins(store).add_tags(Key("p", keys[-1].id + 77), ["a"])
     TagsAndPins(store).pin(Key("other", keys[-1].id + 77), NOW)
     assert rows(store, "tags") == rows(store, "pins") == 0
     assert store.problems() == []
 
 
-def test_tags_and_pins_are_deleted_with_their_message(store: Store, keys: list[Key]) -> None:
+def test_tags_and_pins_are_deleted_with_their_message(store, keys):
     for key in keys[:2]:
         TagsAndPins(store).add_tags(key, ["a"])
         TagsAndPins(store).pin(key, NOW)
@@ -106,7 +103,7 @@ def test_tags_and_pins_are_deleted_with_their_message(store: Store, keys: list[K
     assert rows(store, "tags") == rows(store, "pins") == 1
 
 
-def test_tags_and_pins_move_with_their_partition(store: Store, keys: list[Key]) -> None:
+def test_tags_and_pins_move_with_their_partition(store, keys):
     TagsAndPins(store).add_tags(keys[0], ["a"])
     TagsAndPins(store).pin(keys[1], NOW)
     store.move_partition("p", "new")
@@ -114,9 +111,7 @@ def test_tags_and_pins_move_with_their_partition(store: Store, keys: list[Key]) 
     assert rows(store, "tags") == rows(store, "pins") == 1
 
 
-def test_merging_equal_messages_keeps_the_tags_of_both(
-    store: Store, add: Adding, keys: list[Key]
-) -> None:
+def test_merging_equal_messages_keeps_the_tags_of_both(store, add, keys):
     [equal_message] = add(Message("user", "one", source="s", source_id="one"), partition="q")
     assert equal_message
     TagsAndPins(store).add_tags(equal_message.key, ["b"])
@@ -126,7 +121,7 @@ def test_merging_equal_messages_keeps_the_tags_of_both(
     assert marks(store) == {"q one": (("a", "b"), NOW)}
 
 
-def test_an_imported_message_brings_its_marks_only_once(store: Store, add: Adding) -> None:
+def test_an_imported_message_brings_its_marks_only_once(store, add):
     message = Message("user", "x", source_id="x", tags=("b", "a", "b"), pinned_at=NOW)
     [stored] = add(message)
     assert stored
@@ -136,9 +131,7 @@ def test_an_imported_message_brings_its_marks_only_once(store: Store, add: Addin
     assert marks(store) == {"p x": (("b",), NOW)}
 
 
-def test_marks_without_a_message_are_found_and_removed(
-    store: Store, location: str, keys: list[Key]
-) -> None:
+def test_marks_without_a_message_are_found_and_removed(store, location, keys):
     for statement in (
         "INSERT INTO tags VALUES ('p', 4242, 'a')",
         "INSERT INTO pins VALUES ('p', 4242, 1)",
@@ -156,9 +149,7 @@ def test_marks_without_a_message_are_found_and_removed(
     assert len(keys) == store.holdings()["messages"]
 
 
-def test_new_tables_of_a_store_with_row_security_have_it_too(
-    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_tables_of_a_store_with_row_security_have_it_too(postgres, monkeypatch):
     url = postgres.store_database()
     member_url = postgres.url(url.rsplit("/", 1)[1], "niobe")
     try:

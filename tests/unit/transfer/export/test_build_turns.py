@@ -110,9 +110,7 @@ BROKEN: dict[str, tuple[Message, ...]] = {
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
 @pytest.mark.parametrize("messages", BROKEN.values(), ids=BROKEN)
-def test_an_exported_conversation_is_a_valid_request(
-    store: Store, add: Adding, form: str, messages: tuple[Message, ...]
-) -> None:
+def test_an_exported_conversation_is_a_valid_request(store, add, form, messages):
     add(*messages, make_message("user", "go on"))
     [body] = lines(store, form)
     required = {"model": "m", "max_tokens": 100} if form == "anthropic" else {"model": "m"}
@@ -120,7 +118,7 @@ def test_an_exported_conversation_is_a_valid_request(
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
-def test_a_duplicate_result_is_exported_once(store: Store, add: Adding, form: str) -> None:
+def test_a_duplicate_result_is_exported_once(store, add, form):
     add(
         *BROKEN["a result that is there twice"][:2],
         result("one", "the result"),
@@ -131,7 +129,7 @@ def test_a_duplicate_result_is_exported_once(store: Store, add: Adding, form: st
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_no_conversation_begins_with_a_reply(store: Store, add: Adding, form: str) -> None:
+def test_no_conversation_begins_with_a_reply(store, add, form):
     add(*BROKEN["a reply first"])
     [body] = lines(store, form)
     turns = body["conversations" if form == "sharegpt" else "messages"]
@@ -144,14 +142,14 @@ QUOTED = {"whole": 0, "a reply first": 3, "only a reply": 1, "a result without i
 
 
 @pytest.mark.parametrize(("name", "count"), QUOTED.items())
-def test_quoted_messages_are_counted(store: Store, add: Adding, name: str, count: int) -> None:
+def test_quoted_messages_are_counted(store, add, name, count):
     add(*BROKEN[name])
     assert [export_text(store, form)[1].quoted for form in FORMS] == [count] * len(FORMS)
     assert export_text(store, "markdown")[1].quoted == 0
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
-def test_tool_results_never_get_the_role_system(store: Store, add: Adding, form: str) -> None:
+def test_tool_results_never_get_the_role_system(store, add, form):
     add(*BROKEN["a result without its call"])
     [body] = lines(store, form)
     assert [message["role"] for message in body["messages"]] == ["user"] * len(body["messages"])
@@ -159,16 +157,14 @@ def test_tool_results_never_get_the_role_system(store: Store, add: Adding, form:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_conversation_without_text_is_left_out(store: Store, add: Adding, form: str) -> None:
+def test_a_conversation_without_text_is_left_out(store, add, form):
     add(make_message("user", " "))
     assert export_text(store, form)[0] == ""
 
 
 @pytest.mark.parametrize("form", [*FORMS, "markdown"])
 @pytest.mark.parametrize("messages", BROKEN.values(), ids=BROKEN)
-def test_no_message_is_lost(
-    store: Store, add: Adding, form: str, messages: tuple[Message, ...]
-) -> None:
+def test_no_message_is_lost(store, add, form, messages):
     add(*messages)
     text = export_text(store, form)[0]
     for message in messages:
@@ -177,7 +173,7 @@ def test_no_message_is_lost(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_export_can_be_imported(store: Store, add: Adding, form: str) -> None:
+def test_an_export_can_be_imported(store, add, form):
     add(*TALK)
     text = export_text(store, form)[0]
     read = list(importers()[form].read(File.of_bytes("f", text.encode())))
@@ -194,9 +190,7 @@ def test_an_export_can_be_imported(store: Store, add: Adding, form: str) -> None
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_conversation_is_a_line_and_so_are_messages_outside_of_conversations(
-    store: Store, add: Adding, form: str
-) -> None:
+def test_each_conversation_is_a_line_and_so_are_messages_outside_of_conversations(store, add, form):
     add(
         make_message("user", "a", conversation_id="c"),
         make_message("user", "x", conversation_id=None),
@@ -218,7 +212,7 @@ def _text(content: Any) -> str:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_thinking_is_left_out_and_counted(store: Store, add: Adding, form: str) -> None:
+def test_thinking_is_left_out_and_counted(store, add, form):
     thought = make_message("system", "Let me think of it.", name="thinking")
     add(*TALK, thought)
     text, totals = export_text(store, form)
@@ -229,7 +223,7 @@ def test_thinking_is_left_out_and_counted(store: Store, add: Adding, form: str) 
     assert (totals.messages, totals.left_out) == (len(TALK) + 1, 0)
 
 
-def test_sharegpt_keeps_details_of_a_conversation(store: Store, add: Adding) -> None:
+def test_sharegpt_keeps_details_of_a_conversation(store, add):
     add(*TALK)
     store.add_conversations(Scope("p", "i"), [Conversation("c", "Files", "chatgpt", "gpt-4")])
     [line] = lines(store, "sharegpt")
@@ -241,7 +235,7 @@ def test_sharegpt_keeps_details_of_a_conversation(store: Store, add: Adding) -> 
     ]
 
 
-def test_markdown_names_conversation_speaker_and_time(store: Store, add: Adding) -> None:
+def test_markdown_names_conversation_speaker_and_time(store, add):
     add(*TALK)
     store.add_conversations(Scope("p", "i"), [Conversation("c", "Two\nfiles")])
     text = export_text(store, "markdown")[0]
@@ -249,12 +243,12 @@ def test_markdown_names_conversation_speaker_and_time(store: Store, add: Adding)
     assert '## assistant · 2026-05-09T12:00:00+00:00\n\nReading.\n[call read {"path": "a"}]' in text
 
 
-def test_a_name_of_several_lines_stays_in_its_heading(store: Store, add: Adding) -> None:
+def test_a_name_of_several_lines_stays_in_its_heading(store, add):
     add(make_message("user", "Hello.", name="Ann\n# Nobody said this"))
     text = export_text(store, "markdown")[0]
     assert "\n## user (Ann # Nobody said this) · 2026" in text
 
 
 @pytest.mark.parametrize("form", [*FORMS, "markdown"])
-def test_an_empty_store_is_an_empty_text(store: Store, form: str) -> None:
+def test_an_empty_store_is_an_empty_text(store, form):
     assert export_text(store, form)[0] == ""

@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,9 +76,7 @@ MESSAGES = st.builds(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(MESSAGES, min_size=1, max_size=8), st.sampled_from(["jsonl", "json", "document"]))
-def test_any_store_survives_export_and_import(
-    tmp_path: Path, messages: list[Message], form: str
-) -> None:
+def test_any_store_survives_export_and_import(tmp_path, messages, form):
     for name in ("one", "two"):
         (tmp_path / name).unlink(missing_ok=True)
     counter = load_counter("approximate")
@@ -102,9 +99,7 @@ def test_any_store_survives_export_and_import(
             assert fingerprint(source.location) == fingerprint(target.location)
 
 
-def test_vectors_are_imported_and_nothing_is_embedded_again(
-    store: Store, other: Store, add: Adding, fake_embedder: Embedder
-) -> None:
+def test_vectors_are_imported_and_nothing_is_embedded_again(store, other, add, fake_embedder):
     add(*(Message("user", f"message {number}", source_id=f"{number}") for number in range(30)))
     embed(store, fake_embedder, threshold=0.5)
     import_text(export_text(store, embeddings=True), other, fake_embedder)
@@ -114,9 +109,7 @@ def test_vectors_are_imported_and_nothing_is_embedded_again(
     assert other.problems() == []
 
 
-def test_all_passages_of_a_message_are_imported(
-    store: Store, other: Store, add: Adding, embedder: Embedder
-) -> None:
+def test_all_passages_of_a_message_are_imported(store, other, add, embedder):
     add(Message("user", "The queue lost jobs. " * 400, source_id="long"))
     embed(store, embedder, threshold=0.5)
     text = export_text(store, embeddings=True)
@@ -150,9 +143,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("changed", UNUSABLE.values(), ids=UNUSABLE)
-def test_unusable_vectors_are_ignored_and_rebuilt(
-    store: Store, other: Store, add: Adding, fake_embedder: Embedder, changed: dict[str, Any]
-) -> None:
+def test_unusable_vectors_are_ignored_and_rebuilt(store, other, add, fake_embedder, changed):
     report = import_text(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
     assert (report.imported, report.skipped) == (1, 0)
     assert other.count_unembedded(EVERYTHING) == 1
@@ -160,22 +151,18 @@ def test_unusable_vectors_are_ignored_and_rebuilt(
     assert other.problems() == []
 
 
-def test_without_a_model_vectors_are_left_out(
-    store: Store, other: Store, add: Adding, fake_embedder: Embedder
-) -> None:
+def test_without_a_model_vectors_are_left_out(store, other, add, fake_embedder):
     import_text(row_with(add, store, fake_embedder), other)
     assert other.count_unembedded(EVERYTHING) == 1
     assert other.active_model() is None
 
 
-def test_vectors_are_exported_only_on_request(
-    store: Store, add: Adding, fake_embedder: Embedder
-) -> None:
+def test_vectors_are_exported_only_on_request(store, add, fake_embedder):
     assert "embedding" in row_with(add, store, fake_embedder)
     assert "embedding" not in export_text(store)
 
 
-def test_a_conversation_is_described_once_by_its_first_row(store: Store, add: Adding) -> None:
+def test_a_conversation_is_described_once_by_its_first_row(store, add):
     for instance in ("i", "j"):
         add(*(Message("user", "x", conversation_id="c") for _ in range(3)), instance=instance)
         store.add_conversations(
@@ -186,7 +173,7 @@ def test_a_conversation_is_described_once_by_its_first_row(store: Store, add: Ad
     assert titles == ["in i", None, None, "in j", None, None]
 
 
-def test_a_conversation_of_a_masked_id_is_still_found(store: Store, add: Adding) -> None:
+def test_a_conversation_of_a_masked_id_is_still_found(store, add):
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
     add(Message("user", f"Is {secret} mine?", conversation_id=f"c {secret}"))
     conversation = Conversation(f"c {secret}", project="taskboard", source="s")
@@ -201,9 +188,7 @@ def test_a_conversation_of_a_masked_id_is_still_found(store: Store, add: Adding)
     assert described["title"].startswith("Is ")
 
 
-def test_the_first_question_is_the_title_of_an_untitled_conversation(
-    store: Store, other: Store, add: Adding
-) -> None:
+def test_the_first_question_is_the_title_of_an_untitled_conversation(store, other, add):
     add(Message("user", "\n Why  Redis?\nIt is slow.", conversation_id="c"))
     add(Message("assistant", "It was there.", conversation_id="d"))
     conversations = [Conversation("c", project="taskboard", branch="main"), Conversation("d")]
@@ -221,7 +206,7 @@ def test_the_first_question_is_the_title_of_an_untitled_conversation(
     assert "Why Redis?" not in export_text(other)
 
 
-def test_many_messages_come_in_order_of_time_and_id(store: Store, add: Adding) -> None:
+def test_many_messages_come_in_order_of_time_and_id(store, add):
     base = datetime(2026, 5, 9, tzinfo=UTC)
     add(
         *(
@@ -235,7 +220,7 @@ def test_many_messages_come_in_order_of_time_and_id(store: Store, add: Adding) -
     assert order == sorted(order)
 
 
-def test_a_json_array_and_a_document_hold_the_same_rows(store: Store, add: Adding) -> None:
+def test_a_json_array_and_a_document_hold_the_same_rows(store, add):
     assert json.loads(export_text(store, "json")) == []
     assert json.loads(export_text(store, "document")) == {"schema_version": 1, "messages": []}
     add(Message("user", "a"), Message("assistant", "b"))
@@ -256,9 +241,7 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), MATCHES, ids=lambda value: str(value))
-def test_a_match_is_literal_and_ignores_case(
-    store: Store, add: Adding, text: str, expected: list[str]
-) -> None:
+def test_a_match_is_literal_and_ignores_case(store, add, text, expected):
     contents = ["We use REDIS", "redis", "Hauptstraße", "50% of _all_", "500", 'he would say "hi"']
     add(*(Message("user", content) for content in contents))
     add(Message("assistant", "[call read]", tool_calls=(ToolCall("c", "read", '{"path": 1}'),)))
@@ -266,7 +249,7 @@ def test_a_match_is_literal_and_ignores_case(
     assert [json.loads(line)["content"] for line in lines] == expected
 
 
-def test_an_unknown_format_and_vectors_without_a_place_are_refused(store: Store) -> None:
+def test_an_unknown_format_and_vectors_without_a_place_are_refused(store):
     with pytest.raises(UsageError, match="unknown format 'csv'"):
         export_text(store, "csv")
     with pytest.raises(UsageError, match="cannot hold embeddings"):
@@ -275,8 +258,8 @@ def test_an_unknown_format_and_vectors_without_a_place_are_refused(store: Store)
 
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
 def test_a_file_has_all_messages_of_a_partition_that_is_renamed_meanwhile(
-    store: Store, add: Adding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
-) -> None:
+    store, add, tmp_path, monkeypatch, form
+):
     monkeypatch.setattr(rows, "_BATCH", 1)
     add(*(Message("user", f"number {n}", conversation_id=f"c{n}") for n in range(3)))
 

@@ -46,7 +46,7 @@ def opencode_rows() -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_database_of_opencode_is_imported(tmp_path: Path) -> None:
+def test_the_database_of_opencode_is_imported(tmp_path):
     [entries] = entries_by_file(create_database(tmp_path, "opencode")).values()
     assert [row_of(record) for record in records(entries)] == opencode_rows()
     assert skipped(entries) == []
@@ -135,7 +135,7 @@ NEW_ROWS: list[tuple[str, str, Any]] = [
 ]
 
 
-def test_sessions_of_opencode_2_are_imported(tmp_path: Path) -> None:
+def test_sessions_of_opencode_2_are_imported(tmp_path):
     path = tmp_path / "opencode.db"
     with closing(sqlite3.connect(path)) as database, database:
         database.executescript(NEW_TABLES)
@@ -161,7 +161,7 @@ def test_sessions_of_opencode_2_are_imported(tmp_path: Path) -> None:
     assert {record.parent for record in records(entries)} == {"ses_birds"}
 
 
-def test_sessions_that_opencode_2_copied_are_imported_once(tmp_path: Path) -> None:
+def test_sessions_that_opencode_2_copied_are_imported_once(tmp_path):
     path = create_database(tmp_path, "opencode")
     with Reservoir.open(tmp_path / "store.db") as reservoir:
         count = reservoir.import_files(path).imported
@@ -188,9 +188,7 @@ def test_sessions_that_opencode_2_copied_are_imported_once(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("part", "kept"), [(None, 1), ("prt_1", 2)])
-def test_messages_that_were_taken_back_in_opencode_are_left_out(
-    tmp_path: Path, part: str | None, kept: int
-) -> None:
+def test_messages_that_were_taken_back_in_opencode_are_left_out(tmp_path, part, kept):
     path = tmp_path / "opencode.db"
     revert = json.dumps({"messageID": "msg_2", "partID": part})
     rows: list[tuple[str, str, Any]] = [
@@ -211,7 +209,7 @@ def test_messages_that_were_taken_back_in_opencode_are_left_out(
     assert [row_of(record) for record in records(entries)] == opencode_rows()[:3]
 
 
-def test_a_fork_of_a_session_of_opencode_repeats_nothing(tmp_path: Path) -> None:
+def test_a_fork_of_a_session_of_opencode_repeats_nothing(tmp_path):
     path = create_database(tmp_path, "opencode")
     with closing(sqlite3.connect(path)) as database, database:
         for number, source in ((1, SESSION), (2, "ses_fork1")):
@@ -262,7 +260,7 @@ def write_json(path: Path, value: Any) -> None:
     path.with_name(f"{path.name}.json").write_text(json.dumps(value), encoding="utf-8")
 
 
-def test_files_of_older_versions_of_opencode_give_the_same_messages(tmp_path: Path) -> None:
+def test_files_of_older_versions_of_opencode_give_the_same_messages(tmp_path):
     storage = opencode_tree(tmp_path)
     for path in (storage, storage / "session"):
         [entries] = entries_by_file(path).values()
@@ -272,7 +270,7 @@ def test_files_of_older_versions_of_opencode_give_the_same_messages(tmp_path: Pa
     assert records(entries) == records(database)
 
 
-def test_only_damaged_parts_and_messages_are_skipped(tmp_path: Path) -> None:
+def test_only_damaged_parts_and_messages_are_skipped(tmp_path):
     storage = opencode_tree(tmp_path)
     message, *_ = sorted((storage / "message" / SESSION).iterdir())
     message.write_text("{")
@@ -283,7 +281,7 @@ def test_only_damaged_parts_and_messages_are_skipped(tmp_path: Path) -> None:
     assert len(records(entries)) == len(opencode_rows()) - 1
 
 
-def test_a_session_of_opencode_reads_no_other_files(tmp_path: Path) -> None:
+def test_a_session_of_opencode_reads_no_other_files(tmp_path):
     storage = opencode_tree(tmp_path)
     [session] = (storage / "session/p1").iterdir()
     shutil.move(storage / "message" / SESSION, tmp_path / "elsewhere")
@@ -296,7 +294,7 @@ def test_a_session_of_opencode_reads_no_other_files(tmp_path: Path) -> None:
     assert entries_by_file(session)[""] == []
 
 
-def test_text_that_opencode_adds_to_a_session_is_left_out(tmp_path: Path) -> None:
+def test_text_that_opencode_adds_to_a_session_is_left_out(tmp_path):
     path = create_database(tmp_path, "opencode")
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DELETE FROM part")
@@ -333,9 +331,7 @@ def test_text_that_opencode_adds_to_a_session_is_left_out(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("tool", ["opencode", "cursor"])
-def test_a_database_is_recognised_by_its_tables_and_imported_once(
-    tool: str, tmp_path: Path
-) -> None:
+def test_a_database_is_recognised_by_its_tables_and_imported_once(tool, tmp_path):
     path = create_database(tmp_path, tool).rename(tmp_path / "anything.db")
     before = path.read_bytes()
     (tmp_path / "note.md").write_text("# Birds")
@@ -352,7 +348,7 @@ def test_a_database_is_recognised_by_its_tables_and_imported_once(
 @pytest.mark.parametrize(
     ("tool", "other"), [("opencode", "cursor"), ("cursor", "opencode"), ("opencode", "llm")]
 )
-def test_a_database_of_another_tool_is_refused(tool: str, other: str, tmp_path: Path) -> None:
+def test_a_database_of_another_tool_is_refused(tool, other, tmp_path):
     path = create_database(tmp_path, tool)
     with pytest.raises(ReservoirError, match="is a database, but not"):
         entries_by_file(path, other)
@@ -365,9 +361,7 @@ def test_a_database_of_another_tool_is_refused(tool: str, other: str, tmp_path: 
         ("cursor", "ALTER TABLE cursorDiskKV ADD COLUMN x TEXT AS (hex(zeroblob(20000000)))"),
     ],
 )
-def test_a_database_with_computed_content_is_refused(
-    tool: str, statement: str, tmp_path: Path
-) -> None:
+def test_a_database_with_computed_content_is_refused(tool, statement, tmp_path):
     path = create_database(tmp_path, tool)
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(statement)
@@ -390,9 +384,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize(("tool", "statement"), ENDLESS.items(), ids=ENDLESS)
-def test_reading_ends_if_it_takes_too_long_for_the_size(
-    tool: str, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_ends_if_it_takes_too_long_for_the_size(tool, statement, tmp_path, monkeypatch):
     path = create_database(tmp_path, tool)
     with closing(sqlite3.connect(path)) as database, database:
         database.executescript(statement)

@@ -70,9 +70,7 @@ RESUMED: dict[str, tuple[Callable[[Path, int], Path], list[int]]] = {
 
 
 @pytest.mark.parametrize(("write", "new_counts"), RESUMED.values(), ids=RESUMED)
-def test_a_resumed_session_adds_only_what_is_new(
-    write: Callable[[Path, int], Path], new_counts: list[int], tmp_path: Path
-) -> None:
+def test_a_resumed_session_adds_only_what_is_new(write, new_counts, tmp_path):
     with Reservoir.open(tmp_path / "store.db") as reservoir:
         for resumed, count in enumerate(new_counts):
             first = reservoir.import_files(write(tmp_path, resumed))
@@ -91,7 +89,7 @@ def turn(identity: str, kind: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"id": identity, "timestamp": timestamp, "type": kind, "content": content, **more}
 
 
-def test_a_rewound_turn_is_left_out() -> None:
+def test_a_rewound_turn_is_left_out():
     entries = read(
         lines(
             HEADER,
@@ -110,18 +108,18 @@ def test_a_rewound_turn_is_left_out() -> None:
     ]
 
 
-def test_a_rewind_to_an_unknown_message_removes_nothing() -> None:
+def test_a_rewind_to_an_unknown_message_removes_nothing():
     entries = read(lines(HEADER, turn("1", "user", "How long?"), {"$rewindTo": "9"}))
     assert roles_and_texts(entries) == [("user", "How long?")]
 
 
-def test_message_ids_get_the_session_as_a_prefix_unless_unique() -> None:
+def test_message_ids_get_the_session_as_a_prefix_unless_unique():
     unique = "4b31fad5-5045-47c0-85e0-9eecd8c0e6c2"
     entries = read(lines(HEADER, turn("1", "user", "How long?"), turn(unique, "user", "Why?")))
     assert [record.message.source_id for record in records(entries)] == ["s1:1", unique]
 
 
-def test_text_of_the_program_in_a_chat_is_left_out() -> None:
+def test_text_of_the_program_in_a_chat_is_left_out():
     entries = read(
         lines(
             HEADER,
@@ -156,7 +154,7 @@ FILE_PARTS = [
 ]
 
 
-def test_files_that_a_question_names_in_gemini_cli_are_left_out() -> None:
+def test_files_that_a_question_names_in_gemini_cli_are_left_out():
     as_text = "".join(part.get("text", "") for part in [FILE_PARTS[0], *FILE_PARTS[2:5]])
     as_text += "\n--- End of content ---"
     entries = read(lines(HEADER, turn("1", "user", FILE_PARTS), turn("2", "user", as_text)))
@@ -166,7 +164,7 @@ def test_files_that_a_question_names_in_gemini_cli_are_left_out() -> None:
     ]
 
 
-def test_what_gemini_cli_displayed_is_the_question() -> None:
+def test_what_gemini_cli_displayed_is_the_question():
     def sent(identity: str, content: str, displayed: str | None) -> dict[str, Any]:
         more = {} if displayed is None else {"displayContent": [{"text": displayed}]}
         return turn(identity, "user", [{"text": content}], **more)
@@ -186,7 +184,7 @@ def test_what_gemini_cli_displayed_is_the_question() -> None:
     assert texts == ["/review the parser", "/review the parser", "Why?", "How long?"]
 
 
-def test_a_subagent_of_gemini_cli_belongs_to_its_session(tmp_path: Path) -> None:
+def test_a_subagent_of_gemini_cli_belongs_to_its_session(tmp_path):
     chats = tmp_path / "birds" / "chats"
     (chats / "s1").mkdir(parents=True)
     main = lines(HEADER, turn("1", "user", "How long?\nDO NOT INDEX"), turn("2", "gemini", "1 m."))
@@ -201,13 +199,13 @@ def test_a_subagent_of_gemini_cli_belongs_to_its_session(tmp_path: Path) -> None
         assert reservoir.import_files(tmp_path).imported == 0
 
 
-def test_messages_missing_from_a_compressed_list_are_kept() -> None:
+def test_messages_missing_from_a_compressed_list_are_kept():
     first, second = turn("1", "user", "How long?"), turn("2", "user", "How heavy?")
     entries = read(lines(HEADER, first, second, {"$set": {"messages": [second]}}))
     assert [content for _, content in roles_and_texts(entries)] == ["How long?", "How heavy?"]
 
 
-def test_calls_and_results_of_a_list_equal_those_of_the_lines() -> None:
+def test_calls_and_results_of_a_list_equal_those_of_the_lines():
     call = {"id": "c1", "name": "look", "args": {"at": "sea"}}
     answer = {"functionResponse": {"id": "c1", "name": "look", "response": {"output": "fish"}}}
     question = turn("1", "user", "What is in the sea?")
@@ -231,12 +229,12 @@ def test_calls_and_results_of_a_list_equal_those_of_the_lines() -> None:
 
 
 @pytest.mark.parametrize(("folder", "project"), [("birds", "birds"), ("0" * 64, None)])
-def test_the_folder_of_a_session_is_its_project(folder: str, project: str | None) -> None:
+def test_the_folder_of_a_session_is_its_project(folder, project):
     file = file_of(lines(HEADER, turn("1", "user", "How long?")), f"tmp/{folder}/chats/a.jsonl")
     assert last_conversation(list(choose(file).read(file))).project == project
 
 
-def test_the_list_of_typed_questions_next_to_sessions_is_skipped() -> None:
+def test_the_list_of_typed_questions_next_to_sessions_is_skipped():
     log = [{"sessionId": "s1", "messageId": 0, "type": "user", "message": "How long?"}]
     file = file_of(json.dumps(log), "logs.json")
     assert choose(file).name == "gemini-cli"
@@ -246,7 +244,7 @@ def test_the_list_of_typed_questions_next_to_sessions_is_skipped() -> None:
 # Copilot
 
 
-def test_the_project_is_the_folder_open_in_vs_code(tmp_path: Path) -> None:
+def test_the_project_is_the_folder_open_in_vs_code(tmp_path):
     sessions = tmp_path / "workspaceStorage/0f1e/chatSessions"
     sessions.mkdir(parents=True)
     shutil.copy(SAMPLES / "copilot-chat.jsonl", sessions)
@@ -265,7 +263,7 @@ def test_the_project_is_the_folder_open_in_vs_code(tmp_path: Path) -> None:
     assert last_conversation(entries).project is None
 
 
-def test_a_log_and_its_resulting_document_give_the_same_messages() -> None:
+def test_a_log_and_its_resulting_document_give_the_same_messages():
     first = {"requestId": "r1", "message": {"text": "How long?"}, "response": [{"value": "1.2 m"}]}
     second = {"requestId": "r2", "message": {"text": "How heavy?"}, "response": []}
     session = {"version": 3, "sessionId": "c1", "creationDate": 1, "requests": [first]}
@@ -285,19 +283,19 @@ def test_a_log_and_its_resulting_document_give_the_same_messages() -> None:
     ]
 
 
-def test_a_response_of_many_parts_is_one_text() -> None:
+def test_a_response_of_many_parts_is_one_text():
     parts = [{"value": "x"}, {"kind": "undoStop"}] * 100_000
     request = {"requestId": "r1", "message": {"text": "Why?"}, "response": parts}
     entries = read(json.dumps({"sessionId": "c", "creationDate": 1, "requests": [request]}))
     assert roles_and_texts(entries)[1:] == [("assistant", "x" * 100_000)]
 
 
-def test_a_log_without_its_beginning_is_skipped() -> None:
+def test_a_log_without_its_beginning_is_skipped():
     log = lines(*[{"kind": 1, "k": ["customTitle"], "v": "x"}] * 3)
     assert skipped(read(log)) == [("line 1", "no session that this changes")]
 
 
-def test_a_log_that_is_too_large_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_is_too_large_is_read_up_to_the_limit(monkeypatch):
     monkeypatch.setattr("reservoir_cli.transfer.formats.copilot_chat._MOST", 1 << 20)
     session = {"sessionId": "c1", "requests": [{"requestId": "r1", "message": {"text": "Why?"}}]}
     updates = [{"kind": 1, "k": ["inputState"], "v": "x" * 400_000}] * 10
@@ -321,7 +319,7 @@ def event(identity: str, kind: str, data: dict[str, Any], **more: Any) -> dict[s
 START = event("e0", "session.start", {"sessionId": "s1", "context": {"cwd": "C:\\src\\birds"}})
 
 
-def test_rewound_events_and_questions_of_copilot_itself_are_left_out() -> None:
+def test_rewound_events_and_questions_of_copilot_itself_are_left_out():
     entries = read(
         lines(
             START,
@@ -351,8 +349,8 @@ def test_rewound_events_and_questions_of_copilot_itself_are_left_out() -> None:
     ],
 )
 def test_the_name_that_the_user_gave_to_a_session_of_copilot_is_its_title(
-    tmp_path: Path, name: str, named: str, title: str | None
-) -> None:
+    tmp_path, name, named, title
+):
     question = event("e1", "user.message", {"content": "How long?"})
     reply = event("e2", "assistant.message", {"content": "A map."}, agentId="a1")
     (tmp_path / "events.jsonl").write_text(lines(START, question, reply), encoding="utf-8")
@@ -367,7 +365,7 @@ def test_the_name_that_the_user_gave_to_a_session_of_copilot_is_its_title(
     assert titles == {"s1": title, "s1/a1": None}
 
 
-def test_a_subagent_of_copilot_has_its_own_conversation() -> None:
+def test_a_subagent_of_copilot_has_its_own_conversation():
     task, failed = {"content": "Look it up", "source": "agent-s1"}, {"message": "no"}
     reply = {"content": "A map.", "parentToolCallId": "c1"}
     entries = read(
@@ -393,14 +391,14 @@ def test_a_subagent_of_copilot_has_its_own_conversation() -> None:
     ]
 
 
-def test_a_session_without_its_beginning_is_named_by_its_folder(tmp_path: Path) -> None:
+def test_a_session_without_its_beginning_is_named_by_its_folder(tmp_path):
     path = tmp_path / "s9" / "events.jsonl"
     path.parent.mkdir()
     path.write_text(lines(event("e1", "user.message", {"content": "How long?"})))
     assert last_conversation(entries_by_file(path)[""]).id == "s9"
 
 
-def test_the_id_of_a_growing_message_does_not_change() -> None:
+def test_the_id_of_a_growing_message_does_not_change():
     def ids(*response: dict[str, Any]) -> dict[str, str]:
         request = {"requestId": "r1", "message": {"text": "Why?"}, "response": list(response)}
         document = {"sessionId": "c", "creationDate": 1, "requests": [request]}

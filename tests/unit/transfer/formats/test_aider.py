@@ -1,7 +1,6 @@
 """The history of aider. The sample was written by aider 0.86's own code."""
 
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 from each import each
@@ -24,7 +23,7 @@ HISTORY = (SAMPLES / "aider.md").read_text(encoding="utf-8")
 STARTED = "# aider chat started at 2026-05-09 12:00:00\n\n"
 
 
-def test_the_project_of_a_history_is_its_folder(tmp_path: Path) -> None:
+def test_the_project_of_a_history_is_its_folder(tmp_path):
     (tmp_path / "taskboard").mkdir()
     path = tmp_path / "taskboard" / ".aider.chat.history.md"
     path.write_text(HISTORY, encoding="utf-8")
@@ -52,13 +51,13 @@ def test_the_project_of_a_history_is_its_folder(tmp_path: Path) -> None:
         ("#### Why?  \n> a quote  \n", False),
     ],
 )
-def test_a_history_is_distinguished_from_a_document(name: str, text: str, is_history: bool) -> None:
+def test_a_history_is_distinguished_from_a_document(name, text, is_history):
     form = choose(file_of(text, name)).name
     assert (form == "aider") == is_history
     assert form in ("aider", "markdown", "text")
 
 
-def test_a_session_has_its_local_start_time() -> None:
+def test_a_session_has_its_local_start_time():
     [message] = [record.message for record in records(read(STARTED + "#### Why?  \n"))]
     assert message.created_at == datetime(2026, 5, 9, 12).astimezone()
 
@@ -76,14 +75,14 @@ def test_a_session_has_its_local_start_time() -> None:
         ("Why /add?", "Why /add?"),
     ],
 )
-def test_commands_and_their_output_are_left_out(prompt: str, expected: str | None) -> None:
+def test_commands_and_their_output_are_left_out(prompt, expected):
     entries = read(f"{STARTED}#### {prompt}  \n\nSome words.\n\n")
     assert roles_and_texts(entries) == (
         [("user", expected), ("assistant", "Some words.")] if expected else []
     )
 
 
-def test_message_ids_of_a_growing_history_do_not_change() -> None:
+def test_message_ids_of_a_growing_history_do_not_change():
     imported = records(read(HISTORY))
     ids = [record.message.source_id for record in imported]
     lines = HISTORY.splitlines(keepends=True)
@@ -94,7 +93,7 @@ def test_message_ids_of_a_growing_history_do_not_change() -> None:
 
 
 @pytest.mark.parametrize("note", ["", "> Model: gpt-4o with diff edit format\n\n"])
-def test_a_session_without_trailing_blanks_is_read(note: str) -> None:
+def test_a_session_without_trailing_blanks_is_read(note):
     question = (
         "#### Why?\n####\n#### It fails.\n\nA race.\n\n> Tokens: 3k sent\n\n#### /run ls\n> a\n"
     )
@@ -107,7 +106,7 @@ def test_a_session_without_trailing_blanks_is_read(note: str) -> None:
     ]
 
 
-def test_the_same_question_in_two_sessions_is_stored_twice() -> None:
+def test_the_same_question_in_two_sessions_is_stored_twice():
     later_header = STARTED.replace("12:00", "13:00")
     entries = read(f"{STARTED}#### Why?  \n{later_header}#### Why?  \n{STARTED}#### Why?  \n")
     ids = [record.message.source_id for record in records(entries)]
@@ -115,7 +114,7 @@ def test_the_same_question_in_two_sessions_is_stored_twice() -> None:
     assert len({record.message.conversation_id for record in records(entries)}) == 3
 
 
-def test_the_model_in_the_format_of_older_versions_is_read() -> None:
+def test_the_model_in_the_format_of_older_versions_is_read():
     models = "> Models: claude-3-5-sonnet-20240620 with diff edit format, weak model x  \n"
     assert (
         last_conversation(read(f"{STARTED}{models}#### Why?  \n")).model
@@ -123,7 +122,7 @@ def test_the_model_in_the_format_of_older_versions_is_read() -> None:
     )
 
 
-def test_a_message_too_large_for_memory_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_too_large_for_memory_is_skipped(monkeypatch):
     monkeypatch.setattr(aider, "LARGEST", 100)
     entries = read(
         f"{STARTED}#### Why?  \n\n{'word ' * 15}\n{'word ' * 15}\n\n#### And?  \n{'x' * 300}\nyes\n"

@@ -39,17 +39,17 @@ FORK = (
 )
 
 
-def test_only_the_branch_seen_last_is_read() -> None:
+def test_only_the_branch_seen_last_is_read():
     assert contents_of(conversation(*FORK)) == ["q", "new", "end"]
     assert contents_of(conversation(*FORK, current_node="old")) == ["q", "old"]
 
 
 @pytest.mark.parametrize("current", [None, "gone", 7, ["end"]])
-def test_without_a_current_node_the_leaf_with_the_latest_time_is_the_end(current: Any) -> None:
+def test_without_a_current_node_the_leaf_with_the_latest_time_is_the_end(current):
     assert contents_of(conversation(*FORK, current_node=current)) == ["q", "old"]
 
 
-def test_messages_in_a_circle_are_read_once() -> None:
+def test_messages_in_a_circle_are_read_once():
     assert contents_of(conversation(node("a", "b"), node("b", "a"))) == ["a", "b"]
     assert contents_of(conversation(node("a", "a"))) == ["a"]
     late = node("b", "a", create_time=2.0)
@@ -57,7 +57,7 @@ def test_messages_in_a_circle_are_read_once() -> None:
     assert contents_of(circle) == ["a", "b"]
 
 
-def test_a_branch_without_its_beginning_is_read_from_its_first_message() -> None:
+def test_a_branch_without_its_beginning_is_read_from_its_first_message():
     assert contents_of(conversation(node("a", "gone"), node("b", "a"))) == ["a", "b"]
 
 
@@ -71,15 +71,13 @@ TIMES = [
 
 
 @pytest.mark.parametrize(("times", "start", "expected"), TIMES)
-def test_a_message_without_a_time_gets_that_of_its_neighbour(
-    times: list[Any], start: float | None, expected: list[float | None]
-) -> None:
+def test_a_message_without_a_time_gets_that_of_its_neighbour(times, start, expected):
     nodes = [node(str(index), str(index - 1), create_time=time) for index, time in enumerate(times)]
     created = [message.created_at for message in messages(conversation(*nodes, create_time=start))]
     assert [time and time.timestamp() for time in created] == expected
 
 
-def test_without_a_time_of_creation_that_of_the_last_change_counts() -> None:
+def test_without_a_time_of_creation_that_of_the_last_change_counts():
     nodes = [node("a", None, create_time=None, update_time=7.0), node("b", "a", update_time=9.0)]
     created = [message.created_at for message in messages(conversation(*nodes, create_time=5.0))]
     assert [time and time.timestamp() for time in created] == [7, 9]
@@ -100,7 +98,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("more", HIDDEN)
-def test_hidden_messages_are_skipped(more: dict[str, Any]) -> None:
+def test_hidden_messages_are_skipped(more):
     assert contents_of(conversation(node("a", None), node("b", "a", **more), node("c", "b"))) == [
         "a",
         "c",
@@ -138,11 +136,11 @@ CONTENTS = [
 
 
 @pytest.mark.parametrize(("content", "text"), CONTENTS)
-def test_content_of_each_kind_becomes_text(content: Any, text: str) -> None:
+def test_content_of_each_kind_becomes_text(content, text):
     assert contents_of(conversation(node("a", None, content=content))) == [text]
 
 
-def test_a_call_is_linked_to_exactly_one_result_of_its_tool() -> None:
+def test_a_call_is_linked_to_exactly_one_result_of_its_tool():
     call = {"recipient": "web.search"}
     imported = messages(
         conversation(
@@ -168,7 +166,7 @@ def test_a_call_is_linked_to_exactly_one_result_of_its_tool() -> None:
     ]
 
 
-def test_what_is_written_into_a_canvas_is_text() -> None:
+def test_what_is_written_into_a_canvas_is_text():
     created = {"name": "Essay", "type": "document", "content": "# Title\n\nIts first line."}
     updated = {"updates": [{"pattern": ".*", "multiple": True, "replacement": "New\nlines."}]}
     commented = {"comments": [{"pattern": "New", "comment": "Why new?"}, {"pattern": "x"}, 3]}
@@ -200,7 +198,7 @@ def test_what_is_written_into_a_canvas_is_text() -> None:
     ]
 
 
-def test_messages_without_ids_get_unique_ones_for_each_conversation() -> None:
+def test_messages_without_ids_get_unique_ones_for_each_conversation():
     def nameless(identity: str | None) -> dict[str, Any]:
         return conversation(
             node("a", None, id=None, text="hi"), node("b", "a", id=None), conversation_id=identity
@@ -213,7 +211,7 @@ def test_messages_without_ids_get_unique_ones_for_each_conversation() -> None:
     assert messages(nameless("one"))[1].source_id == imported[1].source_id
 
 
-def test_skipped_records_are_reported_in_the_order_of_the_file() -> None:
+def test_skipped_records_are_reported_in_the_order_of_the_file():
     broken = conversation(
         node("a", None, author={"role": "robot"}),
         {"id": "b", "parent": "a", "message": 5},
@@ -232,7 +230,7 @@ def test_skipped_records_are_reported_in_the_order_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("damaged", "reported"), [({"parent": 5}, 0), ({"parent": "gone"}, 0), (None, 1), ("x", 1)]
 )
-def test_a_damaged_node_does_not_hide_those_before_it(damaged: Any, reported: int) -> None:
+def test_a_damaged_node_does_not_hide_those_before_it(damaged, reported):
     whole = conversation(node("a", None), node("b", "a"), node("c", "b", "assistant"))
     nodes = whole["mapping"]
     for parent, child in (("a", "b"), ("b", "c")):
@@ -245,7 +243,7 @@ def test_a_damaged_node_does_not_hide_those_before_it(damaged: Any, reported: in
     assert skipped(entries) == [("the document, message 2", "not a message")] * reported
 
 
-def test_a_newer_export_has_the_same_message_ids() -> None:
+def test_a_newer_export_has_the_same_message_ids():
     older = messages(conversation(*FORK[:1], FORK[2]))
     newer = messages(conversation(*FORK))
     assert [(message.source_id, message.trace_id) for message in newer][:2] == [
@@ -280,7 +278,7 @@ MARKS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), MARKS)
-def test_citations_of_an_answer_are_removed_and_its_text_stays(text: str, expected: str) -> None:
+def test_citations_of_an_answer_are_removed_and_its_text_stays(text, expected):
     thoughts = {"content_type": "thoughts", "thoughts": [{"content": text}]}
     thinking = node("thinking", "q", "assistant")
     thinking["message"]["content"] = thoughts
@@ -292,7 +290,7 @@ def test_citations_of_an_answer_are_removed_and_its_text_stays(text: str, expect
     ]
 
 
-def test_an_answer_of_citations_only_is_empty() -> None:
+def test_an_answer_of_citations_only_is_empty():
     assert contents_of(
         conversation(node("q", None), node("a", "q", "assistant", marked("cite", "x")))
     ) == ["q"]
@@ -303,7 +301,7 @@ REPORT = {"report_message": {"content": {"parts": [f"# Queues {CITED}\n\nUse one
 
 @pytest.mark.parametrize("state", [REPORT, json.dumps(REPORT)])
 @pytest.mark.parametrize("hidden", [True, False])
-def test_the_report_of_a_deep_research_is_a_reply(state: Any, hidden: bool) -> None:
+def test_the_report_of_a_deep_research_is_a_reply(state, hidden):
     metadata = {
         "chatgpt_sdk": {"widget_state": state},
         "is_visually_hidden_from_conversation": hidden,
@@ -321,19 +319,19 @@ def test_the_report_of_a_deep_research_is_a_reply(state: Any, hidden: bool) -> N
 @pytest.mark.parametrize(
     "state", ["", "{", "[]", 7, {"report_message": "x"}, {"status": "running"}]
 )
-def test_a_research_without_a_report_has_no_reply(state: Any) -> None:
+def test_a_research_without_a_report_has_no_reply(state):
     tool = node("t", "q", "tool", "ok", metadata={"chatgpt_sdk": {"widget_state": state}})
     assert contents_of(conversation(node("q", None), tool)) == ["q", "ok"]
 
 
-def test_the_output_of_code_that_can_be_cited_is_read() -> None:
+def test_the_output_of_code_that_can_be_cited_is_read():
     tool = node("t", "q", "tool")
     tool["message"]["content"] = {"content_type": "citable_code_output", "output_str": "L0: 42"}
     assert contents_of(conversation(node("q", None), tool)) == ["q", "L0: 42"]
 
 
 @pytest.mark.parametrize("current", ["stray", "root", "absent", None, 7])
-def test_a_pointer_to_a_branch_without_messages_is_not_followed(current: Any) -> None:
+def test_a_pointer_to_a_branch_without_messages_is_not_followed(current):
     def node(key: str, parent: str | None, role: str, words: str, time: float) -> dict[str, Any]:
         content = {"content_type": "text", "parts": [words]}
         said = {"id": key, "author": {"role": role}, "create_time": time, "content": content}

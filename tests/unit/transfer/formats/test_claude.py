@@ -1,7 +1,6 @@
 """Special cases of Claude.ai's export."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from reading import (
@@ -17,7 +16,7 @@ from reading import (
 from reservoir_cli.transfer.formats.claude import Claude
 
 
-def test_blocks_that_are_not_displayed_are_left_out() -> None:
+def test_blocks_that_are_not_displayed_are_left_out():
     content = [
         {"type": "text", "text": "Done."},
         {"type": "token_budget"},
@@ -28,7 +27,7 @@ def test_blocks_that_are_not_displayed_are_left_out() -> None:
     assert roles_and_texts(entries) == [("assistant", "Done.")]
 
 
-def test_prompts_that_the_application_adds_are_left_out() -> None:
+def test_prompts_that_the_application_adds_are_left_out():
     added = {"type": "injected_prompt_block", "prompt": "Today is Monday.", "injection_source": "d"}
     content = [{"type": "text", "text": "Which day is it?"}, added]
     question = {"uuid": "m", "sender": "human", "text": "", "content": content}
@@ -36,7 +35,7 @@ def test_prompts_that_the_application_adds_are_left_out() -> None:
     assert roles_and_texts(entries) == [("user", "Which day is it?")]
 
 
-def test_a_file_with_extracted_text_is_named_once() -> None:
+def test_a_file_with_extracted_text_is_named_once():
     attached = {"file_name": "plan.md", "extracted_content": "# Plan"}
     files = [{"file_name": "plan.md"}, {"file_name": "nest.png"}, {"file_name": "nest.pdf"}]
     question = {"uuid": "m", "sender": "human", "text": "Good?", "content": []}
@@ -46,7 +45,7 @@ def test_a_file_with_extracted_text_is_named_once() -> None:
     assert roles_and_texts(entries) == [("user", text)]
 
 
-def test_drafts_of_messages_are_text() -> None:
+def test_drafts_of_messages_are_text():
     drafts = [{"label": "Short", "subject": "The pump", "body": "Dear Ms Lee"}, {"body": "Hello"}]
     arguments = {"kind": "email", "variants": drafts}
     call = {"type": "tool_use", "id": "t", "name": "message_compose_v1", "input": arguments}
@@ -97,7 +96,7 @@ DESIGN = {
 }
 
 
-def test_design_chats_are_imported(tmp_path: Path) -> None:
+def test_design_chats_are_imported(tmp_path):
     folder = tmp_path / "design_chats"
     folder.mkdir()
     (folder / "d1.json").write_text(json.dumps(DESIGN), encoding="utf-8")
@@ -128,13 +127,13 @@ def test_design_chats_are_imported(tmp_path: Path) -> None:
     )
 
 
-def test_a_design_chat_without_a_list_is_skipped() -> None:
+def test_a_design_chat_without_a_list_is_skipped():
     assert skipped(read(lines({**DESIGN, "messages": {"1": {"content": {}}}}))) == [
         ("the document", "no list of messages")
     ]
 
 
-def test_artifacts_are_text() -> None:
+def test_artifacts_are_text():
     created = {"command": "create", "title": "Letter", "content": "Dear Ms Lee,\nthe pump leaks."}
     changed = {"command": "update", "old_str": "leaks", "new_str": "drips"}
     content = [
@@ -157,7 +156,7 @@ def test_artifacts_are_text() -> None:
     ]
 
 
-def test_the_placeholder_of_a_call_is_no_text() -> None:
+def test_the_placeholder_of_a_call_is_no_text():
     placeholder = "\n```\nThis block is not supported on your current device yet.\n```\n"
     call = {"type": "tool_use", "id": "t", "name": "web_search", "input": {}}
     reply = {"uuid": "m", "sender": "assistant", "text": 2 * placeholder, "content": [call]}
@@ -201,14 +200,14 @@ EDITED = (
 )
 
 
-def test_edited_questions_and_repeated_answers_are_left_out() -> None:
+def test_edited_questions_and_repeated_answers_are_left_out():
     assert texts(*EDITED) == ["q1", "a1", "q2 edited", "a2 again", "q3"]
     assert texts(*EDITED, current_leaf_message_uuid="a2") == ["q1", "a1", "q2", "a2"]
     first_edited = [message("q1 edited", ROOT, 8), message("a1 to the edited", "q1 edited", 9)]
     assert texts(*EDITED, *first_edited) == ["q1 edited", "a1 to the edited"]
 
 
-def test_messages_without_a_known_parent_are_kept() -> None:
+def test_messages_without_a_known_parent_are_kept():
     flat = [{**entry, "parent_message_uuid": None} for entry in EDITED]
     assert len(texts(*flat)) == len(EDITED)
     with_gap = [entry for entry in EDITED if entry["uuid"] != "a1"]

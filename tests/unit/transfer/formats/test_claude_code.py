@@ -36,7 +36,7 @@ TYPED_MEANWHILE = (
 )
 
 
-def test_a_message_typed_while_a_reply_is_written_is_imported() -> None:
+def test_a_message_typed_while_a_reply_is_written_is_imported():
     entries = read(lines(*TYPED_MEANWHILE), ClaudeCode())
     assert skipped(entries) == []
     assert roles_and_texts(entries) == [
@@ -49,7 +49,7 @@ def test_a_message_typed_while_a_reply_is_written_is_imported() -> None:
     assert [record.message.source_id for record in records(entries)][3] == "u5"
 
 
-def test_it_is_imported_with_its_pictures() -> None:
+def test_it_is_imported_with_its_pictures():
     prompt = [{"type": "text", "text": "Like this:"}, {"type": "image", "source": {}}]
     assert roles_and_texts(read(lines(queued(1, prompt)), ClaudeCode())) == [
         ("user", "Like this:\n[image]")
@@ -66,12 +66,12 @@ def test_it_is_imported_with_its_pictures() -> None:
         line(1, "attachment", attachment="queued_command"),
     ],
 )
-def test_attachments_that_nobody_typed_are_left_out(attachment: dict[str, Any]) -> None:
+def test_attachments_that_nobody_typed_are_left_out(attachment):
     assert read(lines(attachment), ClaudeCode()) == []
 
 
 @pytest.mark.parametrize("kind", ["peer", "task-notification"])
-def test_messages_that_other_sessions_sent_are_left_out(kind: str) -> None:
+def test_messages_that_other_sessions_sent_are_left_out(kind):
     sent = said(1, "user", "Birds are done.") | {"origin": {"kind": kind}}
     typed = said(2, "user", "Which bird?") | {"origin": {"kind": "human"}}
     helper = {"isSidechain": True, "agentId": "h1"}
@@ -82,7 +82,7 @@ def test_messages_that_other_sessions_sent_are_left_out(kind: str) -> None:
     ]
 
 
-def test_a_sync_reads_the_same_messages() -> None:
+def test_a_sync_reads_the_same_messages():
     entries = list(ClaudeCode().resume(file_of(lines(*TYPED_MEANWHILE)), Checkpoint()))
     messages = [entry for entry in entries if isinstance(entry, Record | Skipped)]
     assert roles_and_texts(messages) == roles_and_texts(read(lines(*TYPED_MEANWHILE), ClaudeCode()))
@@ -92,7 +92,7 @@ def child(number: int, parent: int | None, role: str, content: Any) -> dict[str,
     return said(number, role, content) | {"parentUuid": f"u{parent}" if parent else None}
 
 
-def test_turns_that_were_taken_back_are_left_out() -> None:
+def test_turns_that_were_taken_back_are_left_out():
     second = {"type": "tool_use", "id": "t2", "name": "Bash", "input": {}}
     entries = read(
         lines(
@@ -117,7 +117,7 @@ def test_turns_that_were_taken_back_are_left_out() -> None:
     assert ids == ["u1", "u2", "u3", "u4#t", "u5#t2", "u6", "u12", "u13"]
 
 
-def test_a_session_in_two_windows_is_imported() -> None:
+def test_a_session_in_two_windows_is_imported():
     entries = read(
         lines(
             child(1, None, "user", "Which bird?"),
@@ -132,7 +132,7 @@ def test_a_session_in_two_windows_is_imported() -> None:
     assert len(records(entries)) == 6
 
 
-def test_only_questions_with_words_are_taken_back_by_others() -> None:
+def test_only_questions_with_words_are_taken_back_by_others():
     interrupted = child(3, 1, "user", "[Request interrupted by user]")
     entries = read(
         lines(

@@ -48,7 +48,7 @@ def contents(*session: dict[str, Any]) -> list[str]:
         "This came from another Claude session.",
     ],
 )
-def test_generated_text_is_not_a_message(text: str) -> None:
+def test_generated_text_is_not_a_message(text):
     question = user_line("Why is sync slow?", 2)
     assert contents(user_line(text), question) == ["Why is sync slow?"]
     assert contents(user_line([{"type": "text", "text": text}]), question) == ["Why is sync slow?"]
@@ -76,7 +76,7 @@ def test_generated_text_is_not_a_message(text: str) -> None:
         ),
     ],
 )
-def test_text_around_generated_text_is_kept(text: str, expected: str) -> None:
+def test_text_around_generated_text_is_kept(text, expected):
     assert contents(user_line(text)) == [expected]
 
 
@@ -91,16 +91,16 @@ def test_text_around_generated_text_is_kept(text: str, expected: str) -> None:
         "<system-reminder>" * 3,
     ],
 )
-def test_text_that_resembles_generated_text_is_kept(text: str) -> None:
+def test_text_that_resembles_generated_text_is_kept(text):
     assert remove_plumbing(text) == text
 
 
-def test_unclosed_tags_are_read_in_linear_time() -> None:
+def test_unclosed_tags_are_read_in_linear_time():
     hostile = "<system-reminder><bash-input>" * 200_000
     assert remove_plumbing(hostile) == hostile
 
 
-def test_only_reminders_after_a_result_are_removed() -> None:
+def test_only_reminders_after_a_result_are_removed():
     assert remove_reminders(f"1: def sync():\n\n{REMINDER}\n{REMINDER}\n") == "1: def sync():"
     quoted = f"1: {REMINDER}\n2: end"
     assert remove_reminders(quoted) == quoted
@@ -113,7 +113,7 @@ def test_only_reminders_after_a_result_are_removed() -> None:
     assert texts == ["one", "two"]
 
 
-def test_replies_by_the_program_itself_are_left_out() -> None:
+def test_replies_by_the_program_itself_are_left_out():
     def reply(text: str, number: int, model: str, **more: Any) -> dict[str, Any]:
         message = {"role": "assistant", "model": model, "content": [{"type": "text", "text": text}]}
         return {"type": "assistant", "uuid": f"a{number}", "message": message, **ABOUT, **more}
@@ -137,7 +137,7 @@ def conversation_of(*session: dict[str, Any]) -> Conversation | None:
 SUMMARY = {"type": "summary", "summary": "Sync repaired", "leafUuid": "u1"}
 
 
-def test_a_session_has_its_summary_folder_and_branch() -> None:
+def test_a_session_has_its_summary_folder_and_branch():
     expected = Conversation("s", "Sync repaired", "claude-code", None, "taskboard", "fix-sync")
     assert conversation_of(SUMMARY, user_line("Why?")) == expected
     assert conversation_of(user_line("Why?"), SUMMARY) == expected
@@ -161,7 +161,7 @@ def test_a_session_has_its_summary_folder_and_branch() -> None:
         ([{"type": "summary", "summary": 7}], None),
     ],
 )
-def test_a_title_is_that_of_its_own_session(titles: list[Any], title: str | None) -> None:
+def test_a_title_is_that_of_its_own_session(titles, title):
     conversation = conversation_of(*titles, user_line("Why?"))
     assert conversation is not None
     assert conversation.title == title
@@ -178,13 +178,13 @@ def test_a_title_is_that_of_its_own_session(titles: list[Any], title: str | None
         (None, None),
     ],
 )
-def test_a_project_is_the_name_of_its_folder(folder: Any, project: str | None) -> None:
+def test_a_project_is_the_name_of_its_folder(folder, project):
     conversation = conversation_of(user_line("Why?", cwd=folder, gitBranch="HEAD"))
     assert conversation is not None
     assert (conversation.project, conversation.branch) == (project, None)
 
 
-def test_a_session_that_changes_its_folder_keeps_its_project() -> None:
+def test_a_session_that_changes_its_folder_keeps_its_project():
     conversation = conversation_of(
         user_line("Why?"), user_line("And?", 2, cwd="/tmp", gitBranch="main")
     )
@@ -207,13 +207,13 @@ META = {
 }
 
 
-def test_pasted_words_are_the_same_message_for_the_proxy() -> None:
+def test_pasted_words_are_the_same_message_for_the_proxy():
     pasted = 'Why?\n\n<pasted_content id="4f">\nan error\n</pasted_content id="4f">\n'
     [imported] = contents(user_line(pasted))
     assert parts_of(Message("user", pasted)) == parts_of(Message("user", imported))
 
 
-def test_sessions_of_codex_have_folder_and_branch_too() -> None:
+def test_sessions_of_codex_have_folder_and_branch_too():
     turn = {"type": "turn_context", "payload": {"cwd": "/tmp", "model": "gpt-5-codex"}}
     [record] = records(read(lines(META, turn, item("Why?")), Codex()))
     assert record.conversation == Conversation(
@@ -221,7 +221,7 @@ def test_sessions_of_codex_have_folder_and_branch_too() -> None:
     )
 
 
-def test_notices_of_codex_are_left_out_without_changing_ids() -> None:
+def test_notices_of_codex_are_left_out_without_changing_ids():
     setup = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nWhy?"
     notice = "<turn_aborted>\ninterrupted\n</turn_aborted>"
     imported = records(read(lines(META, item(notice), item(setup), item("And?")), Codex()))
@@ -230,7 +230,7 @@ def test_notices_of_codex_are_left_out_without_changing_ids() -> None:
     assert [record.message.source_id for record in imported] == before[1:]
 
 
-def test_citation_marks_of_codex_are_removed_without_changing_ids() -> None:
+def test_citation_marks_of_codex_are_removed_without_changing_ids():
     citation = "\ue200cite\ue202turn0search3\ue201"
     texts = (f"It is fast {citation}.", citation, "Yes.")
     answers = [item(text, "assistant") for text in texts]
@@ -250,14 +250,14 @@ def _identities(*texts: str, role: str = "user") -> list[str]:
     return [identities.new("c1", Message(role, text)) for text in texts]
 
 
-def test_a_damaged_end_does_not_affect_earlier_lines() -> None:
+def test_a_damaged_end_does_not_affect_earlier_lines():
     text = lines(SUMMARY, user_line("Why?")) + '{"type": "user", "uuid'
     imported = records(ClaudeCode().read(File.of_bytes("s.jsonl", text.encode())))
     assert [record.message.content for record in imported] == ["Why?"]
 
 
 @pytest.mark.parametrize("kind", ["channel", "cli", "human", "somewhere-new"])
-def test_the_words_of_the_user_come_from_anywhere(kind: str) -> None:
+def test_the_words_of_the_user_come_from_anywhere(kind):
     words = '<channel source="plugin:pigeon" user="ann">\nIs the vat warm?\n</channel>'
     line = {
         "type": "user",
@@ -271,7 +271,7 @@ def test_the_words_of_the_user_come_from_anywhere(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["task-notification", "peer", "scheduled"])
-def test_a_result_is_kept_whatever_its_line_says(kind: str) -> None:
+def test_a_result_is_kept_whatever_its_line_says(kind):
     result = {"type": "tool_result", "tool_use_id": "t", "content": "38 degrees"}
     line = {
         "type": "user",

@@ -45,7 +45,7 @@ def write_task(folder: Path, name: str = "1778328000000", **extra_files: Any) ->
     return folder / "tasks"
 
 
-def test_a_task_has_the_name_of_its_folder_and_the_files_next_to_it(tmp_path: Path) -> None:
+def test_a_task_has_the_name_of_its_folder_and_the_files_next_to_it(tmp_path):
     usage = {"model_usage": [{"model_id": "old"}, {"model_id": "gpt-5"}], "files_in_context": []}
     item = {"id": "x", "workspace": "C:\\Users\\ann\\board"}
     folder = write_task(tmp_path, task_metadata=usage, history_item=item)
@@ -59,14 +59,14 @@ def test_a_task_has_the_name_of_its_folder_and_the_files_next_to_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize("damage", ["", "{torn", "[1]", '{"model_usage": 7}', "[" * 100_000])
-def test_damaged_files_next_to_a_task_do_no_harm(tmp_path: Path, damage: str) -> None:
+def test_damaged_files_next_to_a_task_do_no_harm(tmp_path, damage):
     folder = write_task(tmp_path, "not-a-number", task_metadata=damage, history_item=damage)
     [entries] = entries_by_file(folder).values()
     assert len(records(entries)) == 12
     assert last_conversation(entries).id == "not-a-number"
 
 
-def test_links_next_to_a_task_are_not_followed(tmp_path: Path) -> None:
+def test_links_next_to_a_task_are_not_followed(tmp_path):
     (tmp_path / "outside.json").write_text('{"workspace": "/srv/secret"}')
     folder = write_task(tmp_path)
     (folder / "1778328000000/history_item.json").symlink_to(tmp_path / "outside.json")
@@ -74,7 +74,7 @@ def test_links_next_to_a_task_are_not_followed(tmp_path: Path) -> None:
     assert last_conversation(entries).project == "taskboard"
 
 
-def test_the_start_of_a_task_comes_from_its_name(tmp_path: Path) -> None:
+def test_the_start_of_a_task_comes_from_its_name(tmp_path):
     tasks = write_task(tmp_path)
     path = tasks / "1778328000000" / "api_conversation_history.json"
     path.write_text(json.dumps([user("<task>\nWhy?\n</task>"), reply("So.")]))
@@ -94,16 +94,14 @@ def test_the_start_of_a_task_comes_from_its_name(tmp_path: Path) -> None:
         ([user("Hello", type="tool_use")], "anthropic"),
     ],
 )
-def test_a_task_is_distinguished_from_other_lists_of_messages(
-    messages: list[Any], form: str
-) -> None:
+def test_a_task_is_distinguished_from_other_lists_of_messages(messages, form):
     text = json.dumps(messages)
     for layout in (text, json.dumps(messages, indent=1)):
         assert choose(file_of(layout)).name == form
     assert choose(file_of(json.dumps({"messages": messages}))).name != "cline"
 
 
-def test_a_task_that_is_resumed_adds_only_what_is_new() -> None:
+def test_a_task_that_is_resumed_adds_only_what_is_new():
     resumption = (
         "[TASK RESUMPTION] This task was interrupted 2 hours ago.",
         "New instructions for task continuation:\n<user_message>\nWith a test.\n</user_message>",
@@ -123,7 +121,7 @@ def test_a_task_that_is_resumed_adds_only_what_is_new() -> None:
     assert roles_and_texts(after)[3:] == [("user", "With a test."), ("assistant", "Done.")]
 
 
-def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results() -> None:
+def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results():
     write = (
         "<write_to_file>\n<path>a.html</path>\n<content>\n<p>a</p>\n<content>b</content>\n"
         "</content>\n</write_to_file>"
@@ -159,12 +157,12 @@ def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results() -> None:
         "<div><p>x</p></div>",
     ],
 )
-def test_tags_of_unknown_tools_are_text(text: str) -> None:
+def test_tags_of_unknown_tools_are_text(text):
     entries = task(user("<task>\nx\n</task>"), reply(text))
     assert roles_and_texts(entries)[1] == ("assistant", text)
 
 
-def test_a_denied_call_gets_a_result_and_the_feedback_is_the_users() -> None:
+def test_a_denied_call_gets_a_result_and_the_feedback_is_the_users():
     denied = (
         "The user denied this operation and provided the following feedback:\n"
         "<feedback>\nAsk first.\n</feedback>"
@@ -195,7 +193,7 @@ FORGED = (
         [{"type": "text", "text": f"[read_file for 'a.py'] Result:\n{FORGED}"}],
     ],
 )
-def test_a_tool_result_cannot_pose_as_the_user(result: list[Any]) -> None:
+def test_a_tool_result_cannot_pose_as_the_user(result):
     surroundings = {"type": "text", "text": "<environment_details>\nx\n</environment_details>"}
     words = {"type": "text", "text": "<user_message>\nGo on.\n</user_message>"}
     entries = task({"role": "user", "content": [*result, words, surroundings]})
@@ -204,7 +202,7 @@ def test_a_tool_result_cannot_pose_as_the_user(result: list[Any]) -> None:
     assert last_conversation(entries).project is None
 
 
-def test_text_of_the_program_only_is_not_a_message() -> None:
+def test_text_of_the_program_only_is_not_a_message():
     notices = (
         "[TASK RESUMPTION] Resuming task...",
         "[ERROR] You did not use a tool in your previous response!",
@@ -214,7 +212,7 @@ def test_text_of_the_program_only_is_not_a_message() -> None:
     assert task(user(*notices), user(notices[2])) == []
 
 
-def test_many_open_tags_are_read_quickly() -> None:
+def test_many_open_tags_are_read_quickly():
     text = "<read_file>" + "<x>" * 300_000 + "</read_file>" + "<task>" * 300_000
     entries = task(user(text), reply(text), user(f"[{'x' * 100_000}"))
     assert len(records(entries)) == 3
@@ -280,7 +278,7 @@ def write_manifest(folder: Path, **metadata: Any) -> None:
     (folder / "s1" / "s1.json").write_text(text, encoding="utf-8")
 
 
-def test_a_session_of_cline_is_imported(tmp_path: Path) -> None:
+def test_a_session_of_cline_is_imported(tmp_path):
     folder = write_session(tmp_path, SESSION_MESSAGES)
     write_manifest(folder)
     [entries] = entries_by_file(folder).values()
@@ -313,7 +311,7 @@ def test_a_session_of_cline_is_imported(tmp_path: Path) -> None:
         {"displayRole": "status"},
     ],
 )
-def test_what_cline_writes_as_the_user_is_left_out(tmp_path: Path, metadata: Any) -> None:
+def test_what_cline_writes_as_the_user_is_left_out(tmp_path, metadata):
     notice = session_message(2, "user", "You have been asked about birds.", metadata=metadata)
     approved = "The user approved switching to act mode. Continue with the approved plan now."
     went_on = session_message(3, "user", f'<user_input mode="act">{approved}</user_input>')
@@ -340,16 +338,14 @@ PICTURE = {"type": "image", "data": "aGk=", "mediaType": "image/png"}
         ('{"query": ', '{"query": '),
     ],
 )
-def test_the_output_of_each_operation_of_a_tool_is_imported(
-    tmp_path: Path, content: Any, text: str
-) -> None:
+def test_the_output_of_each_operation_of_a_tool_is_imported(tmp_path, content, text):
     result = {"type": "tool_result", "tool_use_id": "t1", "name": "read_files", "content": content}
     messages = [*SESSION_MESSAGES[:2], session_message(3, "user", [result])]
     [entries] = entries_by_file(write_session(tmp_path, messages)).values()
     assert roles_and_texts(entries)[-1] == ("tool", text)
 
 
-def test_a_session_of_cline_that_grew_adds_only_what_is_new(tmp_path: Path) -> None:
+def test_a_session_of_cline_that_grew_adds_only_what_is_new(tmp_path):
     with Reservoir.open(tmp_path / "birds.db") as reservoir:
         folder = write_session(tmp_path, SESSION_MESSAGES[:4])
         assert reservoir.import_files(folder).imported == 5
@@ -358,7 +354,7 @@ def test_a_session_of_cline_that_grew_adds_only_what_is_new(tmp_path: Path) -> N
     assert (report.imported, report.already) == (1, 5)
 
 
-def test_a_fork_of_a_session_of_cline_repeats_nothing(tmp_path: Path) -> None:
+def test_a_fork_of_a_session_of_cline_repeats_nothing(tmp_path):
     folder = write_session(tmp_path, SESSION_MESSAGES[:5])
     write_manifest(folder, fork={"forkedAt": "2026-05-09T12:04:30Z"})
     [entries] = entries_by_file(folder).values()
@@ -373,9 +369,7 @@ def test_a_fork_of_a_session_of_cline_repeats_nothing(tmp_path: Path) -> None:
         ("s1__teamtask__ann__k3", "ann__k3", "teammate"),
     ],
 )
-def test_a_subagent_of_cline_belongs_to_its_session(
-    tmp_path: Path, session: str, name: str, agent: str
-) -> None:
+def test_a_subagent_of_cline_belongs_to_its_session(tmp_path, session, name, agent):
     task = session_message(1, "user", '<user_input mode="act">Count.\nDO NOT INDEX</user_input>')
     folder = write_session(tmp_path, [task])
     write_manifest(folder)

@@ -59,7 +59,7 @@ def questions(*texts: str) -> list[tuple[str, str]]:
         "Warning: The maximum number of unified exec processes you can keep open is 60.",
     ],
 )
-def test_what_codex_writes_as_the_user_is_left_out_without_changing_ids(notice: str) -> None:
+def test_what_codex_writes_as_the_user_is_left_out_without_changing_ids(notice):
     imported = records(read(lines(META, line(parts("user", notice)), line(parts("user", "Why?")))))
     assert [record.message.content for record in imported] == ["Why?"]
     identities = SourceIds()
@@ -76,17 +76,17 @@ def test_what_codex_writes_as_the_user_is_left_out_without_changing_ids(notice: 
         "What is a <hook_prompt>?",
     ],
 )
-def test_questions_about_what_codex_writes_stay(typed: str) -> None:
+def test_questions_about_what_codex_writes_stay(typed):
     assert questions(typed) == [("user", typed)]
 
 
-def test_a_notice_in_one_part_does_not_remove_the_question_in_another() -> None:
+def test_a_notice_in_one_part_does_not_remove_the_question_in_another():
     message = line(parts("user", "<skill>\nbirds\n</skill>", "Why?"))
     assert roles_and_texts(read(lines(META, message))) == [("user", "Why?")]
 
 
 @pytest.mark.parametrize("heading", ["## My request for Codex:", "## My request:"])
-def test_attached_files_are_named_before_the_question(heading: str) -> None:
+def test_attached_files_are_named_before_the_question(heading):
     setup = "# Files mentioned by the user:\n\n## nest.png: /tmp/nest.png\n\n## a.txt: /tmp/a.txt\n"
     picture = ["<image name=[Image #1]>", "</image>"]
     message = line(parts("user", f"\n{setup}\n{heading}\nWhich bird?\n", *picture))
@@ -101,7 +101,7 @@ def review(results: str) -> dict[str, Any]:
     return line(parts("user", f"<user_action>\n{body}\n</user_action>\n"))
 
 
-def test_a_review_is_one_reply() -> None:
+def test_a_review_is_one_reply():
     findings = "Sound, but for one thing.\nThe cursor is pinned."
     said = line(parts("assistant", findings.replace("\n", "\n\n")))
     last = [line(parts("user", "Mend it.")), line(parts("assistant", "Done."))]
@@ -111,7 +111,7 @@ def test_a_review_is_one_reply() -> None:
     assert roles_and_texts(read(lines(META, review("None."), *last))) == expected[1:]
 
 
-def test_the_name_given_to_a_session_is_its_title(tmp_path: Path) -> None:
+def test_the_name_given_to_a_session_is_its_title(tmp_path):
     def named(name: str, session: str = "c1") -> dict[str, Any]:
         event = {"type": "thread_name_updated", "thread_id": session, "thread_name": name}
         return line(event, "event_msg")
@@ -143,7 +143,7 @@ def write_old_session(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["rollout-2025-06-03-old.jsonl", "rollout-2025-04-20-old.json"])
-def test_sessions_of_old_versions_are_read(tmp_path: Path, name: str) -> None:
+def test_sessions_of_old_versions_are_read(tmp_path, name):
     write_old_session(tmp_path, name)
     (tmp_path / "rollout-new.jsonl").write_text(
         lines(META, line(parts("user", "Which bird?"))), encoding="utf-8"
@@ -177,7 +177,7 @@ def write_compressed(path: Path, text: str) -> None:
 
 
 @needs_library
-def test_a_session_that_codex_compressed_is_imported_once(tmp_path: Path) -> None:
+def test_a_session_that_codex_compressed_is_imported_once(tmp_path):
     text = lines(META, line(parts("user", "Why?")), line(parts("assistant", "So.")))
     plain = tmp_path / "sessions" / "rollout-c1.jsonl"
     plain.parent.mkdir()
@@ -193,7 +193,7 @@ def test_a_session_that_codex_compressed_is_imported_once(tmp_path: Path) -> Non
 
 
 @needs_library
-def test_a_damaged_compressed_session_is_reported(tmp_path: Path) -> None:
+def test_a_damaged_compressed_session_is_reported(tmp_path):
     texts = [f"Question {number}: {'?' * 50_000}" for number in range(9)]
     whole = tmp_path / "rollout-c1.jsonl.zst"
     write_compressed(whole, lines(META, *(line(parts("user", text)) for text in texts)))
@@ -209,9 +209,7 @@ def test_a_damaged_compressed_session_is_reported(tmp_path: Path) -> None:
     assert reasons["rollout-c3.jsonl.zst"] == [("what follows", "the file is damaged here")]
 
 
-def test_without_a_library_compressed_sessions_are_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_library_compressed_sessions_are_reported(tmp_path, monkeypatch):
     for name in ("compression.zstd", "backports.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "rollout-c1.jsonl.zst").write_bytes(b"x")
@@ -226,7 +224,7 @@ def test_without_a_library_compressed_sessions_are_reported(
     unopened.close()  # Python 3.13 warns if this fails when the object is deleted
 
 
-def test_items_beside_messages_are_kept(tmp_path: Path) -> None:
+def test_items_beside_messages_are_kept(tmp_path):
     found = {"action": {"type": "search", "query": "tannin"}, "id": "ws", "type": "web_search_call"}
     thinking = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "By the bark."}]}
     asked = {"type": "tool_search_call", "call_id": "t", "arguments": {"query": "mail"}}
@@ -247,7 +245,7 @@ def test_items_beside_messages_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n</oai-mem-citation>", "\n</oai-mem-citation>\n", ""])
-def test_what_a_reply_cites_of_the_memory_is_left_out(end: str) -> None:
+def test_what_a_reply_cites_of_the_memory_is_left_out(end):
     cited = f"Oak bark.\n\n<oai-mem-citation>\n<citation_entries>\nMEMORY.md:1|note=[x]{end}"
     item = {"type": "message", "role": "assistant", "content": [{"type": "output_text"}]}
     item["content"][0]["text"] = cited  # type: ignore[index]

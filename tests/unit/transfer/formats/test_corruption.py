@@ -3,7 +3,6 @@
 The long form is ``python tests/unit/transfer/formats/corrupt.py``.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,16 +23,16 @@ def check_damaged(sample: bytes, name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_damaged_file_does_no_harm(name: str, tmp_path: Path) -> None:
+def test_a_damaged_file_does_no_harm(name, tmp_path):
     check_damaged((SAMPLES / name).read_bytes(), name, tmp_path)
 
 
 @pytest.mark.parametrize("tool", NAMES)
-def test_a_damaged_database_does_no_harm(tool: str, tmp_path: Path) -> None:
+def test_a_damaged_database_does_no_harm(tool, tmp_path):
     path = create_database(tmp_path, tool)
     check_damaged(path.read_bytes(), path.name, tmp_path)
 
 
 @pytest.mark.parametrize("log", [older_log, newer_log])
-def test_a_damaged_log_does_no_harm(log: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_a_damaged_log_does_no_harm(log, tmp_path):
     check_damaged(log(tmp_path / "logs.db").read_bytes(), "logs.db", tmp_path)

@@ -3,14 +3,13 @@
 import json
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from databases import CURSOR, create_database
 from reading import entries_by_file, records, row_of, skipped
 
 
-def test_the_database_of_cursor_is_imported(tmp_path: Path) -> None:
+def test_the_database_of_cursor_is_imported(tmp_path):
     [entries] = entries_by_file(create_database(tmp_path, "cursor")).values()
     assert [row_of(record) for record in records(entries)] == CURSOR
     assert skipped(entries) == [
@@ -35,7 +34,7 @@ def test_the_database_of_cursor_is_imported(tmp_path: Path) -> None:
     )
 
 
-def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) -> None:
+def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path):
     path = create_database(tmp_path, "cursor")
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(
@@ -47,7 +46,7 @@ def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) ->
     assert titles == {None}
 
 
-def test_a_message_that_cursor_keeps_only_as_rich_text_is_imported(tmp_path: Path) -> None:
+def test_a_message_that_cursor_keeps_only_as_rich_text_is_imported(tmp_path):
     def block(*children: object) -> dict[str, object]:
         return {"type": "paragraph", "children": [*children, None]}
 
@@ -72,9 +71,7 @@ def test_a_message_that_cursor_keeps_only_as_rich_text_is_imported(tmp_path: Pat
 
 
 @pytest.mark.parametrize("place", ["composer", "header"])
-def test_a_subagent_of_cursor_names_the_conversation_it_works_for(
-    place: str, tmp_path: Path
-) -> None:
+def test_a_subagent_of_cursor_names_the_conversation_it_works_for(place, tmp_path):
     about = {"subagentInfo": {"parentComposerId": "c3", "rootParentConversationId": "c1"}}
     path = create_database(tmp_path, "cursor")
     with closing(sqlite3.connect(path)) as database, database:

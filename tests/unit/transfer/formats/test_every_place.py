@@ -101,7 +101,7 @@ def put(sample: str, path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
-def test_every_history_on_linux_is_found_and_read(home: Path, tmp_path: Path) -> None:
+def test_every_history_on_linux_is_found_and_read(home, tmp_path):
     assert all(history.files == 0 for history in discover_histories.look())
     for path, sample in LINUX.values():
         put(sample, home / path)
@@ -126,7 +126,7 @@ def test_every_history_on_linux_is_found_and_read(home: Path, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
-def test_init_names_each_history_with_its_count_and_what_it_passed_over(home: Path) -> None:
+def test_init_names_each_history_with_its_count_and_what_it_passed_over(home):
     samples = {form: home / path for form, (path, _) in LINUX.items()}
     if sys.version_info < (3, 14):
         del samples["zed"]  # needs an extra
@@ -214,9 +214,7 @@ PLATFORMS = {
 
 
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
-def test_each_platform_has_its_folders(
-    platform: str, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_platform_has_its_folders(platform, home, monkeypatch):
     import platformdirs
 
     monkeypatch.setattr(sys, "platform", platform)
@@ -231,7 +229,7 @@ def test_each_platform_has_its_folders(
             assert home / expected in paths, (name, expected)
 
 
-def test_claude_code_may_have_several_folders(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claude_code_may_have_several_folders(home, monkeypatch):
     first, second = home / "work", home / "play"
     for value in (f"{first},{second}", f" {first} , {second} ,", f"{first}{os.pathsep}{second}"):
         monkeypatch.setenv("CLAUDE_CONFIG_DIR", value)

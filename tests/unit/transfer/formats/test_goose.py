@@ -35,7 +35,7 @@ def database(folder: Path) -> list[Any]:
     return entries
 
 
-def test_the_database_is_imported(tmp_path: Path) -> None:
+def test_the_database_is_imported(tmp_path):
     entries = database(tmp_path)
     assert [row_of(record) for record in records(entries)][9:] == [
         ("user", "Write a test.", "13:00:01", "20260509_2"),
@@ -53,7 +53,7 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_pipe_in_place_of_the_journal_is_not_opened(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_the_journal_is_not_opened(tmp_path):
     path = create_database(tmp_path, "goose")
     path.with_name(f"{path.name}-wal").touch()
     pipe = path.with_name(f"{path.name}-journal")
@@ -76,7 +76,7 @@ def test_a_pipe_in_place_of_the_journal_is_not_opened(tmp_path: Path) -> None:
     os.close(reader)
 
 
-def test_a_file_that_was_moved_into_the_database_adds_nothing(tmp_path: Path) -> None:
+def test_a_file_that_was_moved_into_the_database_adds_nothing(tmp_path):
     older = [record.message for record in records(read((SAMPLES / "goose.jsonl").read_bytes()))]
     # The file is named after its session.
     file = file_of((SAMPLES / "goose.jsonl").read_bytes(), "goose.jsonl")
@@ -84,7 +84,7 @@ def test_a_file_that_was_moved_into_the_database_adds_nothing(tmp_path: Path) ->
     assert [record.message for record in records(database(tmp_path))][:9] == older
 
 
-def test_message_ids_of_a_growing_session_do_not_change() -> None:
+def test_message_ids_of_a_growing_session_do_not_change():
     all_lines = (SAMPLES / "goose.jsonl").read_text(encoding="utf-8").splitlines()[:9]
     ids = [record.message.source_id for record in records(read("\n".join(all_lines)))]
     for count in range(3, 9):
@@ -100,11 +100,11 @@ def test_message_ids_of_a_growing_session_do_not_change() -> None:
         ({"description": "my working_dir", "role": "user", "content": "x"}, "openai"),
     ],
 )
-def test_a_session_is_recognised_by_its_first_line(first: dict[str, Any], form: str) -> None:
+def test_a_session_is_recognised_by_its_first_line(first, form):
     assert choose(file_of(lines(first, {"role": "user", "content": []}))).name == form
 
 
-def test_an_exported_session_is_read_too() -> None:
+def test_an_exported_session_is_read_too():
     message = {"role": "user", "created": 1, "content": [{"type": "text", "text": "Why?"}]}
     session = {"id": "s1", "working_dir": "/a/b", "name": "T", "schedule_id": None}
     entries = read(json.dumps({**session, "conversation": [message, 7]}))
@@ -117,7 +117,7 @@ def test_an_exported_session_is_read_too() -> None:
     ) == ("s1", "T", "b")
 
 
-def test_both_forms_of_thinking_are_imported() -> None:
+def test_both_forms_of_thinking_are_imported():
     content = [
         {"type": "reasoning", "text": "They mean the bird."},
         {"type": "thinking", "thinking": "Not the ship.", "signature": "x"},
@@ -132,7 +132,7 @@ def test_both_forms_of_thinking_are_imported() -> None:
     ]
 
 
-def test_tables_without_some_columns_are_read(tmp_path: Path) -> None:
+def test_tables_without_some_columns_are_read(tmp_path):
     path = create_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("ALTER TABLE messages DROP COLUMN metadata_json")
@@ -149,7 +149,7 @@ def test_tables_without_some_columns_are_read(tmp_path: Path) -> None:
         "DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5 (content_json)",
     ],
 )
-def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: str) -> None:
+def test_a_database_with_computed_content_is_refused(tmp_path, statement):
     path = create_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(statement)
@@ -157,7 +157,7 @@ def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: 
         entries_by_file(path)
 
 
-def test_a_database_of_another_program_is_not_a_session(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_not_a_session(tmp_path):
     path = create_database(tmp_path, "zed")
     [entries] = entries_by_file(path, "goose").values()
     assert entries == [Skipped("what follows", "the database cannot be read: SQLITE_ERROR")]

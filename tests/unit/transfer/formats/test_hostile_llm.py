@@ -53,7 +53,7 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("statement", COMPUTED.values(), ids=COMPUTED)
-def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: str) -> None:
+def test_a_database_with_computed_content_is_refused(tmp_path, statement):
     path = create_database(tmp_path / "logs.db", OLDER, statement)
     with pytest.raises(ReservoirError, match="is not a log as llm writes it: the table") as refused:
         read_log(path)
@@ -89,9 +89,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("statements", ENDLESS.values(), ids=ENDLESS)
-def test_reading_a_log_stops_if_it_takes_too_long_for_its_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, str]
-) -> None:
+def test_reading_a_log_stops_if_it_takes_too_long_for_its_size(tmp_path, monkeypatch, statements):
     path = create_database(tmp_path / "logs.db", *statements)
     monkeypatch.setattr(foreign_databases, "STEPS", 5_000_000)
     monkeypatch.setattr(foreign_databases, "STEPS_A_BYTE", 10)
@@ -99,7 +97,7 @@ def test_reading_a_log_stops_if_it_takes_too_long_for_its_size(
     assert reasons == ["reading it takes too long for a file of its size"]
 
 
-def test_a_message_that_grows_too_large_is_left_out(tmp_path: Path) -> None:
+def test_a_message_that_grows_too_large_is_left_out(tmp_path):
     size = 400_000
     path = create_database(tmp_path / "logs.db", OLDER, fragments(LARGEST // size + 2, size))
     assert skipped(read_log(path)) == [("response 1", "larger than 64 MB")]
@@ -112,7 +110,7 @@ LIMITED: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("statements", LIMITED.values(), ids=LIMITED)
-def test_a_small_log_needs_little_memory(tmp_path: Path, statements: Callable[[], str]) -> None:
+def test_a_small_log_needs_little_memory(tmp_path, statements):
     path = create_database(tmp_path / "logs.db", OLDER, NEWER, statements())
     assert path.stat().st_size < 200_000
     read = f"""

@@ -94,12 +94,7 @@ PLACES = [{}, {"XDG_CONFIG_HOME": "elsewhere"}, {"LLM_USER_PATH": "own"}]
 
 
 @pytest.mark.parametrize("variables", PLACES, ids=["usual", "XDG", "its own"])
-def test_the_log_is_searched_in_the_folder_of_llm(
-    llm: Callable[[str], Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    variables: dict[str, str],
-) -> None:
+def test_the_log_is_searched_in_the_folder_of_llm(llm, tmp_path, monkeypatch, variables):
     for name in ("XDG_CONFIG_HOME", "LLM_USER_PATH"):
         monkeypatch.delenv(name, raising=False)
     for name, folder in {"HOME": "", **variables}.items():
@@ -187,7 +182,7 @@ def conversations(imported: list[Record]) -> list[list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("version", [OLDER, NEWEST])
-def test_conversations_with_llm_are_imported(run_llm: RunLlm, version: str) -> None:
+def test_conversations_with_llm_are_imported(run_llm, version):
     start = datetime.now(UTC)
     imported = read(run_llm(version, *BIRD, *REST))
     end = datetime.now(UTC)
@@ -220,9 +215,7 @@ def assert_answers_share_the_trace_of_their_question(messages: list[Message]) ->
     [(OLDER, OLDER), (NEWEST, NEWEST), (OLDER, NEWEST)],
     ids=["older", "newest", "older log continued by the newest"],
 )
-def test_a_second_import_adds_only_new_entries_of_the_log(
-    run_llm: RunLlm, tmp_path: Path, before: str, after: str
-) -> None:
+def test_a_second_import_adds_only_new_entries_of_the_log(run_llm, tmp_path, before, after):
     with Reservoir.open(tmp_path / "store.db") as reservoir:
 
         def imported(log: Path) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ LOG = [
 ]
 
 
-def test_the_older_log_of_llm_is_imported(tmp_path: Any) -> None:
+def test_the_older_log_of_llm_is_imported(tmp_path):
     [entries] = entries_by_file(older_log(tmp_path / "logs.db")).values()
     assert log_rows(entries) == LOG
     first = records(entries)[0]
@@ -34,7 +34,7 @@ def test_the_older_log_of_llm_is_imported(tmp_path: Any) -> None:
     assert (first.conversation.title, first.conversation.model) == ("Birds", "gpt-4o-mini")
 
 
-def test_the_newer_log_of_llm_is_imported(tmp_path: Any) -> None:
+def test_the_newer_log_of_llm_is_imported(tmp_path):
     [entries] = entries_by_file(newer_log(tmp_path / "logs.db")).values()
     assert log_rows(entries) == [
         ("system", "Be brief.", "10:00:00", "t1"),
@@ -51,13 +51,13 @@ def test_the_newer_log_of_llm_is_imported(tmp_path: Any) -> None:
     ]
 
 
-def test_a_log_in_both_formats_gives_each_message_once(tmp_path: Any) -> None:
+def test_a_log_in_both_formats_gives_each_message_once(tmp_path):
     path = newer_log(older_log(tmp_path / "logs.db"), also_older="turn-1")
     [entries] = entries_by_file(path).values()
     assert len(log_rows(entries)) == len(LOG) + 10
 
 
-def test_rows_without_ids_do_not_hide_the_others(tmp_path: Any) -> None:
+def test_rows_without_ids_do_not_hide_the_others(tmp_path):
     path = newer_log(older_log(tmp_path / "logs.db"))
     with closing(sqlite3.connect(path)) as log, log:
         log.execute("INSERT INTO turns (id, thread_id) VALUES (NULL, NULL)")
@@ -67,7 +67,7 @@ def test_rows_without_ids_do_not_hide_the_others(tmp_path: Any) -> None:
     assert skipped(entries) == [("response 6", "no id"), ("turn 1", "no id")]
 
 
-def test_a_log_without_a_column_is_read_as_far_as_possible(tmp_path: Any) -> None:
+def test_a_log_without_a_column_is_read_as_far_as_possible(tmp_path):
     path = newer_log(older_log(tmp_path / "logs.db"))
     with closing(sqlite3.connect(path)) as log, log:
         log.execute("ALTER TABLE messages RENAME COLUMN hash TO digest")
@@ -76,7 +76,7 @@ def test_a_log_without_a_column_is_read_as_far_as_possible(tmp_path: Any) -> Non
     assert [position for position, _ in skipped(entries)] == ["what follows"]
 
 
-def test_a_read_only_log_is_read_without_creating_files(tmp_path: Any) -> None:
+def test_a_read_only_log_is_read_without_creating_files(tmp_path):
     path = older_log(tmp_path / "logs.db")
     before = path.read_bytes()
     path.chmod(0o400)

@@ -38,7 +38,7 @@ def ids(entries: list[Any]) -> list[str | None]:
     return [record.message.source_id for record in records(entries)]
 
 
-def test_the_id_of_a_growing_reply_does_not_change() -> None:
+def test_the_id_of_a_growing_reply_does_not_change():
     partial = chat(question("Why?"), reply(step("Be")))
     complete = chat(question("Why?"), reply(step("Because."), step("So.", "2-1")), question("And?"))
     assert ids(complete)[:2] == ids(partial)
@@ -48,27 +48,27 @@ def test_the_id_of_a_growing_reply_does_not_change() -> None:
 @pytest.mark.parametrize(
     ("selected", "text"), [(0, "a"), (1, "b"), (7, "b"), (-1, "b"), (None, "b"), ("0", "b")]
 )
-def test_the_selected_version_is_read(selected: Any, text: str) -> None:
+def test_the_selected_version_is_read(selected, text):
     assert roles_and_texts(chat(question("a", "b", selected=selected))) == [("user", text)]
 
 
-def test_a_rewritten_question_is_another_message() -> None:
+def test_a_rewritten_question_is_another_message():
     assert ids(chat(question("a"))) != ids(chat(question("a", "b", selected=1)))
 
 
-def test_a_conversation_is_named_by_its_start_time_or_else_by_its_file() -> None:
+def test_a_conversation_is_named_by_its_start_time_or_else_by_its_file():
     assert last_conversation(chat(question("a"))).id == "1778328000000"
     text = json.dumps({"messages": [question("a")]})
     file = file_of(text, "chats/1778328000123.conversation.json")
     assert last_conversation(list(LmStudio().read(file))).id == "1778328000123"
 
 
-def test_steps_without_ids_are_identified_by_their_predecessors() -> None:
+def test_steps_without_ids_are_identified_by_their_predecessors():
     entries = chat(question("a"), reply(step("b", None)), question("a"), reply(step("b", None)))
     assert len(set(ids(entries))) == 4
 
 
-def test_a_call_without_an_id_is_named_by_its_number() -> None:
+def test_a_call_without_an_id_is_named_by_its_number():
     request = {"type": "toolCallRequest", "callId": 7, "name": "f", "arguments": {"a": 1}}
     result = {"type": "toolCallResult", "callId": 7, "content": "x"}
     steps = [step("b") | {"content": [request]}, step("c", "9-1") | {"content": [result]}]
@@ -85,5 +85,5 @@ def test_a_call_without_an_id_is_named_by_its_number() -> None:
         ({"messages": [{"role": "user", "content": "x", "versions": []}]}, "openai"),
     ],
 )
-def test_a_conversation_is_distinguished_from_other_documents(document: Any, form: str) -> None:
+def test_a_conversation_is_distinguished_from_other_documents(document, form):
     assert choose(file_of(json.dumps(document))).name == form

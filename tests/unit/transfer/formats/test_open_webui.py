@@ -1,7 +1,6 @@
 """Chats of Open WebUI."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,7 +41,7 @@ def answer(content: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_database_and_its_export_give_the_same_messages(tmp_path: Path) -> None:
+def test_the_database_and_its_export_give_the_same_messages(tmp_path):
     [exported] = entries_by_file(SAMPLES / "open-webui.json").values()
     [entries] = entries_by_file(create_database(tmp_path, "open-webui")).values()
     assert records(entries) == records(exported)
@@ -65,9 +64,7 @@ def test_the_database_and_its_export_give_the_same_messages(tmp_path: Path) -> N
         ({"a2": {"parentId": None}}, None),
     ],
 )
-def test_a_damaged_message_does_not_hide_those_before_it(
-    damage: dict[str, Any], lost: str | None
-) -> None:
+def test_a_damaged_message_does_not_hide_those_before_it(damage, lost):
     tree = [
         message("u1", None, "Why?", childrenIds=["a0", "a1"]),
         message("a0", "u1", "Zero", timestamp=1778329000),
@@ -88,16 +85,14 @@ def test_a_damaged_message_does_not_hide_those_before_it(
 
 
 @pytest.mark.parametrize(("listed", "seen"), [(["gone"], ["Why?", "And?"]), ([], ["And?"])])
-def test_a_missing_message_does_not_hide_those_before_it(
-    listed: list[str], seen: list[str]
-) -> None:
+def test_a_missing_message_does_not_hide_those_before_it(listed, seen):
     first = message("u1", None, "Why?", childrenIds=listed)
     entries = chat(first, message("u2", "gone", "And?"), current="u2")
     assert [text for _, text in roles_and_texts(entries)] == seen
     assert skipped(entries) == []
 
 
-def test_the_branch_seen_last_is_read() -> None:
+def test_the_branch_seen_last_is_read():
     tree = (
         message("u1", None, "Why?"),
         message("a1", "u1", "One"),
@@ -115,7 +110,7 @@ def test_the_branch_seen_last_is_read() -> None:
     assert len(records(chat(*ring, current="a1"))) == 2
 
 
-def test_a_copied_chat_shares_its_messages() -> None:
+def test_a_copied_chat_shares_its_messages():
     tree = (message("u1", None, "Why?"), message("a1", "u1", "So."))
     ids = [record.message.source_id for record in records(chat(*tree, current="a1"))]
     copy = records(chat(*tree, current="a1", id="c2"))
@@ -143,26 +138,24 @@ def test_a_copied_chat_shares_its_messages() -> None:
         ),
     ],
 )
-def test_details_in_the_text_of_a_reply_are_parsed(
-    content: str, rows: list[tuple[str, str]] | None
-) -> None:
+def test_details_in_the_text_of_a_reply_are_parsed(content, rows):
     assert answer(content) == (rows or [("assistant", content)])
 
 
-def test_a_call_without_a_name_skips_only_its_message() -> None:
+def test_a_call_without_a_name_skips_only_its_message():
     call = '<details type="tool_calls" id="c"></details>'
     entries = chat(message("u1", None, "Why?"), message("a1", "u1", call), current="a1")
     assert roles_and_texts(entries) == [("user", "Why?")]
     assert skipped(entries) == [("entry 1, message 2", "a tool call without a name")]
 
 
-def test_many_open_details_are_read_quickly() -> None:
+def test_many_open_details_are_read_quickly():
     content = '<details type="reasoning">' * 200_000
     assert answer(content) == [("assistant", content)]
 
 
 @pytest.mark.parametrize("title", ["New Chat", "", None, 7])
-def test_a_chat_may_lack_a_title(title: Any) -> None:
+def test_a_chat_may_lack_a_title(title):
     [record] = records(chat(message("u1", None, "Why?"), title=title))
     assert record.conversation is not None
     assert record.conversation.title is None
@@ -178,5 +171,5 @@ def test_a_chat_may_lack_a_title(title: Any) -> None:
         ([{"role": "user", "content": "x", "currentId": 1}], "openai"),
     ],
 )
-def test_an_export_is_distinguished_from_other_documents(document: Any, form: str) -> None:
+def test_an_export_is_distinguished_from_other_documents(document, form):
     assert choose(file_of(json.dumps(document))).name == form

@@ -45,7 +45,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
-def test_each_form_is_recognised_and_gives_the_same_messages(text: str) -> None:
+def test_each_form_is_recognised_and_gives_the_same_messages(text):
     assert choose(file_of(text)).name == "openai"
     assert [(message.role, message.content) for message in messages(text)] == [
         ("user", "q1"),
@@ -81,7 +81,7 @@ CONTENTS = [
 @pytest.mark.parametrize(
     ("content", "text"), [row[1:] for row in CONTENTS], ids=[row[0] for row in CONTENTS]
 )
-def test_content_becomes_text(content: Any, text: str) -> None:
+def test_content_becomes_text(content, text):
     assert messages(lines(user(content), user("next")))[0].content == text
 
 
@@ -96,12 +96,12 @@ ROLES = [
 
 
 @pytest.mark.parametrize(("written", "role"), ROLES)
-def test_a_role_becomes_one_of_the_four(written: str, role: str) -> None:
+def test_a_role_becomes_one_of_the_four(written, role):
     [first, _] = messages(lines({"role": written, "content": "x"}, user("next")))
     assert first.role == role
 
 
-def test_a_call_and_its_result_keep_all_fields() -> None:
+def test_a_call_and_its_result_keep_all_fields():
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
     request, result = messages(
         lines(
@@ -141,9 +141,7 @@ SKIPPED = [
 @pytest.mark.parametrize(
     ("value", "reason"), [row[1:] for row in SKIPPED], ids=[row[0] for row in SKIPPED]
 )
-def test_a_bad_record_is_skipped_with_its_position_and_the_others_are_read(
-    value: Any, reason: str
-) -> None:
+def test_a_bad_record_is_skipped_with_its_position_and_the_others_are_read(value, reason):
     before, bad, after = read(lines(user("before"), value, user("after")))
     assert isinstance(before, Record)
     assert isinstance(bad, Skipped)
@@ -153,14 +151,14 @@ def test_a_bad_record_is_skipped_with_its_position_and_the_others_are_read(
     assert after.message.content == "after"
 
 
-def test_a_bad_message_of_a_list_is_reported_by_both_positions() -> None:
+def test_a_bad_message_of_a_list_is_reported_by_both_positions():
     entries = read(lines({"messages": TALK}, {"messages": [user("x"), 7]}))
     assert [entry for entry in entries if isinstance(entry, Skipped)] == [
         Skipped("line 2, message 2", "not a message")
     ]
 
 
-def test_an_incomplete_last_line_is_skipped_and_read_when_it_is_complete() -> None:
+def test_an_incomplete_last_line_is_skipped_and_read_when_it_is_complete():
     text = lines(*TALK)
     entries = read(text[:-9])
     assert isinstance(entries[-1], Skipped)
@@ -168,12 +166,12 @@ def test_an_incomplete_last_line_is_skipped_and_read_when_it_is_complete() -> No
     assert entries[:3] == read(text)[:3]
 
 
-def test_a_file_of_one_incomplete_line_is_skipped() -> None:
+def test_a_file_of_one_incomplete_line_is_skipped():
     [entry] = read('{"role": "user", "content": "he')
     assert isinstance(entry, Skipped)
 
 
-def test_deeply_nested_records_are_skipped() -> None:
+def test_deeply_nested_records_are_skipped():
     deep = '{"role": ' + "[" * 100_000 + "]" * 100_000 + "}"
     first, second = read(deep + "\n" + lines(user("x")))
     assert first == Skipped("line 1", "nested too deeply")
@@ -187,12 +185,12 @@ def ids(text: str) -> list[str | None]:
     return [message.source_id for message in messages(text)]
 
 
-def test_reading_a_file_again_gives_the_same_ids() -> None:
+def test_reading_a_file_again_gives_the_same_ids():
     assert read(lines(*TALK)) == read(lines(*TALK))
     assert {message.source for message in messages(lines(*TALK))} == {"openai"}
 
 
-def test_a_longer_file_begins_with_the_ids_of_the_shorter() -> None:
+def test_a_longer_file_begins_with_the_ids_of_the_shorter():
     longer = [*TALK, user("q1"), assistant("r1"), user("q1")]
     all_ids = ids(lines(*longer))
     for count in range(1, len(longer)):
@@ -200,13 +198,13 @@ def test_a_longer_file_begins_with_the_ids_of_the_shorter() -> None:
 
 
 @given(st.lists(st.sampled_from(["yes", "no"]), min_size=1, max_size=12), st.booleans())
-def test_equal_messages_have_different_ids(texts: list[str], bare: bool) -> None:
+def test_equal_messages_have_different_ids(texts, bare):
     turns = [user(content) for content in texts]
     text = lines(*turns) if bare else lines(*({"messages": [turn]} for turn in turns))
     assert len(set(ids(text))) == len(texts)
 
 
-def test_the_same_conversation_twice_in_a_file_is_imported_twice() -> None:
+def test_the_same_conversation_twice_in_a_file_is_imported_twice():
     entries = read(lines({"messages": TALK}, {"messages": TALK}))
     records = [entry for entry in entries if isinstance(entry, Record)]
     assert len({record.message.source_id for record in records}) == 8
@@ -214,7 +212,7 @@ def test_the_same_conversation_twice_in_a_file_is_imported_twice() -> None:
     assert len({record.message.trace_id for record in records}) == 4
 
 
-def test_the_ids_of_a_conversation_do_not_depend_on_others() -> None:
+def test_the_ids_of_a_conversation_do_not_depend_on_others():
     bodies = [{"messages": [user(f"q{number}"), assistant(f"r{number}")]} for number in range(20)]
     separate = [message_id for body in bodies for message_id in ids(lines(body))]
     assert ids(lines(*bodies)) == separate
@@ -225,12 +223,12 @@ def test_the_ids_of_a_conversation_do_not_depend_on_others() -> None:
     [user("q1 "), assistant("q1"), {**user("q1"), "name": "mara"}],
     ids=["content", "role", "name"],
 )
-def test_a_changed_message_changes_its_id_and_all_later_ones(other: dict) -> None:
+def test_a_changed_message_changes_its_id_and_all_later_ones(other):
     first, second = ids(lines(*TALK)), ids(lines(other, *TALK[1:]))
     assert not set(first) & set(second)
 
 
-def test_ids_do_not_depend_on_the_order_of_keys_or_the_time_of_reading() -> None:
+def test_ids_do_not_depend_on_the_order_of_keys_or_the_time_of_reading():
     reordered = [dict(reversed(message.items())) for message in TALK]
     assert ids(lines(*reordered)) == ids(lines(*TALK))
 
@@ -238,7 +236,7 @@ def test_ids_do_not_depend_on_the_order_of_keys_or_the_time_of_reading() -> None
 # Threads
 
 
-def test_a_question_its_tool_calls_and_its_reply_share_a_trace() -> None:
+def test_a_question_its_tool_calls_and_its_reply_share_a_trace():
     call = {"id": "c", "function": {"name": "f", "arguments": ""}}
     turns = [
         {"role": "system", "content": "be brief"},
@@ -255,7 +253,7 @@ def test_a_question_its_tool_calls_and_its_reply_share_a_trace() -> None:
     assert len(set(traces)) == 3
 
 
-def test_each_list_is_a_conversation_and_bare_lines_are_one_together() -> None:
+def test_each_list_is_a_conversation_and_bare_lines_are_one_together():
     text = lines(user("bare"), {"messages": TALK}, {"messages": [user("x")]}, assistant("bare"))
     imported = [entry for entry in read(text) if isinstance(entry, Record)]
     conversations = [record.message.conversation_id for record in imported]
@@ -269,7 +267,7 @@ def test_each_list_is_a_conversation_and_bare_lines_are_one_together() -> None:
         assert record.conversation.source == "openai"
 
 
-def test_a_message_has_no_scope_and_time() -> None:
+def test_a_message_has_no_scope_and_time():
     [record] = [entry for entry in read(lines(user("x"))) if isinstance(entry, Record)]
     assert (record.partition, record.instance) == (None, None)
     assert record.message.created_at is None
@@ -291,20 +289,20 @@ NEARLY = st.recursive(
 
 
 @given(st.lists(NEARLY, max_size=4))
-def test_no_json_stops_reading(values: list[Any]) -> None:
+def test_no_json_stops_reading(values):
     for entry in read(lines(*values)):
         assert isinstance(entry, Record | Skipped)
 
 
 @given(st.text(max_size=60))
-def test_no_text_stops_reading(text: str) -> None:
+def test_no_text_stops_reading(text):
     for entry in read(text):
         assert isinstance(entry, Record | Skipped)
 
 
 @pytest.mark.parametrize("parameter", ["system", "input_schema"])
 @pytest.mark.parametrize("with_tools", [True, False])
-def test_a_parameter_may_be_named_like_a_key_of_anthropic(parameter: str, with_tools: bool) -> None:
+def test_a_parameter_may_be_named_like_a_key_of_anthropic(parameter, with_tools):
     schema = {"type": "object", "properties": {parameter: {"type": "string"}}}
     tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
     call = {"id": "c1", "function": {"name": "f", "arguments": {parameter: "x"}}}

@@ -204,7 +204,7 @@ SHAPES: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
 
 
 @each("name", SHAPES)
-def test_a_shape_is_recognised_and_read(name: str) -> None:
+def test_a_shape_is_recognised_and_read(name):
     form, text, expected = SHAPES[name]
     importer = choose(file_of(text))
     assert importer.name == form
@@ -233,9 +233,7 @@ def entries_of(path: Path, form: str | None = None) -> list[Record | Skipped]:
 
 
 @pytest.mark.parametrize("form", [None, "copilot-chat"])
-def test_a_transcript_of_copilot_belongs_to_its_workspace(
-    workspace: Path, form: str | None
-) -> None:
+def test_a_transcript_of_copilot_belongs_to_its_workspace(workspace, form):
     entries = entries_of(workspace.parent, form)
     assert records(entries)
     assert {record.message.source for record in records(entries)} == {"copilot-chat"}
@@ -243,7 +241,7 @@ def test_a_transcript_of_copilot_belongs_to_its_workspace(
     assert conversation.project in ("my raft", "taskboard")  # a session may name its own folder
 
 
-def test_a_transcript_is_not_imported_beside_its_session(workspace: Path) -> None:
+def test_a_transcript_is_not_imported_beside_its_session(workspace):
     sessions = workspace / "chatSessions"
     sessions.mkdir()
     shutil.copy(SAMPLES / "copilot-chat.json", sessions / "t1.json")
@@ -259,9 +257,7 @@ def test_a_transcript_is_not_imported_beside_its_session(workspace: Path) -> Non
         ("home-ann-raft/agent-transcripts/c1/subagents/c2.jsonl", "raft", "c1"),
     ],
 )
-def test_a_transcript_of_cursor_names_its_project(
-    name: str, project: str, parent: str | None, tmp_path: Path
-) -> None:
+def test_a_transcript_of_cursor_names_its_project(name, project, parent, tmp_path):
     path = tmp_path / "projects" / name
     path.parent.mkdir(parents=True)
     shutil.copy(SAMPLES / "cursor.jsonl", path)
@@ -272,7 +268,7 @@ def test_a_transcript_of_cursor_names_its_project(
     assert records(entries)[0].message.created_at is not None
 
 
-def test_a_folder_with_dashes_is_found_by_its_path(tmp_path: Path) -> None:
+def test_a_folder_with_dashes_is_found_by_its_path(tmp_path):
     real = tmp_path / "my-raft"
     real.mkdir()
     slug = str(real).strip("/").replace("/", "-")
@@ -283,7 +279,7 @@ def test_a_folder_with_dashes_is_found_by_its_path(tmp_path: Path) -> None:
         assert last_conversation(entries_of(tmp_path / "projects")).project == "my-raft"
 
 
-def test_a_session_of_kimi_code_is_described_by_the_files_around_it(tmp_path: Path) -> None:
+def test_a_session_of_kimi_code_is_described_by_the_files_around_it(tmp_path):
     session = tmp_path / "wd_raft" / "session_1"
     for agent in ("main", "agent-1"):
         (session / "agents" / agent).mkdir(parents=True)
@@ -303,7 +299,7 @@ def test_a_session_of_kimi_code_is_described_by_the_files_around_it(tmp_path: Pa
     }
 
 
-def test_the_whole_transcript_of_antigravity_is_preferred(tmp_path: Path) -> None:
+def test_the_whole_transcript_of_antigravity_is_preferred(tmp_path):
     logs = tmp_path / "brain" / "b1" / ".system_generated" / "logs"
     logs.mkdir(parents=True)
     for name in ("transcript.jsonl", "transcript_full.jsonl"):
@@ -313,9 +309,7 @@ def test_the_whole_transcript_of_antigravity_is_preferred(tmp_path: Path) -> Non
     assert len(entries) == len({record.message.source_id for record in entries}) == 5
 
 
-def test_half_a_character_in_an_id_or_a_value_of_another_type_harms_no_message(
-    tmp_path: Path,
-) -> None:
+def test_half_a_character_in_an_id_or_a_value_of_another_type_harms_no_message(tmp_path):
     messages = [
         {"role": "user", "messageId": number, "content": [{"type": "text", "text": "Why?"}]}
         for number in (0, "\ud83d", 2.5, {"n": 1}, None)

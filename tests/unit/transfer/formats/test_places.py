@@ -51,7 +51,7 @@ def path_of(tool: str, number: int = 0) -> Path:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
-def test_tasks_are_found_in_all_editors_and_extensions(home: Path) -> None:
+def test_tasks_are_found_in_all_editors_and_extensions(home):
     cline, sessions = home / ".cline/data/tasks", home / ".cline/data/sessions"
     assert discovered("cline") == [("Cline", sessions, 0, 0)]
     roo = home / ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks"
@@ -68,9 +68,7 @@ def test_tasks_are_found_in_all_editors_and_extensions(home: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has another folder")
-def test_goose_is_found_by_its_database_or_else_by_its_files(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_goose_is_found_by_its_database_or_else_by_its_files(home, monkeypatch):
     sessions = home / ".local/share/goose/sessions"
     assert discovered("goose") == [("Goose", sessions / "sessions.db", 0, 0)]
     write(sessions / "20250509_1.jsonl")
@@ -85,7 +83,7 @@ def test_goose_is_found_by_its_database_or_else_by_its_files(
     assert path_of("goose") == home / "root/data/sessions/sessions.db"
 
 
-def test_lm_studio_may_be_in_another_folder(home: Path) -> None:
+def test_lm_studio_may_be_in_another_folder(home):
     write(home / ".lmstudio/conversations/work/1.conversation.json")
     write(home / ".lmstudio/conversations/work/settings.json")
     assert discovered("lm-studio") == [("LM Studio", home / ".lmstudio/conversations", 1, 10)]
@@ -97,7 +95,7 @@ def test_lm_studio_may_be_in_another_folder(home: Path) -> None:
     assert path_of("lm-studio") == home / "elsewhere/conversations"
 
 
-def test_aider_is_found_in_the_project(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aider_is_found_in_the_project(home, monkeypatch):
     name = ".aider.chat.history.md"
     assert discovered("aider") == [("aider", home / name, 0, 0)]
     history = write(home / "board" / name)
@@ -109,9 +107,7 @@ def test_aider_is_found_in_the_project(home: Path, monkeypatch: pytest.MonkeyPat
     assert discovered("aider") == [("aider", configured, 1, 3)]
 
 
-def test_zed_is_searched_in_the_folder_of_each_platform(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_zed_is_searched_in_the_folder_of_each_platform(home, monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     assert path_of("zed") == home / ".local/share/zed/threads/threads.db"
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
@@ -125,7 +121,7 @@ def test_zed_is_searched_in_the_folder_of_each_platform(
     assert path_of("zed") == home / "local/Zed/threads/threads.db"
 
 
-def test_variables_locate_cline_and_open_webui(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_locate_cline_and_open_webui(home, monkeypatch):
     assert path_of("open-webui") == home / ".open-webui/webui.db"
     monkeypatch.setenv("DATA_DIR", str(home / "web"))
     assert path_of("open-webui") == home / "web/webui.db"

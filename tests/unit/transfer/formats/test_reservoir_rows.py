@@ -69,7 +69,7 @@ STORED = st.builds(
 
 
 @given(STORED)
-def test_a_row_is_imported_with_every_field(stored: StoredMessage) -> None:
+def test_a_row_is_imported_with_every_field(stored):
     imported = record(stored.to_row())
     for field in dataclasses.fields(Message):
         assert getattr(imported.message, field.name) == getattr(stored, field.name), field.name
@@ -84,14 +84,14 @@ FORMS = {
 
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
-def test_each_form_is_recognised_and_read(text: str) -> None:
+def test_each_form_is_recognised_and_read(text):
     assert choose(file_of(text)).name == "reservoir"
     entries = read_as(text, Native())
     assert len(entries) == 2
     assert entries == [record(ROW)] * 2
 
 
-def test_the_conversation_of_a_row_is_read() -> None:
+def test_the_conversation_of_a_row_is_read():
     details = {"title": "Redis", "source": "chatgpt", "model": "gpt-4"}
     conversation = record({**ROW, "conversation": details}).conversation
     assert conversation is not None
@@ -104,7 +104,7 @@ def test_the_conversation_of_a_row_is_read() -> None:
     assert record(ROW).conversation is None
 
 
-def test_missing_fields_of_a_row_stay_unset() -> None:
+def test_missing_fields_of_a_row_stay_unset():
     imported = record({"role": "user", "content": "hello"})
     assert (imported.partition, imported.instance, imported.conversation) == (None, None, None)
     assert imported.message.created_at is None
@@ -125,7 +125,7 @@ ORIGINAL = {
 }
 
 
-def test_an_export_of_the_original_reservoir_is_read() -> None:
+def test_an_export_of_the_original_reservoir_is_read():
     assert choose(file_of(json.dumps(ORIGINAL))).name == "reservoir"
     imported = record(ORIGINAL)
     assert imported.message.created_at == datetime(2026, 5, 9, 14, 23, 1, 234_000, tzinfo=UTC)
@@ -134,12 +134,12 @@ def test_an_export_of_the_original_reservoir_is_read() -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t\u3000"])
-def test_a_blank_partition_or_instance_is_ignored(blank: str) -> None:
+def test_a_blank_partition_or_instance_is_ignored(blank):
     imported = record(ORIGINAL | {"partition": blank, "instance": blank})
     assert (imported.partition, imported.instance) == (None, None)
 
 
-def test_equal_rows_without_ids_stay_separate() -> None:
+def test_equal_rows_without_ids_stay_separate():
     later_row = {**ORIGINAL, "trace_id": "u", "timestamp": ORIGINAL["timestamp"] + 60_000}
     first = [entry for entry in read(ORIGINAL, later_row) if isinstance(entry, Record)]
     assert len({record.message.source_id for record in first}) == 2
@@ -159,11 +159,11 @@ TIMES = [
 
 
 @pytest.mark.parametrize(("written", "expected"), TIMES)
-def test_a_time_is_read(written: Any, expected: datetime | None) -> None:
+def test_a_time_is_read(written, expected):
     assert record({**ROW, "created_at": written}).message.created_at == expected
 
 
-def test_names_that_cannot_be_stored_are_cleaned() -> None:
+def test_names_that_cannot_be_stored_are_cleaned():
     dirty = {**ROW, "name": "\ud800", "partition": "p\0"}
     imported = record(dirty)
     assert imported.message.name == "\ufffd"
@@ -206,7 +206,7 @@ SKIPPED = [
 
 
 @pytest.mark.parametrize("value", [row[1] for row in SKIPPED], ids=[row[0] for row in SKIPPED])
-def test_a_bad_row_is_skipped_with_its_position_and_the_others_are_read(value: Any) -> None:
+def test_a_bad_row_is_skipped_with_its_position_and_the_others_are_read(value):
     before, bad, after = read(ROW, value, ROW)
     assert isinstance(before, Record)
     assert isinstance(bad, Skipped)
@@ -216,17 +216,17 @@ def test_a_bad_row_is_skipped_with_its_position_and_the_others_are_read(value: A
 
 
 @pytest.mark.parametrize("time", [10**22, 10**40, -(10**40), "9999-12-31T23:00-12:00"])
-def test_the_reason_names_a_time_that_is_too_far_away(time: Any) -> None:
+def test_the_reason_names_a_time_that_is_too_far_away(time):
     reason = "created_at is not a time from 1970 to 9999"
     assert read({**ROW, "created_at": time}) == [Skipped("the document", reason)]
 
 
-def test_a_bad_row_of_a_document_is_reported_by_its_position() -> None:
+def test_a_bad_row_of_a_document_is_reported_by_its_position():
     [_, bad] = read_as(json.dumps({"messages": [ROW, {**ROW, "role": "x"}]}), Native())
     assert bad == Skipped("the document, message 2", "unknown role")
 
 
-def test_no_reason_holds_the_text_of_a_message() -> None:
+def test_no_reason_holds_the_text_of_a_message():
     bad = {**ROW, "content": "secret", "name": {"secret": 1}, "created_at": "secret"}
     assert all("secret" not in str(entry) for entry in read(bad))
 
@@ -239,7 +239,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(sorted(ROW)), JSON)
-def test_no_value_of_a_field_stops_reading(key: str, value: Any) -> None:
+def test_no_value_of_a_field_stops_reading(key, value):
     first, second = read({**ROW, key: value}, ROW)
     assert isinstance(first, Record | Skipped)
     assert isinstance(second, Record)

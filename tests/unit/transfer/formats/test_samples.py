@@ -48,12 +48,12 @@ def by_first(name: str) -> list[tuple[Any, ...]]:
 
 
 @each("name", TOLD)
-def test_every_message_is_imported(name: str) -> None:
+def test_every_message_is_imported(name):
     assert by_first(name) == TOLD[name]
 
 
 @each("name", SKIPPED)
-def test_other_records_are_skipped_with_their_position(name: str) -> None:
+def test_other_records_are_skipped_with_their_position(name):
     def place(row: tuple[str, str]) -> list[int]:
         return [int(word) for word in row[0].replace(",", "").split() if word.isdigit()]
 
@@ -61,7 +61,7 @@ def test_other_records_are_skipped_with_their_position(name: str) -> None:
 
 
 @each("name", ABOUT)
-def test_titles_and_models_are_imported(name: str) -> None:
+def test_titles_and_models_are_imported(name):
     last = {
         record.conversation.id: record.conversation
         for record in records(read(name))
@@ -74,7 +74,7 @@ def test_titles_and_models_are_imported(name: str) -> None:
 
 
 @each("name", TOLD)
-def test_every_message_has_a_stable_unique_id(name: str) -> None:
+def test_every_message_has_a_stable_unique_id(name):
     def ids() -> list[tuple[Any, ...]]:
         imported = records(read(name))
         return [
@@ -89,7 +89,7 @@ def test_every_message_has_a_stable_unique_id(name: str) -> None:
 
 
 @each("name", [name for name in TOLD if name in (*ABOUT, *LISTS) and name != "reservoir.jsonl"])
-def test_a_question_and_all_messages_up_to_the_next_share_a_trace(name: str) -> None:
+def test_a_question_and_all_messages_up_to_the_next_share_a_trace(name):
     questions: dict[str | None, str | None] = {}
     for record in records(read(name)):
         message = record.message
@@ -101,7 +101,7 @@ def test_a_question_and_all_messages_up_to_the_next_share_a_trace(name: str) -> 
 
 
 @each("name", TOLD)
-def test_each_result_names_the_call_it_answers(name: str) -> None:
+def test_each_result_names_the_call_it_answers(name):
     messages = [record.message for record in records(read(name))]
     call_ids = [call.id for message in messages for call in message.tool_calls]
     assert [message.tool_call_id for message in messages if message.role == "tool"] == call_ids[
@@ -110,7 +110,7 @@ def test_each_result_names_the_call_it_answers(name: str) -> None:
 
 
 @each("name", TOLD)
-def test_thinking_is_not_part_of_a_message(name: str) -> None:
+def test_thinking_is_not_part_of_a_message(name):
     thoughts = ("Warm kitchens", "They want FOR", "Look at the", "I need the tool")
     thoughts += ("Answering\n", "Reading\n", "They mean", "I should think")
     thoughts += ("Run them", "Look it up", "A search", *THOUGHTS)
@@ -145,9 +145,7 @@ INSTANCES = {
 
 
 @pytest.mark.parametrize(("name", "instance"), INSTANCES.items())
-def test_a_format_is_detected_by_content_and_has_its_instance(
-    name: str, instance: str | None, tmp_path: Any
-) -> None:
+def test_a_format_is_detected_by_content_and_has_its_instance(name, instance, tmp_path):
     renamed = tmp_path / f"anything{(SAMPLES / name).suffix}"
     renamed.write_bytes((SAMPLES / name).read_bytes())
     with ExitStack() as open_files:
@@ -157,7 +155,7 @@ def test_a_format_is_detected_by_content_and_has_its_instance(
 
 
 @pytest.mark.parametrize("name", [name for name in TOLD if name.endswith(".json")])
-def test_the_layout_of_a_document_does_not_matter(name: str, tmp_path: Any) -> None:
+def test_the_layout_of_a_document_does_not_matter(name, tmp_path):
     document = json.loads((SAMPLES / name).read_text(encoding="utf-8"))
     dense = tmp_path / name
     dense.write_text("\ufeff" + json.dumps(document, separators=(",", ":")), encoding="utf-8")

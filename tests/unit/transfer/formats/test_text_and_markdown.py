@@ -1,7 +1,6 @@
 import os
 import zipfile
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from each import each
@@ -30,7 +29,7 @@ def read_one(text: str) -> Record | Skipped:
         ("# Title\n\ntext", "# Title\n\ntext"),
     ],
 )
-def test_a_file_is_one_message_without_its_outer_blank_lines(text: str, content: str) -> None:
+def test_a_file_is_one_message_without_its_outer_blank_lines(text, content):
     entry = read_one(text)
     assert isinstance(entry, Record)
     assert (entry.message.role, entry.message.content) == ("user", content)
@@ -38,7 +37,7 @@ def test_a_file_is_one_message_without_its_outer_blank_lines(text: str, content:
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \t\n"])
-def test_an_empty_file_is_not_a_message(text: str) -> None:
+def test_an_empty_file_is_not_a_message(text):
     assert read(text, Plain()) == []
 
 
@@ -57,19 +56,19 @@ def test_an_empty_file_is_not_a_message(text: str) -> None:
         ("title: no tags: here", ()),
     ],
 )
-def test_tags_come_from_the_front_matter(front_matter: str, tags: tuple[str, ...]) -> None:
+def test_tags_come_from_the_front_matter(front_matter, tags):
     entry = read_one(f"---\n{front_matter}\n---\ntags: text")
     assert isinstance(entry, Record)
     assert entry.message.tags == tags
 
 
-def test_tags_come_from_toml() -> None:
+def test_tags_come_from_toml():
     entry = read_one('+++\ntags = [\n  "travel",\n  "japan",\n]\n+++\ntext')
     assert isinstance(entry, Record)
     assert entry.message.tags == ("travel", "japan")
 
 
-def test_the_id_depends_on_the_text() -> None:
+def test_the_id_depends_on_the_text():
     first, equal, different = read_one("hello"), read_one("hello\n"), read_one("hullo")
     assert isinstance(first, Record)
     assert isinstance(different, Record)
@@ -93,16 +92,16 @@ CHOSEN = [
 
 
 @pytest.mark.parametrize(("text", "name"), CHOSEN)
-def test_the_format_is_detected_by_the_content(text: str, name: str) -> None:
+def test_the_format_is_detected_by_the_content(text, name):
     assert choose(file_of(text, "anything")).name == name
 
 
 @each("name", importers())
-def test_an_explicit_format_is_used_for_any_content(name: str) -> None:
+def test_an_explicit_format_is_used_for_any_content(name):
     assert choose(file_of("hello"), name).name == name
 
 
-def test_an_unknown_format_lists_the_known_ones() -> None:
+def test_an_unknown_format_lists_the_known_ones():
     with pytest.raises(UsageError, match="unknown format 'word'") as caught:
         choose(file_of("hello"), "word")
     assert all(name in str(caught.value.hint) for name in importers())
@@ -120,7 +119,7 @@ def test_an_unknown_format_lists_the_known_ones() -> None:
         (b"", "", 0),
     ],
 )
-def test_bytes_are_read_as_utf8(data: bytes, text: str, replaced: int) -> None:
+def test_bytes_are_read_as_utf8(data, text, replaced):
     assert decode(data, "notes.txt") == (text, replaced)
 
 
@@ -133,19 +132,19 @@ def test_bytes_are_read_as_utf8(data: bytes, text: str, replaced: int) -> None:
         b"notes\n" * 10 + bytes(9_000),
     ],
 )
-def test_a_file_that_is_mostly_binary_is_an_error_that_names_it(data: bytes) -> None:
+def test_a_file_that_is_mostly_binary_is_an_error_that_names_it(data):
     with pytest.raises(ReservoirError, match=r"photo.png is not a text file") as caught:
         decode(data, "photo.png")
     assert caught.value.exit_code == 1
 
 
-def test_utf_16_is_an_error_that_names_the_command_to_convert_it() -> None:
+def test_utf_16_is_an_error_that_names_the_command_to_convert_it():
     with pytest.raises(ReservoirError) as caught:
         decode("a text in UTF-16".encode("utf-16"), "notes.txt")
     assert caught.value.hint == "convert it to text in UTF-8: iconv -f utf-16 -t utf-8"
 
 
-def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path):
     for path in (tmp_path / "absent.txt", tmp_path):
         with pytest.raises(ReservoirError, match="cannot read") as caught:
             read_text(path)
@@ -156,7 +155,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["chat.json", "CHAT.JSONL"])
 @pytest.mark.parametrize("text", ['{"foo": 1}', "{torn", "[1, 2]"])
-def test_json_of_an_unknown_format_is_not_taken_for_a_message(name: str, text: str) -> None:
+def test_json_of_an_unknown_format_is_not_taken_for_a_message(name, text):
     with pytest.raises(ReservoirError, match="has an unknown format"):
         choose(file_of(text, name))
     assert choose(file_of(text, name), "text").name == "text"
@@ -188,13 +187,11 @@ OTHER_DAY = datetime(2023, 1, 2).astimezone(UTC)
         ("---\ndate: 9999-12-31T23:59:59-23:00\n---", "n.md", None),
     ],
 )
-def test_the_date_in_a_document_is_its_time(
-    content: str, name: str, expected: datetime | None
-) -> None:
+def test_the_date_in_a_document_is_its_time(content, name, expected):
     assert find_date(content, name) == expected
 
 
-def test_a_document_without_a_date_gets_that_of_its_file(tmp_path: Path) -> None:
+def test_a_document_without_a_date_gets_that_of_its_file(tmp_path):
     seconds = 1_700_000_000
     (tmp_path / "notes").mkdir()
     for name in ("a.md", "2023-01-02.md"):

@@ -11,7 +11,6 @@ from databases import create_database
 from reading import SAMPLES
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.detect_format import choose
 from reservoir_cli.transfer.reading.foreign_values import folder_name
 from reservoir_cli.transfer.reading.importer import Record
@@ -58,9 +57,7 @@ TOOLS = {
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("tool", TOOLS)
-def test_excluded_folders_are_left_out_whichever_tool_was_used_there(
-    store: Store, tmp_path: Path, tool: str
-) -> None:
+def test_excluded_folders_are_left_out_whichever_tool_was_used_there(store, tmp_path, tool):
     root = tmp_path / "history"
     root.mkdir()
     path = TOOLS[tool](root)

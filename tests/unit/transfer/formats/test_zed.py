@@ -61,7 +61,7 @@ OLD, NEW = "z-old", "z-new"
 
 
 @packed
-def test_the_database_is_imported(tmp_path: Path) -> None:
+def test_the_database_is_imported(tmp_path):
     entries = read(create_database(tmp_path, "zed"))
     assert [row_of(record) for record in records(entries)] == [
         ("user", "What is this?", "12:05:00", OLD),
@@ -100,7 +100,7 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
     } == {OLD: ("Older", None, "old"), NEW: ("Sync drops rows", "claude-sonnet-4-5", "taskboard")}
 
 
-def test_a_subagent_of_zed_belongs_to_its_thread(tmp_path: Path) -> None:
+def test_a_subagent_of_zed_belongs_to_its_thread(tmp_path):
     spawned = {"subagent_context": {"parent_thread_id": "z1", "depth": 1}}
     helper = thread(user_message("Look."), agent_message({"Text": "Two."}))
     path = threads(
@@ -119,7 +119,7 @@ def test_a_subagent_of_zed_belongs_to_its_thread(tmp_path: Path) -> None:
         assert reservoir.import_files(path).imported == 2
 
 
-def test_summaries_of_zed_are_left_out(tmp_path: Path) -> None:
+def test_summaries_of_zed_are_left_out(tmp_path):
     compaction = {"Compaction": {"Summary": "They asked why."}}
     data = thread(user_message("Why?"), agent_message({"Text": "So."}), "Resume", compaction)
     entries = read(threads(tmp_path, ("z", "json", data)))
@@ -127,7 +127,7 @@ def test_summaries_of_zed_are_left_out(tmp_path: Path) -> None:
     assert skipped(entries) == []
 
 
-def test_message_ids_of_a_growing_thread_do_not_change(tmp_path: Path) -> None:
+def test_message_ids_of_a_growing_thread_do_not_change(tmp_path):
     tool = {"id": "t1", "name": "f", "input": {}}
     result = {"tool_use_id": "t1", "content": "x"}
     partial = [user_message("Why?"), agent_message({"Text": "I lo"})]
@@ -152,9 +152,7 @@ def test_message_ids_of_a_growing_thread_do_not_change(tmp_path: Path) -> None:
         known_ids = ids
 
 
-def test_without_a_library_the_error_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_library_the_error_names_the_extra(tmp_path, monkeypatch):
     for name in ("compression.zstd", "backports.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
     plain = threads(tmp_path, ("z", "json", thread(user_message("Why?"))))
@@ -168,7 +166,7 @@ def test_without_a_library_the_error_names_the_extra(
 
 
 @packed
-def test_a_decompression_bomb_is_skipped(tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_skipped(tmp_path):
     bomb = compress(b" " * (100 << 20))
     assert len(bomb) < 20_000
     data = thread(user_message("Why?"), agent_message({"Text": "x" * (4 << 20)}))
@@ -178,7 +176,7 @@ def test_a_decompression_bomb_is_skipped(tmp_path: Path) -> None:
 
 
 @packed
-def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
+def test_a_window_that_fills_the_memory_is_refused(tmp_path):
     # The frame has no content size, so that the size of its window matters.
     library = importlib.import_module(LIBRARY)
     options = {library.CompressionParameter.window_log: 27}
@@ -189,7 +187,7 @@ def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
 
 
 @packed
-def test_reading_stops_after_many_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_stops_after_many_bombs(tmp_path, monkeypatch):
 
     monkeypatch.setattr(zed, "_HARMLESS", 1 << 20)
     monkeypatch.setattr(foreign_databases, "STEPS", 5 << 20)
@@ -204,19 +202,19 @@ def test_reading_stops_after_many_bombs(tmp_path: Path, monkeypatch: pytest.Monk
 
 @packed
 @pytest.mark.parametrize("cut", [0, 1, 4, 5, 20, -1])
-def test_a_truncated_thread_is_skipped(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_thread_is_skipped(tmp_path, cut):
     data = compress(thread(user_message("Why does it end in the middle?")))[:cut]
     [(position, _)] = skipped(read(threads(tmp_path, ("a", "zstd", data))))
     assert position == "thread 1"
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b"7", b"{}", b'{"messages": {}}', b"\xff\xfe"])
-def test_json_that_is_not_a_thread_is_skipped(tmp_path: Path, data: bytes) -> None:
+def test_json_that_is_not_a_thread_is_skipped(tmp_path, data):
     [(position, _)] = skipped(read(threads(tmp_path, ("a", "json", data))))
     assert position == "thread 1"
 
 
-def test_a_table_of_that_name_is_not_enough(tmp_path: Path) -> None:
+def test_a_table_of_that_name_is_not_enough(tmp_path):
     path = tmp_path / "forum.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(

@@ -254,7 +254,7 @@ def test_a_conversation_that_begins_in_between_is_separate(reservoir):
 
 
 @pytest.mark.sqlite("it counts the steps of SQLite")
-def test_storing_an_exchange_costs_the_same_in_a_store_of_any_size(reservoir: Reservoir) -> None:
+def test_storing_an_exchange_costs_the_same_in_a_store_of_any_size(reservoir):
     def store(question: str) -> None:
         assert send_exchange(reservoir, "claude-code", [{"role": "user", "content": question}]) == 1
 

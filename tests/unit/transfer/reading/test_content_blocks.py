@@ -86,14 +86,14 @@ CONTENTS = [
 @pytest.mark.parametrize(
     ("content", "expected"), [row[1:] for row in CONTENTS], ids=[row[0] for row in CONTENTS]
 )
-def test_blocks_become_messages(content: Any, expected: list[Any]) -> None:
+def test_blocks_become_messages(content, expected):
     assert rows(content) == expected
 
 
 @pytest.mark.parametrize(
     "content", [5, {"a": 1}, [use("c", None)], [use("c", [])], [result("c", 5)]]
 )
-def test_unreadable_blocks_have_a_reason(content: Any) -> None:
+def test_unreadable_blocks_have_a_reason(content):
     with pytest.raises(ValueError, match=r"neither a text nor a list|without a name"):
         content_blocks.messages("assistant", content, None)
 
@@ -112,7 +112,7 @@ def code(*values: dict[str, Any]) -> list[Message]:
     return [record.message for record in records(entries)]
 
 
-def test_adjacent_lines_of_a_reply_are_one_message() -> None:
+def test_adjacent_lines_of_a_reply_are_one_message():
     ids = {"id": "m1", "requestId": "r1"}
     progress = {"type": "progress", "sessionId": "s"}
     messages = code(line("a", **ids), line("b", **ids), progress, line("c", **ids))
@@ -129,36 +129,34 @@ APART = [
 
 
 @pytest.mark.parametrize(("first", "second"), APART)
-def test_lines_that_do_not_share_both_ids_are_separate_messages(
-    first: dict[str, Any], second: dict[str, Any]
-) -> None:
+def test_lines_that_do_not_share_both_ids_are_separate_messages(first, second):
     assert [message.content for message in code(line("a", **first), line("b", **second))] == [
         "a",
         "b",
     ]
 
 
-def test_lines_that_are_not_adjacent_are_not_merged() -> None:
+def test_lines_that_are_not_adjacent_are_not_merged():
     ids = {"id": "m1", "requestId": "r1"}
     messages = code(line("a", **ids), line("b", "user"), line("c", **ids))
     assert [message.content for message in messages] == ["a", "b", "c"]
 
 
-def test_a_resumed_session_has_the_same_message_ids() -> None:
+def test_a_resumed_session_has_the_same_message_ids():
     first = code(line("a", "user"), line("b"))
     resumed = code(line("a", "user"), line("b"), line("a", "user"), line("b"), line("c", "user"))
     assert [message.source_id for message in first] == ["a", "b"]
     assert [message.source_id for message in resumed] == ["a", "b", "c"]
 
 
-def test_lines_of_the_program_itself_are_skipped() -> None:
+def test_lines_of_the_program_itself_are_skipped():
     messages = code(
         line("a", "user", isMeta=True), line("b", "user", isCompactSummary=True), line("c")
     )
     assert [message.content for message in messages] == ["c"]
 
 
-def test_a_subagent_of_a_session_has_its_own_conversation() -> None:
+def test_a_subagent_of_a_session_has_its_own_conversation():
     messages = code(
         line("a", "user"),
         line("b", "user", isSidechain=True, agentId="x"),
@@ -177,7 +175,7 @@ def test_a_subagent_of_a_session_has_its_own_conversation() -> None:
     assert messages[1].trace_id == messages[2].trace_id != messages[0].trace_id
 
 
-def test_lines_without_a_session_or_an_id_belong_to_their_file() -> None:
+def test_lines_without_a_session_or_an_id_belong_to_their_file():
     bare = {**line(None, "user"), "sessionId": None}
     messages = code(bare, bare)
     assert {message.conversation_id for message in messages} == {"file"}

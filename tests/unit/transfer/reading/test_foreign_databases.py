@@ -46,16 +46,14 @@ def killed(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_change_that_was_never_finished_is_not_read(killed: Path, tmp_path: Path) -> None:
+def test_a_change_that_was_never_finished_is_not_read(killed, tmp_path):
     expected = replies(older_log(tmp_path / "whole.db"))
     before = killed.read_bytes(), killed.with_name("logs.db-journal").read_bytes()
     assert replies(killed) == expected
     assert (killed.read_bytes(), killed.with_name("logs.db-journal").read_bytes()) == before
 
 
-def test_a_database_too_large_to_copy_is_refused(
-    killed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_too_large_to_copy_is_refused(killed, monkeypatch):
     monkeypatch.setattr(foreign_databases, "_LARGEST_COPY", 10)
     with pytest.raises(ReservoirError, match="left in the middle of a change"):
         entries_by_file(killed)
@@ -63,9 +61,7 @@ def test_a_database_too_large_to_copy_is_refused(
 
 @pytest.mark.parametrize("tool", ["opencode", "goose"])
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
-def test_a_locked_database_says_so(
-    tool: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_database_says_so(tool, mode, tmp_path, monkeypatch):
     monkeypatch.setattr(foreign_databases, "_PATIENCE", 0.05)
     path = create_database(tmp_path, tool)
     (tmp_path / "note.md").write_text("# Leather\n", encoding="utf-8")
@@ -79,9 +75,7 @@ def test_a_locked_database_says_so(
             entries_by_file(path)
 
 
-def test_one_value_that_is_too_large_hides_no_other_conversation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_value_that_is_too_large_hides_no_other_conversation(tmp_path, monkeypatch):
     path = create_database(tmp_path, "goose")
     [whole] = entries_by_file(path).values()
     sessions = {record.message.conversation_id for record in records(whole)}
@@ -111,7 +105,7 @@ OTHERS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_database_of_another_program_is_unknown(name: str, tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_unknown(name, tmp_path):
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path)) as database, database:
         database.executescript(OTHERS[name])
@@ -121,7 +115,7 @@ def test_a_database_of_another_program_is_unknown(name: str, tmp_path: Path) -> 
     assert list(entries_by_file(tmp_path)) == ["note.md"]
 
 
-def test_conversations_of_cursor_in_another_form_are_named(tmp_path: Path) -> None:
+def test_conversations_of_cursor_in_another_form_are_named(tmp_path):
     path = tmp_path / "state.vscdb"
     rows: list[Any] = [("agentKv:blob:1", '{"role": "user", "content": "Which hide?"}')]
     with closing(sqlite3.connect(path)) as database, database:

@@ -2,7 +2,6 @@
 
 import io
 import json
-from typing import Any
 
 import pytest
 
@@ -30,23 +29,23 @@ def head_of(text: str) -> Head:
         ({"a": "x" * 300_000, "oven": 2}, True),
     ],
 )
-def test_a_key_counts_up_to_a_depth_and_not_inside_strings(value: Any, found: bool) -> None:
+def test_a_key_counts_up_to_a_depth_and_not_inside_strings(value, found):
     assert head_of(json.dumps(value)).has("oven") == found
 
 
-def test_each_line_begins_at_the_top_even_after_a_torn_one() -> None:
+def test_each_line_begins_at_the_top_even_after_a_torn_one():
     assert head_of('{"a": {"b": {"c": "torn\n{"oven": 1}\n').has("oven", depth=1)
     assert not head_of('{"a": {"b": {"c": "torn\n{"x": {"oven": 1}}\n').has("oven", depth=1)
 
 
-def test_kinds_are_the_short_values_of_the_keys_that_say_them() -> None:
+def test_kinds_are_the_short_values_of_the_keys_that_say_them():
     head = head_of('{"type": "loaf", "role": "baker", "note": "rye", "kind": 1}')
     assert head.has_kind("loaf")
     assert head.has_kind("baker", "miller")
     assert not head.has_kind("rye")
 
 
-def test_a_scan_stops_after_the_first_object_and_goes_on_when_asked() -> None:
+def test_a_scan_stops_after_the_first_object_and_goes_on_when_asked():
     head = Head('{"a": 1}\n{"b": 2}\n')
     assert head.advance()
     assert (head.has("a"), head.has("b"), head.objects) == (True, False, 1)
@@ -55,7 +54,7 @@ def test_a_scan_stops_after_the_first_object_and_goes_on_when_asked() -> None:
     assert not head.advance()
 
 
-def test_what_follows_the_text_is_read_with_bounded_memory_of_it() -> None:
+def test_what_follows_the_text_is_read_with_bounded_memory_of_it():
     text = json.dumps({"long": "crumb " * 200_000, "oven": 1, "end": {}}).encode()
     stream = io.BytesIO(text)
     head = Head(stream.read(65_536).decode())
@@ -72,6 +71,6 @@ def test_what_follows_the_text_is_read_with_bounded_memory_of_it() -> None:
 
 
 @pytest.mark.parametrize("part", ['"', '"\\', '\\"', '{"', '"\n', '"a" ', "{", '"a":'])
-def test_hostile_text_takes_one_pass(part: str) -> None:
+def test_hostile_text_takes_one_pass(part):
     head = head_of(f"{{{part * (65_536 // len(part))}" + '\n{"oven": 1}')
     assert head.has("oven")

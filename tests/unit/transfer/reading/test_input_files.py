@@ -107,9 +107,7 @@ def records_without_times(path: Path) -> dict[str, list[Any]]:
     [row[1:] for row in LAYOUTS],
     ids=[row[0] for row in LAYOUTS],
 )
-def test_a_folder_and_a_zip_of_it_are_read_alike(
-    tmp_path: Path, members: dict[str, bytes], expected: list[str], passed_over: int
-) -> None:
+def test_a_folder_and_a_zip_of_it_are_read_alike(tmp_path, members, expected, passed_over):
     folder = write_files(tmp_path / "folder", members)
     archive = write_zip(tmp_path / "export.zip", members)
     for source in (folder, archive):
@@ -122,7 +120,7 @@ def test_a_folder_and_a_zip_of_it_are_read_alike(
     assert any(records(entries) for entries in in_zip.values())
 
 
-def test_a_named_format_selects_its_files_in_a_folder(tmp_path: Path) -> None:
+def test_a_named_format_selects_its_files_in_a_folder(tmp_path):
     folder = write_files(tmp_path, {**EXPORT, "old/5e55.jsonl": CODE})
     assert list(entries_by_file(folder, "claude-code")) == ["old/5e55.jsonl"]
     assert list(entries_by_file(folder, "text")) == ["readme.txt"]
@@ -130,14 +128,14 @@ def test_a_named_format_selects_its_files_in_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"xxx", b'{"type": "us', b"\0" * 40, b"# notes"])
-def test_a_format_is_recognised_behind_damaged_lines(tmp_path: Path, damage: bytes) -> None:
+def test_a_format_is_recognised_behind_damaged_lines(tmp_path, damage):
     folder = write_files(tmp_path / "sessions", {"a.jsonl": damage + b"\n" + CODE})
     for source in (folder, folder / "a.jsonl"):
         [file], _ = detect(source)
         assert file.importer.name == "claude-code"
 
 
-def test_a_named_format_selects_files_whose_beginning_is_damaged(tmp_path: Path) -> None:
+def test_a_named_format_selects_files_whose_beginning_is_damaged(tmp_path):
     damaged = {"cut.jsonl": CODE[20:], "line.jsonl": b"xxx\n" + CODE, "all.jsonl": b'{"type": "us'}
     others = {"chat.jsonl": b'xxx\n{"role": "user", "content": "x"}', "note.txt": b"xxx\n" + CODE}
     folder = write_files(tmp_path / "sessions", {"whole.jsonl": CODE, **damaged, **others})
@@ -147,14 +145,14 @@ def test_a_named_format_selects_files_whose_beginning_is_damaged(tmp_path: Path)
     assert len(detect(folder)[0]) == 3  # one has no whole line
 
 
-def test_an_unknown_format_is_wrong_usage_for_any_file(tmp_path: Path) -> None:
+def test_an_unknown_format_is_wrong_usage_for_any_file(tmp_path):
     for source in (tmp_path, tmp_path / "absent", file_of("x")):
         with pytest.raises(UsageError) as caught:
             detect(source, "morse")
         assert all(name in str(caught.value.hint) for name in importers())
 
 
-def test_a_zip_is_recognised_by_its_content_and_can_be_read_from_memory(tmp_path: Path) -> None:
+def test_a_zip_is_recognised_by_its_content_and_can_be_read_from_memory(tmp_path):
     data = write_zip(tmp_path / "a.zip", EXPORT).read_bytes()
     detected, _ = detect(File.of_bytes("stdin", data))
     assert [file.file.name for file in detected] == ["stdin/conversations.json"]
@@ -163,7 +161,7 @@ def test_a_zip_is_recognised_by_its_content_and_can_be_read_from_memory(tmp_path
 # What must not happen
 
 
-def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
+def test_links_in_a_folder_are_not_followed(tmp_path):
     outside = write_files(
         tmp_path / "outside", {"secret.md": b"secret", "more/secret.md": b"secret"}
     )
@@ -174,20 +172,20 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
     assert list(entries_by_file(folder)) == ["own.md"]
 
 
-def test_an_explicitly_named_link_is_followed(tmp_path: Path) -> None:
+def test_an_explicitly_named_link_is_followed(tmp_path):
     write_files(tmp_path, {"own.md": b"own"})
     (tmp_path / "link.md").symlink_to(tmp_path / "own.md")
     assert len(records(entries_by_file(tmp_path / "link.md")[""])) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_pipe_in_a_folder_is_skipped(tmp_path: Path) -> None:
+def test_a_pipe_in_a_folder_is_skipped(tmp_path):
     write_files(tmp_path, {"own.md": b"own"})
     os.mkfifo(tmp_path / "pipe.md")
     assert list(entries_by_file(tmp_path)) == ["own.md"]
 
 
-def test_paths_that_lead_out_of_a_zip_are_only_names(tmp_path: Path) -> None:
+def test_paths_that_lead_out_of_a_zip_are_only_names(tmp_path):
     inner = tmp_path / "inner"
     inner.mkdir()
     members = {"../../evil.md": b"up", "/etc/evil.md": b"root", "C:\\evil.md": b"drive"}
@@ -197,7 +195,7 @@ def test_paths_that_lead_out_of_a_zip_are_only_names(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_refused(tmp_path):
     line = lines({"role": "user", "content": "a"})
     archive = write_zip(tmp_path / "bomb.zip", {"a.jsonl": (line * 3 + " " * 200_000_000).encode()})
     assert archive.stat().st_size < 1_000_000
@@ -206,14 +204,14 @@ def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
     assert ("what follows", "it unpacks to far more than its size") in skipped(entries)
 
 
-def test_a_zip_in_a_zip_is_not_opened(tmp_path: Path) -> None:
+def test_a_zip_in_a_zip_is_not_opened(tmp_path):
     inner = write_zip(tmp_path / "inner.zip", EXPORT).read_bytes()
     assert "has a known format" in error_message(
         write_zip(tmp_path / "outer.zip", {"inner.zip": inner})
     )
 
 
-def test_a_zip_in_a_folder_is_read_for_conversations(tmp_path: Path) -> None:
+def test_a_zip_in_a_folder_is_read_for_conversations(tmp_path):
     inner = write_zip(tmp_path / "inner.zip", EXPORT).read_bytes()
     folder = write_files(tmp_path / "Downloads", {"notes.md": b"# Notes", "cut.zip": inner[:200]})
     archive = write_zip(folder / "chatgpt.ZIP", {**EXPORT, "inner.zip": inner})
@@ -226,7 +224,7 @@ def test_a_zip_in_a_folder_is_read_for_conversations(tmp_path: Path) -> None:
         assert [record for record in detected.records() if isinstance(record, Record)]
 
 
-def test_a_zip_bomb_in_a_folder_is_not_read(tmp_path: Path) -> None:
+def test_a_zip_bomb_in_a_folder_is_not_read(tmp_path):
     folder = write_files(tmp_path, {"notes.md": b"# Notes"})
     bomb = bytearray(write_zip(folder / "bomb.zip", {"a.jsonl": CODE}).read_bytes())
     size = bomb.index(b"PK\x01\x02") + 24
@@ -235,7 +233,7 @@ def test_a_zip_bomb_in_a_folder_is_not_read(tmp_path: Path) -> None:
     assert list(entries_by_file(folder)) == ["notes.md"]
 
 
-def test_zips_that_are_not_read_are_named(tmp_path: Path) -> None:
+def test_zips_that_are_not_read_are_named(tmp_path):
     folder = tmp_path / "my export"
     folder.mkdir()
     inner = write_zip(folder / "data.ZIP", {"notes.md": b"# Notes"})
@@ -248,7 +246,7 @@ def test_zips_that_are_not_read_are_named(tmp_path: Path) -> None:
     assert caught.value.hint == "a zip in a zip is not read: unpack it and name the file"
 
 
-def test_a_database_in_a_zip_is_named_and_not_unpacked(tmp_path: Path) -> None:
+def test_a_database_in_a_zip_is_named_and_not_unpacked(tmp_path):
     data = older_log(tmp_path / "logs.db").read_bytes()
     [entries] = entries_by_file(write_zip(tmp_path / "a.zip", {"logs.db": data})).values()
     [(position, reason)] = skipped(entries)
@@ -259,7 +257,7 @@ def test_a_database_in_a_zip_is_named_and_not_unpacked(tmp_path: Path) -> None:
 # What cannot be read
 
 
-def test_a_damaged_zip_is_an_error_or_says_where_it_is_damaged(tmp_path: Path) -> None:
+def test_a_damaged_zip_is_an_error_or_says_where_it_is_damaged(tmp_path):
     archive = write_zip(
         tmp_path / "a.zip", {"a.jsonl": lines({"role": "user", "content": "a"}).encode()}
     )
@@ -277,7 +275,7 @@ def test_a_damaged_zip_is_an_error_or_says_where_it_is_damaged(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b"<html>404 Not Found</html>"])
-def test_a_file_named_like_a_zip_is_not_read_as_text(tmp_path: Path, data: bytes) -> None:
+def test_a_file_named_like_a_zip_is_not_read_as_text(tmp_path, data):
     page = tmp_path / "export.ZIP"
     page.write_bytes(data)
     assert error_message(page) == f"{page} is not a zip, despite its name"
@@ -305,7 +303,7 @@ for folder in sys.argv[1:]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the file modes are those of POSIX")
-def test_a_file_or_folder_in_a_folder_that_may_not_be_read_is_reported(tmp_path: Path) -> None:
+def test_a_file_or_folder_in_a_folder_that_may_not_be_read_is_reported(tmp_path):
     command = [sys.executable, "-c", FIND]
     if os.geteuid() == 0:
         if not shutil.which("setpriv"):
@@ -332,7 +330,7 @@ def test_a_file_or_folder_in_a_folder_that_may_not_be_read_is_reported(tmp_path:
     ]
 
 
-def test_a_zip_with_a_password_says_so(tmp_path: Path) -> None:
+def test_a_zip_with_a_password_says_so(tmp_path):
     archive = write_zip(tmp_path / "a.zip", {"a.md": b"x"})
     data = bytearray(archive.read_bytes())
     data[6] |= 1
@@ -341,7 +339,7 @@ def test_a_zip_with_a_password_says_so(tmp_path: Path) -> None:
     assert "password" in error_message(archive)
 
 
-def test_a_missing_or_empty_input_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_or_empty_input_is_an_error(tmp_path):
     assert "absent" in error_message(tmp_path / "absent")
     assert "not a path" in error_message(Path("a\0b"))
     assert "has a known format" in error_message(tmp_path)
@@ -353,7 +351,7 @@ def test_a_missing_or_empty_input_is_an_error(tmp_path: Path) -> None:
     assert "has a known format" in error_message(tmp_path)
 
 
-def test_another_database_is_an_error(tmp_path: Path) -> None:
+def test_another_database_is_an_error(tmp_path):
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE messages (id)")
@@ -364,7 +362,7 @@ def test_another_database_is_an_error(tmp_path: Path) -> None:
         entries_by_file(path)
 
 
-def test_another_database_next_to_notes_is_skipped(tmp_path: Path) -> None:
+def test_another_database_next_to_notes_is_skipped(tmp_path):
     (tmp_path / "note.md").write_text("# Redis\n")
     with closing(sqlite3.connect(tmp_path / "other.db")) as database, database:
         database.execute("CREATE TABLE messages (id)")
@@ -374,7 +372,7 @@ def test_another_database_next_to_notes_is_skipped(tmp_path: Path) -> None:
         assert len(selection.ignored) == 1
 
 
-def test_a_reservoir_store_is_an_error_with_the_right_command(tmp_path: Path) -> None:
+def test_a_reservoir_store_is_an_error_with_the_right_command(tmp_path):
     path = tmp_path / "store.db"
     open_store(str(path)).close()
     with pytest.raises(ReservoirError, match="is a store of Reservoir") as caught:
@@ -382,7 +380,7 @@ def test_a_reservoir_store_is_an_error_with_the_right_command(tmp_path: Path) ->
     assert "export --all-partitions" in str(caught.value.hint)
 
 
-def test_a_turn_without_its_messages_is_skipped(tmp_path: Path) -> None:
+def test_a_turn_without_its_messages_is_skipped(tmp_path):
     path = newer_log(tmp_path / "logs.db")
     count = len(records(entries_by_file(path)[""]))
     with closing(sqlite3.connect(path)) as log, log:
@@ -390,7 +388,7 @@ def test_a_turn_without_its_messages_is_skipped(tmp_path: Path) -> None:
     assert 0 < len(records(entries_by_file(path)[""])) <= count
 
 
-def test_reading_a_log_creates_no_files_next_to_it(tmp_path: Path) -> None:
+def test_reading_a_log_creates_no_files_next_to_it(tmp_path):
     path = older_log(tmp_path / "logs.db")
     with closing(sqlite3.connect(path)) as log:
         log.execute("PRAGMA journal_mode = WAL")
@@ -399,7 +397,7 @@ def test_reading_a_log_creates_no_files_next_to_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read_is_an_error(tmp_path):
     file = write_files(tmp_path, {"a.md": b"x"}) / "a.md"
     file.chmod(0)
     assert "Permission denied" in error_message(file)
@@ -408,7 +406,7 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_an_explicitly_named_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+def test_an_explicitly_named_pipe_is_read_to_its_end(tmp_path):
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
     data = lines(*({"role": "user", "content": f"m{number}"} for number in range(5_000)))
@@ -419,7 +417,7 @@ def test_an_explicitly_named_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     assert len(records(entries)) == 5_000
 
 
-def test_a_file_that_grows_is_read_to_its_end_at_the_beginning(tmp_path: Path) -> None:
+def test_a_file_that_grows_is_read_to_its_end_at_the_beginning(tmp_path):
     path = tmp_path / "talk.jsonl"
     path.write_bytes(b"one\ntwo\n")
     file = File.of_path(path, path.stat())
@@ -431,7 +429,7 @@ def test_a_file_that_grows_is_read_to_its_end_at_the_beginning(tmp_path: Path) -
         assert len(stream.read()) == 600_008
 
 
-def test_a_file_of_the_system_that_has_no_data_yet_is_an_error() -> None:
+def test_a_file_of_the_system_that_has_no_data_yet_is_an_error():
     # As /proc/kmsg, which is a regular file by its mode, but only root may read it.
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
@@ -441,7 +439,7 @@ def test_a_file_of_the_system_that_has_no_data_yet_is_an_error() -> None:
                 read(9)
 
 
-def test_the_number_of_read_bytes_is_known(tmp_path: Path) -> None:
+def test_the_number_of_read_bytes_is_known(tmp_path):
     archive = write_zip(tmp_path / "a.zip", EXPORT)
     with ExitStack() as open_files:
         [detected] = find(archive, None, open_files).files
@@ -450,7 +448,7 @@ def test_the_number_of_read_bytes_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encode", [gzip.compress, lambda data: data.decode().encode("utf-16")])
-def test_compressed_and_utf_16_files_are_read(encode: Any, tmp_path: Path) -> None:
+def test_compressed_and_utf_16_files_are_read(encode, tmp_path):
     path = tmp_path / ("s1.jsonl.gz" if encode is gzip.compress else "s1.jsonl")
     (tmp_path / "whole").mkdir()
     (tmp_path / "whole" / "s1.jsonl").write_bytes(CODE)
@@ -463,7 +461,7 @@ def test_compressed_and_utf_16_files_are_read(encode: Any, tmp_path: Path) -> No
     assert records(entries) == records(expected)
 
 
-def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path: Path) -> None:
+def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path):
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress(CODE + b" " * 200_000_000))
     [entries] = entries_by_file(path).values()
@@ -471,7 +469,7 @@ def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["history.tgz", "history.tar.gz", "history.tar.zst"])
-def test_an_archive_that_is_not_read_says_what_to_do(name: str, tmp_path: Path) -> None:
+def test_an_archive_that_is_not_read_says_what_to_do(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(gzip.compress(bytes(10_240)))
     with pytest.raises(ReservoirError) as caught:
@@ -479,7 +477,7 @@ def test_an_archive_that_is_not_read_says_what_to_do(name: str, tmp_path: Path) 
     assert caught.value.hint == "unpack it and name the folder"
 
 
-def test_links_and_other_files_are_listed(tmp_path: Path) -> None:
+def test_links_and_other_files_are_listed(tmp_path):
     folder = write_files(tmp_path / "folder", {"5e55.jsonl": CODE, "user.json": b"{}"})
     (folder / "linked").symlink_to(tmp_path, target_is_directory=True)
     (folder / "link.jsonl").symlink_to(folder / "5e55.jsonl")
@@ -490,7 +488,7 @@ def test_links_and_other_files_are_listed(tmp_path: Path) -> None:
     assert selection.links == [str(folder / "linked"), str(folder / "link.jsonl")]
 
 
-def test_a_named_format_holds_for_lists_and_unknown_lines_in_a_folder(tmp_path: Path) -> None:
+def test_a_named_format_holds_for_lists_and_unknown_lines_in_a_folder(tmp_path):
     chat = b'{"role": "user", "content": [{"type": "tool_result", "content": "x"}]}\n'
     folder = write_files(tmp_path, {"a.jsonl": chat, "b.jsonl": b'{"odd": 1}\n'})
     assert list(entries_by_file(folder)) == ["a.jsonl"]

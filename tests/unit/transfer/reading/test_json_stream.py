@@ -29,8 +29,8 @@ OBJECTS = st.dictionaries(
 
 @given(st.lists(OBJECTS), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 40))
 def test_an_array_gives_its_objects_in_any_layout_and_chunk_size(
-    values: list[dict[str, Any]], indent: int | None, ascii_only: bool, at_once: int
-) -> None:
+    values, indent, ascii_only, at_once
+):
     text = json.dumps(values, indent=indent, ensure_ascii=ascii_only)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(json_stream, "_AT_ONCE", at_once)
@@ -42,7 +42,7 @@ def test_an_array_gives_its_objects_in_any_layout_and_chunk_size(
 
 
 @given(st.lists(OBJECTS, min_size=2))
-def test_lines_give_their_objects(values: list[dict[str, Any]]) -> None:
+def test_lines_give_their_objects(values):
     parsed = entries("\n".join(json.dumps(value) for value in values))
     assert repr(parsed) == repr(
         [(f"line {number}", value) for number, value in enumerate(values, 1)]
@@ -50,24 +50,24 @@ def test_lines_give_their_objects(values: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', '\n{"a":\n1}\n\n', '\ufeff{"a": 1}\n'])
-def test_a_single_object_is_the_document(text: str) -> None:
+def test_a_single_object_is_the_document(text):
     assert entries(text) == [("the document", {"a": 1})]
 
 
 @pytest.mark.parametrize("blank", ["", "\n", "\n\n"])
-def test_a_document_may_have_an_object_on_a_line_of_its_own(blank: str) -> None:
+def test_a_document_may_have_an_object_on_a_line_of_its_own(blank):
     text = f'{blank}{{"rows": [\n{blank}{{"a": 1}}\n{blank}]}}\n'
     assert entries(text) == [("the document", {"rows": [{"a": 1}]})]
 
 
-def test_a_torn_first_line_does_not_hide_the_next_ones() -> None:
+def test_a_torn_first_line_does_not_hide_the_next_ones():
     torn = [Skipped("line 1", "not valid JSON"), ("line 2", {"b": 2})]
     assert entries('{"a": [\n{"b": 2}') == torn
     assert entries('{"a": [\n{"b": 2}\n{"c": 3}\n') == [*torn, ("line 3", {"c": 3})]
 
 
 @pytest.mark.parametrize("text", ["", "\n \n", "[]", " [ ] ", "\ufeff[]"])
-def test_an_empty_text_gives_nothing(text: str) -> None:
+def test_an_empty_text_gives_nothing(text):
     assert entries(text) == []
 
 
@@ -87,16 +87,14 @@ BAD = [
 
 
 @pytest.mark.parametrize(("bad", "reason"), BAD)
-def test_a_bad_line_is_skipped_and_the_next_is_read(bad: str, reason: str) -> None:
+def test_a_bad_line_is_skipped_and_the_next_is_read(bad, reason):
     parsed = entries(f'{{"a": 1}}\n{bad}\n{{"b": 2}}\n')
     assert parsed == [("line 1", {"a": 1}), Skipped("line 2", reason), ("line 3", {"b": 2})]
 
 
 @pytest.mark.parametrize(("bad", "reason"), BAD[1:])
 @pytest.mark.parametrize("at_once", [7, 1 << 20])
-def test_a_bad_entry_of_an_array_is_skipped_and_the_next_is_read(
-    bad: str, reason: str, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_entry_of_an_array_is_skipped_and_the_next_is_read(bad, reason, at_once, monkeypatch):
     monkeypatch.setattr(json_stream, "_AT_ONCE", at_once)
     parsed = entries(f'[{{"a": 1}}, {bad}, {{"b": 2}}]')
     assert parsed == [("entry 1", {"a": 1}), Skipped("entry 2", reason), ("entry 3", {"b": 2})]
@@ -114,9 +112,7 @@ TORN = [
 
 
 @pytest.mark.parametrize(("text", "positions"), TORN)
-def test_a_truncated_end_is_skipped_once_and_earlier_entries_are_read(
-    text: str, positions: list[str]
-) -> None:
+def test_a_truncated_end_is_skipped_once_and_earlier_entries_are_read(text, positions):
     parsed = entries(text)
     assert [
         entry.place if isinstance(entry, Skipped) else entry[0] for entry in parsed
@@ -125,17 +121,17 @@ def test_a_truncated_end_is_skipped_once_and_earlier_entries_are_read(
     assert not any(isinstance(entry, Skipped) for entry in parsed[:-1])
 
 
-def test_text_after_an_array_is_reported() -> None:
+def test_text_after_an_array_is_reported():
     parsed = entries('[{"a": 1}]\n[{"b": 2}]')
     assert parsed == [("entry 1", {"a": 1}), Skipped("the end", "data after the array is ignored")]
 
 
 @pytest.mark.parametrize("text", ["[}", "[{}}{]]}", "[:{}", "[]]", '["', '[{"a": "\\', "[,,,,"])
-def test_reading_unmatched_brackets_terminates(text: str) -> None:
+def test_reading_unmatched_brackets_terminates(text):
     assert all(isinstance(entry, Skipped) or entry[1] == {} for entry in entries(text))
 
 
-def test_a_line_that_is_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_too_long_is_skipped(monkeypatch):
     monkeypatch.setattr(json_stream, "LARGEST", 100)
     long_line = json.dumps({"a": "x" * 1_000})
     first, second, third = entries(f'{{"a": 1}}\n{long_line}\n{{"b": 2}}')
@@ -153,9 +149,7 @@ LARGE = [
 
 
 @pytest.mark.parametrize("large", LARGE)
-def test_an_entry_that_is_too_large_is_skipped_and_the_next_is_read(
-    large: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_that_is_too_large_is_skipped_and_the_next_is_read(large, monkeypatch):
     monkeypatch.setattr(json_stream, "LARGEST", 100)
     monkeypatch.setattr(json_stream, "_AT_ONCE", 50)
     first, second, third = entries(f'[{{"a": 1}}, {large}, {{"b": 2}}]')
@@ -165,7 +159,7 @@ def test_an_entry_that_is_too_large_is_skipped_and_the_next_is_read(
     assert "larger than" in second.reason
 
 
-def test_an_endless_string_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_string_is_skipped(monkeypatch):
     monkeypatch.setattr(json_stream, "LARGEST", 100)
     monkeypatch.setattr(json_stream, "_AT_ONCE", 50)
     first, second, *rest = entries('[{"a": 1}, {"a": "' + "x" * 10_000)
@@ -174,7 +168,7 @@ def test_an_endless_string_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(isinstance(entry, Skipped) for entry in rest)
 
 
-def test_invalid_utf8_does_not_stop_reading() -> None:
+def test_invalid_utf8_does_not_stop_reading():
     for data in (b'[{"a": "caf\xe9"}, {"b": 2}]', b'{"a": "caf\xe9"}\n{"b": 2}\n'):
         first, second = entries(data)
         assert first[1]["a"].startswith("caf")
@@ -183,13 +177,13 @@ def test_invalid_utf8_does_not_stop_reading() -> None:
 
 
 @given(st.binary(max_size=80))
-def test_no_bytes_stop_reading(data: bytes) -> None:
+def test_no_bytes_stop_reading(data):
     for given_bytes in (data, b"[" + data, b'{"a": 1}\n' + data, b'[{"a": 1},' + data):
         for entry in entries(given_bytes):
             assert isinstance(entry, Skipped) or isinstance(entry[1], dict)
 
 
-def test_a_value_that_is_too_large_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_that_is_too_large_hides_no_other(monkeypatch):
     for name, value in (("LARGEST", 1_000), ("LONGEST_LINE", 100_000), ("_AT_ONCE", 64)):
         monkeypatch.setattr(json_stream, name, value)
     huge = {"text": 'a \\" "] }, ' * 1_000, "more": [{"x": "y" * 2_000}]}
@@ -201,7 +195,7 @@ def test_a_value_that_is_too_large_hides_no_other(monkeypatch: pytest.MonkeyPatc
             assert len(read_values) == len(rows)
 
 
-def test_what_has_no_end_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_end_is_read_up_to_a_limit(monkeypatch):
     for name, value in (("LARGEST", 1_000), ("LONGEST_LINE", 4_000), ("_AT_ONCE", 64)):
         monkeypatch.setattr(json_stream, name, value)
     endless = '{"a": 1}\n{"b": "' + "x" * 1_000_000
@@ -216,7 +210,7 @@ def test_what_has_no_end_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) 
 
 @each("count", [1, 2, 3, 20])
 @each("damage", ["xxx", '{"role": "us', '{"a": 1} {"b": 2}', "\0\0"])
-def test_damaged_lines_at_the_top_lose_only_themselves(count: int, damage: str) -> None:
+def test_damaged_lines_at_the_top_lose_only_themselves(count, damage):
     text = f"{damage}\n" * count + '{"a": 1}\n\n{"b": 2}\n'
     values = entries(text)
     assert [entry[1] for entry in values if not isinstance(entry, Skipped)] == [{"a": 1}, {"b": 2}]
@@ -225,7 +219,7 @@ def test_damaged_lines_at_the_top_lose_only_themselves(count: int, damage: str) 
     ]
 
 
-def test_a_document_on_several_lines_is_one_entry_even_if_lines_are_objects() -> None:
+def test_a_document_on_several_lines_is_one_entry_even_if_lines_are_objects():
     whole = '{"messages": [\n{"a": 1},\n{"b": 2}\n]}\n'
     assert [entry[1] for entry in entries(whole) if not isinstance(entry, Skipped)] == [
         {"messages": [{"a": 1}, {"b": 2}]}

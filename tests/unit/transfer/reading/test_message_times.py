@@ -48,7 +48,7 @@ TIMES: list[tuple[str, Any]] = [
 
 @each(("name", "value"), TIMES)
 @each("form", ["openai", "reservoir", "anthropic", "sharegpt"])
-def test_a_time_is_kept_whatever_its_name_and_unit(form: str, name: str, value: Any) -> None:
+def test_a_time_is_kept_whatever_its_name_and_unit(form, name, value):
     if form == "reservoir" and name not in ("created_at", "timestamp"):
         return  # our own rows have their own names
     texts = {
@@ -67,19 +67,19 @@ NO_TIMES = ["soon", -5, 0, True, None, {"of": 1}, 1e300, "9" * 40, ""]
 
 
 @pytest.mark.parametrize("value", NO_TIMES)
-def test_an_invalid_time_does_not_lose_the_message(value: Any) -> None:
+def test_an_invalid_time_does_not_lose_the_message(value):
     [record] = records(lines({**ASKED, "created_at": value}))
     assert record.message.created_at is None
 
 
-def test_a_message_without_a_time_gets_the_previous_one_or_that_of_the_body() -> None:
+def test_a_message_without_a_time_gets_the_previous_one_or_that_of_the_body():
     reply = {"role": "assistant", "content": "Redis."}
     body = {"created": SECONDS, "messages": [ASKED, {**reply, "timestamp": SECONDS + 9}, ASKED]}
     times = [record.message.created_at for record in records(json.dumps(body))]
     assert [time and int(time.timestamp()) - SECONDS for time in times] == [0, 9, 9]
 
 
-def test_rows_with_our_names_are_ours_without_a_partition() -> None:
+def test_rows_with_our_names_are_ours_without_a_partition():
     rows = [
         {**ASKED, "created_at": WHEN.isoformat(), "conversation_id": "one"},
         {"role": "assistant", "content": "Redis.", "conversation_id": "one"},
@@ -98,7 +98,7 @@ def test_rows_with_our_names_are_ours_without_a_partition() -> None:
         assert first.trace_id == reply.trace_id != second_question.trace_id
 
 
-def test_conversations_of_a_foreign_list_stay_apart() -> None:
+def test_conversations_of_a_foreign_list_stay_apart():
     parts = [{"type": "text", "text": "Which queue?"}]
     rows = [
         {"role": "user", "content": parts, "conversation_id": conversation_id}
@@ -118,7 +118,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("rows", FOREIGN.values(), ids=FOREIGN)
-def test_other_rows_are_not_taken_for_ours(rows: list[Any]) -> None:
+def test_other_rows_are_not_taken_for_ours(rows):
     assert choose(file_of(json.dumps(rows))).name != "reservoir"
 
 
@@ -132,13 +132,13 @@ def test_other_rows_are_not_taken_for_ours(rows: list[Any]) -> None:
         "2026-02-03T12:30:00.000000000Z",
     ],
 )
-def test_a_time_is_read_as_mail_and_go_write_it(value: str) -> None:
+def test_a_time_is_read_as_mail_and_go_write_it(value):
     with count_unread_times() as unread:
         assert moment(value) == WHEN
     assert unread.count == 0
 
 
-def test_times_that_are_there_and_cannot_be_read_are_counted() -> None:
+def test_times_that_are_there_and_cannot_be_read_are_counted():
     with count_unread_times() as unread:
         assert [moment(value) for value in ("soon", -5, None, "", 0)] == [None] * 5
         assert time_of({"created_at": "soon", "timestamp": SECONDS}) == WHEN

@@ -37,7 +37,7 @@ def path_of(tool: str, number: int = 0) -> Path:
     return list(importer_named(tool).places())[number].path
 
 
-def test_sessions_of_gemini_cli_are_counted_without_its_other_files(home: Path) -> None:
+def test_sessions_of_gemini_cli_are_counted_without_its_other_files(home):
     project = home / ".gemini/tmp/birds"
     write(project / "chats/session-2026-05-10.jsonl")
     write(project / "chats/session-2025-11-03.json")
@@ -46,7 +46,7 @@ def test_sessions_of_gemini_cli_are_counted_without_its_other_files(home: Path) 
     assert discovered("gemini-cli") == [(home / ".gemini/tmp", 3, 30)]
 
 
-def test_opencode_is_found_by_its_database_and_by_older_sessions(home: Path) -> None:
+def test_opencode_is_found_by_its_database_and_by_older_sessions(home):
     data = home / ".local/share/opencode"
     assert discovered("opencode") == [(data / "opencode.db", 0, 0)]
     write(data / "storage/session/p1/ses_1.json")
@@ -57,7 +57,7 @@ def test_opencode_is_found_by_its_database_and_by_older_sessions(home: Path) -> 
     assert discovered("opencode") == [(database, 1, database.stat().st_size), older]
 
 
-def test_sessions_of_kilo_code_are_found_in_its_database(home: Path) -> None:
+def test_sessions_of_kilo_code_are_found_in_its_database(home):
     folder = home / ".local/share/kilo"
     folder.mkdir(parents=True)
     database = create_database(folder, "opencode").rename(folder / "kilo.db")
@@ -66,7 +66,7 @@ def test_sessions_of_kilo_code_are_found_in_its_database(home: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
-def test_sessions_in_all_editors_are_found(home: Path) -> None:
+def test_sessions_in_all_editors_are_found(home):
     workspaces = home / ".config/Code/User/workspaceStorage"
     assert discovered("copilot-chat") == [(workspaces, 0, 0)]
     write(workspaces / "0f1e/chatSessions/a.jsonl")
@@ -80,18 +80,14 @@ def test_sessions_in_all_editors_are_found(home: Path) -> None:
     assert discovered("cursor") == [(state, 1, 10)]
 
 
-def test_editors_are_searched_in_the_folders_of_macos(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_editors_are_searched_in_the_folders_of_macos(home, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
     library = home / "Library/Application Support"
     assert places.editor_user_dir("Cursor") == library / "Cursor/User"
 
 
-def test_variables_of_the_tools_locate_their_histories(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_of_the_tools_locate_their_histories(home, monkeypatch):
     for name in VARIABLES:
         monkeypatch.setenv(name, str(home / name))
     write(home / "COPILOT_HOME/session-state/s1/events.jsonl")
@@ -102,9 +98,7 @@ def test_variables_of_the_tools_locate_their_histories(
         assert places.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"
 
 
-def test_variables_locate_the_databases_of_opencode_and_kilo_code(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_locate_the_databases_of_opencode_and_kilo_code(home, monkeypatch):
     data = home / ".local/share"
     elsewhere = home / "sessions.sqlite"
     write(elsewhere)

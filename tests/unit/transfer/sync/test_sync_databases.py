@@ -154,9 +154,7 @@ def reservoir(tmp_path: Path) -> Iterator[Reservoir]:
 
 
 @pytest.mark.parametrize("tool", TELL)
-def test_a_growing_conversation_is_stored_once(
-    reservoir: Reservoir, tmp_path: Path, tool: str
-) -> None:
+def test_a_growing_conversation_is_stored_once(reservoir, tmp_path, tool):
     if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):
         pytest.skip("the extra zed is not installed")
     path = create_database(tmp_path, tool)
@@ -208,8 +206,8 @@ def overwrite(path: Path, start: int) -> None:
 @pytest.mark.parametrize("tool", ["opencode", "goose", "cursor"])
 @pytest.mark.parametrize("start", [0, 16, 4_096])
 def test_a_damaged_database_is_reported_each_time_and_the_other_sources_are_read(
-    reservoir: Reservoir, tmp_path: Path, tool: str, start: int
-) -> None:
+    reservoir, tmp_path, tool, start
+):
     path = create_database(tmp_path, tool)
     intact = path.read_bytes()
     overwrite(path, start)
@@ -233,9 +231,7 @@ def test_a_damaged_database_is_reported_each_time_and_the_other_sources_are_read
     assert restored.imports.imported > 0
 
 
-def test_a_row_that_is_too_large_hides_no_other(
-    reservoir: Reservoir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_is_too_large_hides_no_other(reservoir, tmp_path, monkeypatch):
     monkeypatch.setattr(foreign_databases, "LARGEST", 1_000)
     path = tmp_path / "logs.db"
     with closing(sqlite3.connect(path)) as database, database:
@@ -252,9 +248,7 @@ def test_a_row_that_is_too_large_hides_no_other(
 
 
 @pytest.mark.parametrize("tool", TELL)
-def test_only_changed_conversations_are_read(
-    reservoir: Reservoir, tmp_path: Path, tool: str
-) -> None:
+def test_only_changed_conversations_are_read(reservoir, tmp_path, tool):
     if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):
         pytest.skip("the extra zed is not installed")
     path = create_database(tmp_path, tool)

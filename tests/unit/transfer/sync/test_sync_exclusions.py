@@ -33,7 +33,7 @@ from reservoir_cli.transfer.sync.history_sources import Source
 pytestmark = pytest.mark.both_stores
 
 
-def test_a_resumed_session_that_copies_all_lines_adds_only_what_is_new(machine: Machine) -> None:
+def test_a_resumed_session_that_copies_all_lines_adds_only_what_is_new(machine):
     first = turn(1, "one?", "one.")
     machine.write("a/s1.jsonl", *first)
     machine.sync()
@@ -44,7 +44,7 @@ def test_a_resumed_session_that_copies_all_lines_adds_only_what_is_new(machine: 
     assert machine.said(WORK) == ["one?", "one.", "two?", "two."]
 
 
-def test_files_of_subagents_are_separate_conversations(machine: Machine) -> None:
+def test_files_of_subagents_are_separate_conversations(machine):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     helper = {"isSidechain": True, "agentId": "h1"}
     machine.write("a/s1/subagents/agent-h1.jsonl", *turn(3, "look", "found", **helper))
@@ -55,7 +55,7 @@ def test_files_of_subagents_are_separate_conversations(machine: Machine) -> None
     assert machine.sync().imports.imported == 2
 
 
-def test_sessions_that_codex_copied_from_others_are_left_out(machine: Machine) -> None:
+def test_sessions_that_codex_copied_from_others_are_left_out(machine):
     def rollout(session_id: str) -> list[dict[str, Any]]:
         messages = [("user", "input_text", "why?"), ("assistant", "output_text", "so")]
         return [
@@ -87,7 +87,7 @@ def test_sessions_that_codex_copied_from_others_are_left_out(machine: Machine) -
     assert machine.sync(source=source).read == 0
 
 
-def test_a_fork_of_a_codex_session_is_a_conversation_of_its_own(machine: Machine) -> None:
+def test_a_fork_of_a_codex_session_is_a_conversation_of_its_own(machine):
     def meta(session_id: str) -> dict[str, Any]:
         return {"type": "session_meta", "payload": {"id": session_id, "cwd": "/app"}}
 
@@ -119,7 +119,7 @@ def test_a_fork_of_a_codex_session_is_a_conversation_of_its_own(machine: Machine
     ]
 
 
-def test_a_marked_session_of_codex_is_left_out_with_its_subagents(machine: Machine) -> None:
+def test_a_marked_session_of_codex_is_left_out_with_its_subagents(machine):
     def rollout(session_id: str, words: str, **more: Any) -> list[dict[str, Any]]:
         content = [{"type": "input_text", "text": words}]
         message = {"type": "message", "role": "user", "content": content}
@@ -138,7 +138,7 @@ def test_a_marked_session_of_codex_is_left_out_with_its_subagents(machine: Machi
     assert machine.said() == ["public"]
 
 
-def test_a_marked_session_of_opencode_is_left_out_with_its_subagents(machine: Machine) -> None:
+def test_a_marked_session_of_opencode_is_left_out_with_its_subagents(machine):
     machine.root.mkdir(exist_ok=True)
     path = create_database(machine.root, "opencode")
     with closing(sqlite3.connect(path)) as database, database:
@@ -158,7 +158,7 @@ def test_a_marked_session_of_opencode_is_left_out_with_its_subagents(machine: Ma
     assert report.imports.imported == 0
 
 
-def test_turns_that_were_taken_back_in_codex_are_left_out(machine: Machine) -> None:
+def test_turns_that_were_taken_back_in_codex_are_left_out(machine):
     def item(role: str, words: str) -> dict[str, Any]:
         content = [{"type": "input_text" if role == "user" else "output_text", "text": words}]
         message = {"type": "message", "role": role, "content": content}
@@ -189,7 +189,7 @@ def test_turns_that_were_taken_back_in_codex_are_left_out(machine: Machine) -> N
     assert import_files(ingestor(machine.store), [path], partition="home").total == 0
 
 
-def test_turns_that_were_taken_back_in_claude_code_are_left_out(machine: Machine) -> None:
+def test_turns_that_were_taken_back_in_claude_code_are_left_out(machine):
     machine.write("s1.jsonl", *turn(1, "one", "first", parentUuid="u0"))
     machine.sync()
     taken, kept = turn(3, "two", "second"), turn(5, "three", "third")
@@ -205,7 +205,7 @@ def test_turns_that_were_taken_back_in_claude_code_are_left_out(machine: Machine
 
 
 @pytest.mark.parametrize("form", ["rollout-old.jsonl", "rollout-old.json"])
-def test_excluded_folders_of_old_codex_sessions_are_left_out(machine: Machine, form: str) -> None:
+def test_excluded_folders_of_old_codex_sessions_are_left_out(machine, form):
     def item(role: str, words: str) -> dict[str, Any]:
         content = [{"type": "input_text", "text": words}]
         return {"type": "message", "role": role, "content": content}
@@ -233,7 +233,7 @@ LIBRARY = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd
     importlib.util.find_spec("backports") is None and sys.version_info < (3, 14),
     reason="the extra zed is not installed",
 )
-def test_a_marked_session_that_codex_compressed_is_left_out(machine: Machine) -> None:
+def test_a_marked_session_that_codex_compressed_is_left_out(machine):
     def session(name: str, words: str) -> bytes:
         content = [{"type": "input_text", "text": words}]
         item = {"type": "message", "role": "user", "content": content}
@@ -251,7 +251,7 @@ def test_a_marked_session_that_codex_compressed_is_left_out(machine: Machine) ->
     assert machine.sync(source=Source("codex", "codex", machine.root, "work")).read == 0
 
 
-def test_excluded_folders_are_left_out(machine: Machine) -> None:
+def test_excluded_folders_are_left_out(machine):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("secret/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
     machine.write(
@@ -264,7 +264,7 @@ def test_excluded_folders_are_left_out(machine: Machine) -> None:
     assert machine.said() == ["one?", "one."]
 
 
-def test_what_an_exclusion_left_out_is_read_once_the_exclusion_is_gone(machine: Machine) -> None:
+def test_what_an_exclusion_left_out_is_read_once_the_exclusion_is_gone(machine):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("b/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2", cwd="/home/me/diary"))
     excluding = replace(machine.source, exclude=("/home/me/diary", "/elsewhere"))
@@ -279,9 +279,7 @@ def test_what_an_exclusion_left_out_is_read_once_the_exclusion_is_gone(machine: 
     assert machine.sync().read == 0
 
 
-def test_what_an_exclusion_left_out_is_read_even_if_the_rest_was_forgotten(
-    machine: Machine,
-) -> None:
+def test_what_an_exclusion_left_out_is_read_even_if_the_rest_was_forgotten(machine):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("a/s1.jsonl", *turn(3, "two?", "two.", cwd="/home/me/diary"))
     machine.sync(source=replace(machine.source, exclude=("/home/me/diary",)))
@@ -290,7 +288,7 @@ def test_what_an_exclusion_left_out_is_read_even_if_the_rest_was_forgotten(
     assert machine.said() == ["two?", "two."]
 
 
-def test_an_excluded_folder_may_be_named_by_a_symbolic_link(tmp_path: Path) -> None:
+def test_an_excluded_folder_may_be_named_by_a_symbolic_link(tmp_path):
     (tmp_path / "disk" / "diary").mkdir(parents=True)
     (tmp_path / "code").symlink_to(tmp_path / "disk")
     is_excluded = compile_exclusion([str(tmp_path / "code" / "diary")])
@@ -299,7 +297,7 @@ def test_an_excluded_folder_may_be_named_by_a_symbolic_link(tmp_path: Path) -> N
     assert not is_excluded(str(tmp_path / "disk" / "other"))
 
 
-def test_an_exclusion_is_a_folder_or_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exclusion_is_a_folder_or_a_pattern(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     is_excluded = compile_exclusion(["~/diary", "*/scratch*"])
     left_out = ["/home/me/diary", "/home/me/diary/a/b", "/x/scratch-1"]
@@ -310,7 +308,7 @@ def test_an_exclusion_is_a_folder_or_a_pattern(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "mark", ["DO NOT INDEX", "<note>DO NOT INDEX THIS CHAT</note>", "hello\nDO NOT INDEX please"]
 )
-def test_a_marked_conversation_is_left_out_with_its_subagents(machine: Machine, mark: str) -> None:
+def test_a_marked_conversation_is_left_out_with_its_subagents(machine, mark):
     machine.write("a/s1.jsonl", *turn(1, "private?", "yes."), *turn(3, mark, "all right"))
     machine.write("a/s2.jsonl", *turn(5, "why DO NOT INDEX?", "so.", sessionId="s2"))
     helper = {"isSidechain": True, "agentId": "h1"}
@@ -325,7 +323,7 @@ def test_a_marked_conversation_is_left_out_with_its_subagents(machine: Machine, 
     assert machine.said() == ["why DO NOT INDEX?", "so."]
 
 
-def test_forgotten_messages_are_not_restored(machine: Machine, monkeypatch: Any) -> None:
+def test_forgotten_messages_are_not_restored(machine, monkeypatch):
     path = machine.write("a/s1.jsonl", *turn(1, "walrus?", "walrus."), *turn(3, "two?", "two."))
     machine.sync()
     state = Sources(machine.store).get("work", platform.node(), str(path))
@@ -341,7 +339,7 @@ def test_forgotten_messages_are_not_restored(machine: Machine, monkeypatch: Any)
     assert machine.said(WORK) == ["two?", "two.", "three?", "three."]
 
 
-def test_messages_that_another_partition_forgot_are_already_there(machine: Machine) -> None:
+def test_messages_that_another_partition_forgot_are_already_there(machine):
     machine.write("a/s1.jsonl", *turn(1, "walrus?", "walrus."))
     machine.sync()
     import_files(ingestor(machine.store), [machine.root], partition="other")
@@ -354,7 +352,7 @@ def test_messages_that_another_partition_forgot_are_already_there(machine: Machi
     assert machine.said() == ["walrus?", "walrus.", "two?", "two."]
 
 
-def test_the_table_holds_no_text_of_a_message(machine: Machine) -> None:
+def test_the_table_holds_no_text_of_a_message(machine):
     title = {"type": "ai-title", "aiTitle": "aardvark title", "sessionId": "s1"}
     machine.write("a/s1.jsonl", title, *turn(1, "aardvark one?", "aardvark."), title)
     machine.write("a/s1.jsonl", *turn(3, "aardvark two?", "aardvark."))
@@ -367,7 +365,7 @@ def test_the_table_holds_no_text_of_a_message(machine: Machine) -> None:
     assert "aardvark" not in str(rows)
 
 
-def test_expired_messages_are_not_imported(machine: Machine) -> None:
+def test_expired_messages_are_not_imported(machine):
     machine.write("a/s1.jsonl", *turn(1, "old?", "old."))
     now = datetime.now(UTC).isoformat()
     machine.write("a/s1.jsonl", *turn(3, "new?", "new.", timestamp=now))
@@ -377,7 +375,7 @@ def test_expired_messages_are_not_imported(machine: Machine) -> None:
     assert machine.said() == ["new?", "new."]
 
 
-def test_expired_messages_are_imported_once_they_may_be_older(machine: Machine) -> None:
+def test_expired_messages_are_imported_once_they_may_be_older(machine):
     machine.write("a/s1.jsonl", *turn(1, "old?", "old."))
     machine.settings = {"retention_days": 30}
     assert machine.sync().imports.expired == 2
@@ -389,7 +387,7 @@ def test_expired_messages_are_imported_once_they_may_be_older(machine: Machine) 
     assert machine.sync().read == 0  # nothing was left out of the file
 
 
-def test_secrets_are_removed_at_import(machine: Machine) -> None:
+def test_secrets_are_removed_at_import(machine):
     key = f"AKIA{'ABCDEFGH23456777'}"
     machine.write("a/s1.jsonl", *turn(1, f"the key is {key}", "I see."))
     machine.settings = {"redact": "remove"}
@@ -402,7 +400,7 @@ def ingest(machine: Machine, *paths: Path, dry_run: bool = False) -> ImportRepor
     return import_files(ingestor(machine.store), paths, partition="work", dry_run=dry_run)
 
 
-def test_ingest_leaves_out_marked_conversations_with_their_subagents(machine: Machine) -> None:
+def test_ingest_leaves_out_marked_conversations_with_their_subagents(machine):
     turns = [*turn(1, "private?", "yes."), *turn(3, "DO NOT INDEX this", "all right")]
     session = machine.write("a/s1.jsonl", *turns)
     helper = {"isSidechain": True, "agentId": "h1"}
@@ -434,17 +432,13 @@ PRIVATE = [
 MARK = ("r9999", "DO NOT INDEX", "c1", "2026-03-01T08:00:00")
 
 
-def test_ingest_finds_a_mark_in_a_database_and_behind_the_first_batch(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_ingest_finds_a_mark_in_a_database_and_behind_the_first_batch(machine, tmp_path):
     write_log(tmp_path / "logs.db", [*PRIVATE, MARK])
     report = ingest(machine, tmp_path / "logs.db")
     assert (report.imported, report.marked) == (0, {"c1"})
 
 
-def test_syncing_finds_a_mark_in_a_database_and_remembers_it(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_syncing_finds_a_mark_in_a_database_and_remembers_it(machine, tmp_path):
     log = tmp_path / "logs.db"
     source = Source("llm", "llm", log, "work")
     write_log(log, [*PRIVATE, MARK])
@@ -479,8 +473,8 @@ class Unread:
     ],
 )
 def test_a_database_is_parsed_for_marks_only_if_it_may_contain_one(
-    tmp_path: Path, journal: str, value: str | bytes, is_parsed: bool
-) -> None:
+    tmp_path, journal, value, is_parsed
+):
     path = tmp_path / "logs.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA journal_mode = {journal}")
@@ -495,7 +489,7 @@ def test_a_database_is_parsed_for_marks_only_if_it_may_contain_one(
             assert find_marked([detected]) == set()
 
 
-def test_an_export_of_reservoir_is_imported_as_it_is(machine: Machine, tmp_path: Path) -> None:
+def test_an_export_of_reservoir_is_imported_as_it_is(machine, tmp_path):
     row = {"role": "user", "content": "DO NOT INDEX", "conversation_id": "c1"}
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps(row), encoding="utf-8")

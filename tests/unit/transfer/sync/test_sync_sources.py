@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,7 @@ from reservoir_cli.transfer.sync import sync_sources as syncing
 from reservoir_cli.transfer.sync.history_sources import Source
 
 
-def test_only_added_lines_are_read(machine: Machine) -> None:
+def test_only_added_lines_are_read(machine):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     assert machine.sync().imports.imported == 2
     unchanged = machine.sync()
@@ -50,7 +50,7 @@ def test_only_added_lines_are_read(machine: Machine) -> None:
 
 
 @pytest.mark.sqlite("how a file is read does not depend on the store")
-def test_reading_in_steps_gives_the_same_messages(machine: Machine, tmp_path: Path) -> None:
+def test_reading_in_steps_gives_the_same_messages(machine, tmp_path):
     samples = Path(__file__).parents[1] / "formats" / "samples"
     for tool in ("claude-code", "codex"):
         at_once = machine.root / tool / "whole.jsonl"
@@ -84,9 +84,7 @@ def test_reading_in_steps_gives_the_same_messages(machine: Machine, tmp_path: Pa
         assert len(machine.store.last(Scope("step", tool), 0)) == len(expected)
 
 
-def test_only_the_end_of_a_file_that_grew_is_read(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_end_of_a_file_that_grew_is_read(machine, monkeypatch):
     path = machine.write(
         "a/s1.jsonl", *(row for n in range(40) for row in turn(2 * n, f"q{n}", "a" * 500))
     )
@@ -107,9 +105,7 @@ def test_only_the_end_of_a_file_that_grew_is_read(
     assert size == path.stat().st_size - offset
 
 
-def test_a_new_version_of_the_importer_reads_files_that_an_older_one_ignored(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_version_of_the_importer_reads_files_that_an_older_one_ignored(machine, monkeypatch):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     with monkeypatch.context() as older:
         older.setattr(ClaudeCode, "version", ClaudeCode.version - 1)
@@ -119,9 +115,7 @@ def test_a_new_version_of_the_importer_reads_files_that_an_older_one_ignored(
     assert machine.sync().read == 0
 
 
-def test_another_version_of_the_importer_reads_the_file_again(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_version_of_the_importer_reads_the_file_again(machine, monkeypatch):
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     version = ClaudeCode.version + 1
@@ -142,7 +136,7 @@ def machine_name(machine: Machine) -> str:
         return str(rows.fetchall()[0][0])
 
 
-def test_a_replaced_file_is_read_from_its_beginning(machine: Machine) -> None:
+def test_a_replaced_file_is_read_from_its_beginning(machine):
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."), *turn(3, "two?", "two."))
     machine.sync()
     replacement = [
@@ -157,7 +151,7 @@ def test_a_replaced_file_is_read_from_its_beginning(machine: Machine) -> None:
     assert len(machine.said(WORK)) == 12
 
 
-def test_a_file_that_a_crash_filled_with_nuls_is_read_with_what_follows(machine: Machine) -> None:
+def test_a_file_that_a_crash_filled_with_nuls_is_read_with_what_follows(machine):
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     path.write_bytes(path.read_bytes() + bytes(4_096))
     machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
@@ -169,7 +163,7 @@ def test_a_file_that_a_crash_filled_with_nuls_is_read_with_what_follows(machine:
     assert machine.said(WORK) == ["one?", "one.", "two?", "two.", "three?", "three."]
 
 
-def test_files_may_disappear_move_and_reappear(machine: Machine) -> None:
+def test_files_may_disappear_move_and_reappear(machine):
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     moved = machine.root / "b" / "s1.jsonl"
@@ -185,9 +179,7 @@ def test_files_may_disappear_move_and_reappear(machine: Machine) -> None:
     assert machine.said(WORK) == ["one?", "one."]
 
 
-def test_a_file_may_disappear_between_listing_and_reading(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_may_disappear_between_listing_and_reading(machine, monkeypatch):
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("a/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
 
@@ -214,9 +206,7 @@ print(report.imports.imported, *report.failures)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the file modes are those of POSIX")
-def test_a_folder_that_may_not_be_read_is_reported_and_the_others_are_read(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_a_folder_that_may_not_be_read_is_reported_and_the_others_are_read(machine, tmp_path):
     command = [sys.executable, "-c", SYNC, str(tmp_path / "other.db"), str(machine.root)]
     if os.geteuid() == 0:
         if not shutil.which("setpriv"):
@@ -230,9 +220,7 @@ def test_a_folder_that_may_not_be_read_is_reported_and_the_others_are_read(
     assert result.stdout == f"2 cannot read {closed}: Permission denied\n"
 
 
-def test_a_file_may_grow_while_it_is_read(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_may_grow_while_it_is_read(machine, monkeypatch):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     resume = ClaudeCode.resume
     added = [turn(3, "two?", "two.")]
@@ -253,7 +241,7 @@ def test_a_file_may_grow_while_it_is_read(
 # Partitions
 
 
-def test_sources_follow_a_renamed_partition(machine: Machine) -> None:
+def test_sources_follow_a_renamed_partition(machine):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     machine.store.move_partition("work", "job")
@@ -264,7 +252,7 @@ def test_sources_follow_a_renamed_partition(machine: Machine) -> None:
     assert machine.said(Scope("job", "claude-code")) == ["one?", "one.", "two?", "two."]
 
 
-def test_merged_partitions_keep_the_sources_of_both(machine: Machine) -> None:
+def test_merged_partitions_keep_the_sources_of_both(machine):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("b/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
     for folder, partition in (("a", "work"), ("b", "home")):
@@ -274,7 +262,7 @@ def test_merged_partitions_keep_the_sources_of_both(machine: Machine) -> None:
     assert machine.sync(source=merged).read == 0
 
 
-def test_a_conversation_of_another_partition_stays_there(machine: Machine) -> None:
+def test_a_conversation_of_another_partition_stays_there(machine):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
@@ -285,9 +273,7 @@ def test_a_conversation_of_another_partition_stays_there(machine: Machine) -> No
     assert machine.said(Scope("play")) == ["new?", "new."]
 
 
-def test_a_copy_of_the_store_has_its_sources(
-    machine: Machine, new_location: Callable[[], str]
-) -> None:
+def test_a_copy_of_the_store_has_its_sources(machine, new_location):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     with closing(open_store(new_location())) as copy:
@@ -298,7 +284,7 @@ def test_a_copy_of_the_store_has_its_sources(
 # The settings, databases, and other syncs
 
 
-def test_sources_come_from_the_settings(tmp_path: Path) -> None:
+def test_sources_come_from_the_settings(tmp_path):
     path = tmp_path / "reservoir.toml"
     path.write_text(
         '[sources.claude-code]\npath = "/a"\n[sources.mine]\ntool = "codex"\npath = "/b"\n'
@@ -312,9 +298,7 @@ def test_sources_come_from_the_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.sqlite("the log of llm is a file of its own")
-def test_new_entries_of_the_log_of_llm_are_read_from_its_write_ahead_log(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_new_entries_of_the_log_of_llm_are_read_from_its_write_ahead_log(machine, tmp_path):
     path = tmp_path / "logs.db"
     source = Source("llm", "llm", path, "work")
     with closing(sqlite3.connect(path, isolation_level=None)) as log:
@@ -339,9 +323,7 @@ def test_new_entries_of_the_log_of_llm_are_read_from_its_write_ahead_log(
 
 
 @pytest.mark.sqlite("the order does not depend on the store")
-def test_the_newest_synced_messages_are_embedded_first(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_synced_messages_are_embedded_first(machine, tmp_path, monkeypatch):
     monkeypatch.setattr(embed_messages, "BATCH", 4)
     embedder, batches = FakeEmbedder(), []
     encode = embedder.encode_documents
@@ -357,9 +339,7 @@ def test_the_newest_synced_messages_are_embedded_first(
     assert [sorted(map(int, batch)) for batch in batches] == [[6, 7, 8, 9], [2, 3, 4, 5], [0, 1]]
 
 
-def test_of_two_syncs_the_second_does_nothing(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_syncs_the_second_does_nothing(machine, monkeypatch):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     resume, inner_reports = ClaudeCode.resume, []
 
@@ -372,7 +352,7 @@ def test_of_two_syncs_the_second_does_nothing(
     assert [(report.busy, report.sources) for report in inner_reports] == [(True, ())]
 
 
-def test_other_files_are_skipped(machine: Machine) -> None:
+def test_other_files_are_skipped(machine):
     (machine.root / "a").mkdir(parents=True)
     (machine.root / "a" / "notes.json").write_text('{"type": "index"}', encoding="utf-8")
     (machine.root / "a" / "other.db").write_bytes(b"\0\xff" * 400)
@@ -387,9 +367,7 @@ def test_other_files_are_skipped(machine: Machine) -> None:
 
 @pytest.mark.sqlite("how a file is read does not depend on the store")
 @pytest.mark.parametrize("tool", ["claude-code", "codex"])
-def test_a_session_whose_beginning_is_damaged_is_read_and_the_damage_reported(
-    machine: Machine, tool: str
-) -> None:
+def test_a_session_whose_beginning_is_damaged_is_read_and_the_damage_reported(machine, tool):
     sample = Path(__file__).parents[1] / "formats" / "samples" / f"{tool}.jsonl"
     lines = sample.read_bytes().splitlines(keepends=True)
     machine.root.mkdir()
@@ -406,7 +384,7 @@ def test_a_session_whose_beginning_is_damaged_is_read_and_the_damage_reported(
 
 
 @pytest.mark.sqlite("how a file is read does not depend on the store")
-def test_a_session_without_a_valid_line_is_reported(machine: Machine) -> None:
+def test_a_session_without_a_valid_line_is_reported(machine):
     path = machine.write("a/s1.jsonl", torn=text(line("user", 1, "one?"))[9:])
     assert machine.sync().imports.reasons == [f"{path}, line 1: not valid JSON"]
     machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
@@ -414,7 +392,7 @@ def test_a_session_without_a_valid_line_is_reported(machine: Machine) -> None:
 
 
 @pytest.mark.sqlite("how a file is read does not depend on the store")
-def test_a_file_in_utf_16_is_read_whole_each_time(machine: Machine) -> None:
+def test_a_file_in_utf_16_is_read_whole_each_time(machine):
     path = machine.write("a/s1.jsonl")
     first, second = turn(1, "a röad?", "b"), turn(3, "c?", "d")
     for messages in (first, [*first, *second]):
@@ -424,7 +402,7 @@ def test_a_file_in_utf_16_is_read_whole_each_time(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe" + b"\0\xd8" * 400, b"\0\xff" * 400])
-def test_a_file_that_is_not_text_is_reported_once(machine: Machine, data: bytes) -> None:
+def test_a_file_that_is_not_text_is_reported_once(machine, data):
     path = machine.write("a/s1.jsonl")
     path.write_bytes(data)
     failure = f"cannot read {path} as a history of claude-code: it is not text"
@@ -435,12 +413,12 @@ def test_a_file_that_is_not_text_is_reported_once(machine: Machine, data: bytes)
     assert machine.sync().imports.imported == 2
 
 
-def test_importers_that_can_resume_are_recognised() -> None:
+def test_importers_that_can_resume_are_recognised():
     assert isinstance(ClaudeCode(), Resumable)
     assert not isinstance(importers()["openai"], Resumable)
 
 
-def test_an_equal_message_from_another_source_stays(machine: Machine) -> None:
+def test_an_equal_message_from_another_source_stays(machine):
     now = datetime.now(UTC)
     ingestor(machine.store).ingest(Scope("work", "work"), [Message("user", "one?")], embed=False)
     machine.write("a/s1.jsonl", *turn(1, "one?", "one.", timestamp=now.isoformat()))
@@ -448,7 +426,7 @@ def test_an_equal_message_from_another_source_stays(machine: Machine) -> None:
     assert sorted(machine.said()) == ["one.", "one?", "one?"]
 
 
-def test_a_checkpoint_is_small_for_any_length_of_session(tmp_path: Path) -> None:
+def test_a_checkpoint_is_small_for_any_length_of_session(tmp_path):
     path = tmp_path / "s1.jsonl"
     lines = (row for n in range(2_000) for row in turn(2 * n, f"q{n}", f"a{n}"))
     path.write_text(text(*lines), encoding="utf-8")
@@ -462,7 +440,7 @@ def test_a_checkpoint_is_small_for_any_length_of_session(tmp_path: Path) -> None
 
 
 @pytest.mark.sqlite("only its connection reports statements")
-def test_what_is_known_of_files_is_read_once_for_all_unchanged_sources(machine: Machine) -> None:
+def test_what_is_known_of_files_is_read_once_for_all_unchanged_sources(machine):
     sources = []
     for number, name in enumerate("abc"):
         machine.write(f"{name}/s{name}.jsonl", *turn(3 * number, f"{name}?", f"{name}."))

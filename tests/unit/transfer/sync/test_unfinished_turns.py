@@ -2,15 +2,13 @@
 
 import json
 import os
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from builders import FakeEmbedder, embed
-from sessions import WORK, Machine, line, text, turn
+from sessions import WORK, line, text, turn
 
 
-def test_an_unfinished_last_turn_is_held_back_until_it_is_complete(
-    machine: Machine, now: datetime
-) -> None:
+def test_an_unfinished_last_turn_is_held_back_until_it_is_complete(machine, now):
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."), line("user", 3, "two?"))
     report = machine.sync(now=now)
     assert (report.imports.imported, report.held) == (2, 1)
@@ -29,9 +27,7 @@ def test_an_unfinished_last_turn_is_held_back_until_it_is_complete(
     assert len({message.trace_id for message in messages[2:]}) == 1
 
 
-def test_an_old_unfinished_turn_is_stored_and_its_rest_added_later(
-    machine: Machine, now: datetime
-) -> None:
+def test_an_old_unfinished_turn_is_stored_and_its_rest_added_later(machine, now):
     machine.write("a/s1.jsonl", line("user", 1, "one?"))
     assert machine.sync(now=now).held == 1
     assert machine.sync(now=now + timedelta(hours=1)).imports.imported == 1
@@ -41,9 +37,7 @@ def test_an_old_unfinished_turn_is_stored_and_its_rest_added_later(
     assert machine.said(WORK) == ["one?", "one."]
 
 
-def test_an_incomplete_last_line_is_left_until_it_is_complete(
-    machine: Machine, now: datetime
-) -> None:
+def test_an_incomplete_last_line_is_left_until_it_is_complete(machine, now):
     full_line = json.dumps(line("user", 3, "two?"))
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."), torn=full_line[:40])
     report = machine.sync(now=now)
@@ -53,7 +47,7 @@ def test_an_incomplete_last_line_is_left_until_it_is_complete(
     assert machine.sync(now=now).imports.imported == 2
 
 
-def test_a_partially_stored_reply_is_replaced_by_the_complete_one(machine: Machine) -> None:
+def test_a_partially_stored_reply_is_replaced_by_the_complete_one(machine):
     machine.embedder = FakeEmbedder()
     reply = line("assistant", 2, [{"type": "text", "text": "zebra first"}])
     machine.write("a/s1.jsonl", line("user", 1, "one?"), reply)
@@ -82,7 +76,7 @@ def test_a_partially_stored_reply_is_replaced_by_the_complete_one(machine: Machi
     assert machine.store.problems() == []
 
 
-def test_a_shorter_or_different_text_of_a_known_id_changes_nothing(machine: Machine) -> None:
+def test_a_shorter_or_different_text_of_a_known_id_changes_nothing(machine):
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "what was said"))
     machine.sync()
     for reply in ("what", "something else that is longer"):

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from builders import EVERYWHERE, NOW, embed, ingestor
 
-from reservoir_cli.embedding import Embedder
 from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Reservoir
@@ -74,9 +73,7 @@ def small_talk(count: int, seed: int = 0) -> list[Message]:
 @pytest.mark.sqlite("a server decides when it empties its files")
 @pytest.mark.parametrize("before", [0, 3, 400])
 @pytest.mark.parametrize("after", [0, 3, 400])
-def test_no_word_is_left_in_any_file(
-    store: Store, add: Adding, fake_embedder: Embedder, before: int, after: int
-) -> None:
+def test_no_word_is_left_in_any_file(store, add, fake_embedder, before, after):
     add(*small_talk(before))
     [secret] = add(SECRET)
     store.add_conversations(HERE, [Conversation("conversationquux", "Titlequux", "sourcequux")])
@@ -93,9 +90,7 @@ def test_no_word_is_left_in_any_file(
 
 @pytest.mark.sqlite("a server decides when it empties its files")
 @pytest.mark.parametrize("seed", [1, 3])
-def test_no_word_is_left_after_forgetting_step_by_step(
-    store: Store, add: Adding, fake_embedder: Embedder, seed: int
-) -> None:
+def test_no_word_is_left_after_forgetting_step_by_step(store, add, fake_embedder, seed):
     """Rows next to deleted ones are moved, which leaves remains at their old position."""
     rng = random.Random(seed)
     words = [f"zyxw{rng.getrandbits(64):016x}" for _ in range(600)]
@@ -135,7 +130,7 @@ def test_no_word_is_left_after_forgetting_step_by_step(
 
 @pytest.mark.sqlite("a server decides when it empties its files")
 @pytest.mark.parametrize("edited", ["old", "new"])
-def test_no_word_that_an_edit_replaced_is_left_after_a_merge(store: Store, edited: str) -> None:
+def test_no_word_that_an_edit_replaced_is_left_after_a_merge(store, edited):
     for partition in ("old", "new"):
         ingestor(store).ingest(Scope(partition, "i"), [SECRET, *small_talk(50)], embed=False)
     [message] = store.last(Scope(edited), 1, Filter(trace_id=SECRET.trace_id))
@@ -148,9 +143,7 @@ def test_no_word_that_an_edit_replaced_is_left_after_a_merge(store: Store, edite
 
 
 @pytest.mark.sqlite("a server decides when it empties its files")
-def test_no_word_is_left_after_forgetting_many_at_once(
-    store: Store, add: Adding, fake_embedder: Embedder
-) -> None:
+def test_no_word_is_left_after_forgetting_many_at_once(store, add, fake_embedder):
     rng = random.Random(5)
     for round_ in range(6):
         texts = [
@@ -174,9 +167,7 @@ def test_no_word_is_left_after_forgetting_many_at_once(
     assert store.holdings()["messages"] == 480
 
 
-def test_everything_derived_from_a_message_is_deleted_with_it(
-    store: Store, add: Adding, fake_embedder: Embedder
-) -> None:
+def test_everything_derived_from_a_message_is_deleted_with_it(store, add, fake_embedder):
     pending, secret, kept = (
         message
         for message in add(Message("user", "pending"), SECRET, Message("user", "kept"))
@@ -198,7 +189,7 @@ def test_everything_derived_from_a_message_is_deleted_with_it(
     assert add(Message("user", "next"))[0].id > pending.id  # type: ignore[union-attr]
 
 
-def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, add: Adding) -> None:
+def test_the_title_of_a_conversation_stays_while_it_has_messages(store, add):
     first, second = (
         message for message in add(SECRET, Message("user", "x", conversation_id="c")) if message
     )
@@ -221,7 +212,7 @@ def import_messages(store: Store, *messages: Message) -> ImportReport:
     )
 
 
-def test_an_import_does_not_restore_it_but_saying_it_again_does(store: Store, add: Adding) -> None:
+def test_an_import_does_not_restore_it_but_saying_it_again_does(store, add):
     other = Message("user", "other", source="s", source_id="2", conversation_id="d")
     secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
     import_messages(store, secret)
@@ -233,7 +224,7 @@ def test_an_import_does_not_restore_it_but_saying_it_again_does(store: Store, ad
     assert [message.content for message in store.last(HERE, 0)] == ["other", "quokkas"]
 
 
-def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> None:
+def test_the_title_of_what_was_forgotten_is_not_imported_again(store):
     secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
     import_messages(store, secret)
     assert store.delete(store.find(HERE))
@@ -242,7 +233,7 @@ def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> 
     assert traces(store) == set()
 
 
-def test_a_tombstone_reveals_nothing_without_the_stores_key(store: Store, tmp_path: Path) -> None:
+def test_a_tombstone_reveals_nothing_without_the_stores_key(store, tmp_path):
     tombstones = set()
     for name in ("one", "two"):
         with closing(open_store(str(tmp_path / name))) as opened:
@@ -256,7 +247,7 @@ def test_a_tombstone_reveals_nothing_without_the_stores_key(store: Store, tmp_pa
 
 
 @pytest.mark.sqlite("a server has no path")
-def test_no_word_is_left_in_a_file_whose_path_is_not_utf8(tmp_path: Path) -> None:
+def test_no_word_is_left_in_a_file_whose_path_is_not_utf8(tmp_path):
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9 %23?#"))
     try:
         folder.mkdir()
@@ -269,9 +260,7 @@ def test_no_word_is_left_in_a_file_whose_path_is_not_utf8(tmp_path: Path) -> Non
 
 
 @pytest.mark.sqlite("the log of a server is not emptied by us")
-def test_a_long_reader_is_reported_and_the_next_command_finishes(
-    store: Store, add: Adding, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_reader_is_reported_and_the_next_command_finishes(store, add, monkeypatch):
     monkeypatch.setattr("reservoir_cli.storage.sqlite.store.CHECKPOINT", 0.05)
     add(*small_talk(20))
     [secret] = add(SECRET)
@@ -301,14 +290,7 @@ DAYS = [
 
 
 @pytest.mark.parametrize(("top", "tables", "expected"), DAYS)
-def test_each_partition_has_its_own_expiry(
-    store: Store,
-    add: Adding,
-    tmp_path: Path,
-    top: dict[str, int],
-    tables: dict[str, dict[str, int]],
-    expected: list[str],
-) -> None:
+def test_each_partition_has_its_own_expiry(store, add, tmp_path, top, tables, expected):
     lines = [f"{key} = {value}" for key, value in top.items()]
     for name, table in tables.items():
         lines += [f"[partitions.{name}]", *(f"{key} = {value}" for key, value in table.items())]
@@ -327,9 +309,7 @@ def test_each_partition_has_its_own_expiry(
     assert inside == {"p"} & {text.removeprefix("old in ") for text in expected}
 
 
-def test_expired_messages_are_found_by_the_time_of_storing(
-    store: Store, add: Adding, tmp_path: Path
-) -> None:
+def test_expired_messages_are_found_by_the_time_of_storing(store, add, tmp_path):
     (tmp_path / "reservoir.toml").write_text("retention_days = 30")
     loaded, day = config.load(tmp_path / "reservoir.toml"), timedelta(days=1)
     far_future = datetime.fromisoformat("2099-01-01T00:00Z")
