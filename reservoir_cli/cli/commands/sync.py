@@ -25,7 +25,7 @@ from reservoir_cli.transfer.sync.history_sources import (
     discover_sources,
     select_sources,
 )
-from reservoir_cli.transfer.sync.sync_sources import SourceReport, SyncReport
+from reservoir_cli.transfer.sync.sync_reports import SourceReport, SyncReport
 
 #: Seconds between two runs with --watch.
 _PAUSE = 30

@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -31,7 +32,22 @@ class Checkpoint:
 
 
 class StartOver(Exception):
-    """Reading cannot be resumed: the file must be read from its beginning."""
+    """Reading cannot be resumed: the file must be read from its beginning.
+
+    Its message says why, if that is a fault.
+    """
+
+
+@contextmanager
+def restoring() -> Iterator[None]:
+    """Start over if the state of a checkpoint cannot be restored.
+
+    :raises StartOver: the state has another form.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        raise StartOver("the state is damaged") from None
 
 
 @runtime_checkable
@@ -84,7 +100,8 @@ def lines(file: File, start: Checkpoint) -> Iterator[Line]:
 
     :param start: its state has the number of lines before it as ``lines``.
     """
-    end, number = start.offset, int((start.state or {}).get("lines", 0))
+    with restoring():
+        end, number = start.offset, int((start.state or {}).get("lines", 0))
     with file.open() as stream:
         for text, length in read_lines(stream):
             offset, number = end, number + 1
