@@ -25,6 +25,7 @@ ROLES = {
     "assistant": "assistant",
     "ai": "assistant",
     "model": "assistant",
+    "gemini": "assistant",
     "bot": "assistant",
     "system": "system",
     "developer": "system",
