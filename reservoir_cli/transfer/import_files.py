@@ -18,6 +18,9 @@ from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import report_megabytes
 
+#: Why a file gave nothing that was named itself, or with nothing else.
+_REPEATED = "the messages are in other files"
+
 
 def import_files(
     ingestor: Ingestor,
@@ -62,6 +65,9 @@ def import_files(
                 default, home = ingestor.config.settings().partition, file.importer.instance
                 destination = Destination(partition, instance, default, home)
                 source_report.add(_import_file(ingestor, file, destination, options, marked))
+            if not source_report.total and not source_report.nothing:
+                for file in selection.files:
+                    source_report.nothing[file.importer.name, _REPEATED] += 1
             if source_report.skipped and not source_report.total - source_report.skipped:
                 source_report.unreadable.append(_name(source))
             report.add(source_report)
