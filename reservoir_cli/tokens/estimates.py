@@ -59,10 +59,10 @@ class ApproximateCounter:
     """A counter that estimates tokens from the counts of kinds of characters.
 
     A Latin word costs what its letters, each after the two before it, cost in many languages; a
-    number has a fixed cost and a cost per digit, punctuation one per run and one per sign. Any other
-    character has a cost of its own. Costs were measured on o200k_base and cl100k_base; the larger
-    counts, so a text of any language is rarely estimated low for either, and high for the better
-    one.
+    number has a fixed cost and a cost per digit, punctuation one per run and one per sign. Any
+    other character has a cost of its own. Costs were measured on o200k_base and cl100k_base; the
+    larger counts, so a text of any language is rarely estimated low for either, and high for the
+    better one.
     """
 
     name = "approximate"
