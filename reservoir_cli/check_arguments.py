@@ -59,10 +59,6 @@ def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
 def _values(
     signature: inspect.Signature, arguments: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Any]]:
-    """Yield the name of each value of a call, the name of its rule, and the value.
-
-    Yield no ``None`` that is a default.
-    """
     for name, value in arguments.items():
         parameter = signature.parameters[name]
         rule = rule_of(parameter)
@@ -84,10 +80,7 @@ def rule_of(parameter: inspect.Parameter) -> str:
 
 
 def _rule(expected: str, is_valid: Callable[[Any], bool]) -> _Rule:
-    """Return a rule.
-
-    :param expected: what a value must be, for the error.
-    """
+    """Return a rule."""
 
     def check(name: str, value: Any) -> None:
         if not is_valid(value):
@@ -145,8 +138,6 @@ def _check_whole(name: str, value: Any) -> None:
 
 
 def _path(expected: str, kind: Any) -> _Rule:
-    """Return a rule for paths, which must be names that the system can give to a file."""
-
     def check(name: str, value: Any) -> None:
         if not isinstance(value, kind):
             raise wrong_type(name, expected, value)

@@ -1,7 +1,4 @@
-"""Record in the log which messages were recalled for agents, and read the records again.
-
-A record has numbers and names; the texts are in the store only.
-"""
+"""Record in the log which messages were recalled for agents, and read the records again."""
 
 import json
 import os
@@ -35,7 +32,6 @@ class Injection:
     :param client: the name of the agent's program, if known.
     :param door: ``hook``, ``mcp`` or ``proxy``.
     :param session: the id of the agent's conversation, if known.
-    :param tokens: of the whole text.
     :param messages: the ids of the quoted messages, in their order.
     """
 
@@ -56,10 +52,7 @@ def record(
     partition: str | None,
     session: str | None = None,
 ) -> None:
-    """Write to the log which messages an agent is given; nothing if it cannot be written.
-
-    :param door: ``hook``, ``mcp`` or ``proxy``.
-    """
+    """Write to the log which messages an agent is given; nothing if it cannot be written."""
     fields = {
         "client": _plain(client),
         "door": door,
@@ -76,11 +69,7 @@ def record(
 def last_injections(
     location: str, client: str | None = None, partition: str | None = None
 ) -> list[Injection]:
-    """Return the last injection of each client from a store, oldest first.
-
-    :param client: only of clients whose name begins like this.
-    :param partition: only from this partition.
-    """
+    """Return the last injection of each client from a store, oldest first."""
     store, wanted = _store_id(location), (client or "").casefold()
     last: dict[str | None, Injection] = {}
     for injection in _read(store):
@@ -91,7 +80,6 @@ def last_injections(
 
 
 def _read(store: str) -> Iterator[Injection]:
-    """Yield the injections from a store, oldest first."""
     for file in reversed(paths.log_files()):
         lines: list[str] = []
         with suppress(OSError), open_regular(file) as log:

@@ -97,7 +97,6 @@ def _is_compaction(entry: dict[str, Any]) -> bool:
 
 
 def _turn(entry: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the role and text of an entry that is a turn."""
     if entry.get("isMeta") or entry.get("isSidechain"):
         return None
     message = _object(entry.get("message")) or _object(entry.get("payload"))

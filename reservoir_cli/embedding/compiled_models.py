@@ -50,10 +50,7 @@ _UNWRITABLE = "the cache folder cannot be written"
 
 
 class CacheUnusableError(Exception):
-    """The cache cannot be written, or its contents cannot be trusted.
-
-    Its message is for users, and has no path.
-    """
+    """The cache cannot be written or trusted; the message is for users, and has no path."""
 
 
 class FileFingerprint(NamedTuple):
@@ -88,12 +85,9 @@ class Manifest:
 
 
 def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 - it is frozen
-    """Return the cache folder for a model's compiled form; it need not exist.
-
-    Copies of a model share one folder, so environments share a compiled model.
+    """Return the cache folder for a model's compiled form, which all copies of the model share.
 
     :param source: the folder of the published model.
-    :raises CacheUnusableError: ONNX Runtime is not available.
     """
     inferred = [[prompts.query, prompts.document]] if prompts.inferred else []
     inputs = json.dumps([*_rules(), contents_of(source, model_files(source)), *inferred])
@@ -130,11 +124,6 @@ def hash_json(values: Mapping[str, Any]) -> str:
 
 
 def _rules() -> list[str]:
-    """Return the rules and versions that a compiled model must match to be usable.
-
-    :raises CacheUnusableError: ONNX Runtime is not available.
-    :raises ModelUnavailableError: memory or file handles ran out.
-    """
     try:
         return [*portable_rules(), *runtimes().values()]
     except (ImportError, MemoryError) as error:
@@ -157,10 +146,7 @@ def runtimes() -> dict[str, str]:
 
 
 def read(folder: Path) -> Manifest | None:
-    """Read a compiled model's manifest; a damaged or outdated model is removed.
-
-    :raises CacheUnusableError: other users could have modified it.
-    """
+    """Read a compiled model's manifest; a damaged or outdated model is removed."""
     if not folder.is_dir():
         return None
     _require_own(folder.parent, folder)
@@ -208,10 +194,7 @@ _SCARCE = "(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate|failed
 
 
 def require_resources(error: Exception) -> None:
-    """Distinguish a lack of memory or file handles from damage.
-
-    :raises ModelUnavailableError: memory or file handles ran out; the files may be intact.
-    """
+    """Distinguish a lack of memory or file handles from damage."""
     if any(map(_is_scarcity, _causes(error))):
         raise ModelUnavailableError(
             "the embedding model cannot be opened: memory or file handles ran out",
@@ -252,10 +235,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
-    """Return the fingerprints of a folder's files, and its manifest.
-
-    :raises ValueError: the manifest is damaged; other errors in ``DAMAGE`` mean the same.
-    """
+    """Return the fingerprints of a folder's files, and its manifest."""
     stored = json.loads(path.read_text(encoding="utf-8"))
     if stored.pop("seal") != hash_json(stored):
         raise ValueError("the seal does not match")
@@ -266,10 +246,7 @@ def read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
 
 
 def require_writable(target: Path) -> None:
-    """Check that a model can be compiled into a folder, before the work begins.
-
-    :raises CacheUnusableError: the cache cannot be written.
-    """
+    """Check that a model can be compiled into a folder, before the work begins."""
     if not paths.is_writable(target.parent):
         raise CacheUnusableError(_UNWRITABLE)
 
@@ -279,8 +256,6 @@ def building(target: Path) -> Iterator[Path]:
     """Yield a folder to compile into, which is published if the block succeeds.
 
     If another process has published first, its result is kept and this one discarded.
-
-    :raises CacheUnusableError: the cache cannot be written, or is full.
     """
     try:
         make_private_dir(target.parent)
@@ -294,10 +269,7 @@ def building(target: Path) -> Iterator[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder by renaming and then deleting it; processes that use it can continue.
-
-    :raises CacheUnusableError: the folder cannot be renamed.
-    """
+    """Remove a folder by renaming and then deleting it; processes that use it can continue."""
     try:
         with (
             temporary_folder(folder.parent, ".building-") as trash,
@@ -322,10 +294,6 @@ def tool_versions() -> dict[str, str]:
 
 
 def _is_intact(path: Path, recorded: FileFingerprint, thorough: bool) -> bool:
-    """Return whether a file is unchanged; its content is read only if its time changed.
-
-    :param thorough: always read the content.
-    """
     state = path.stat()
     if state.st_size != recorded.size:
         return False
@@ -338,7 +306,6 @@ def _is_intact(path: Path, recorded: FileFingerprint, thorough: bool) -> bool:
 
 
 def _require_own(*folders: Path) -> None:
-    """Check that only the user can write to folders whose contents are executed."""
     if not all(map(_is_own, folders)):
         raise CacheUnusableError("other users can write to the folder of compiled models")
 
@@ -360,7 +327,6 @@ def _publish(folder: Path, target: Path) -> None:
 
 
 def _sweep(models: Path) -> None:
-    """Remove leftovers of killed processes, and old models that this version cannot use."""
     import shutil
 
     for folder in models.iterdir():
@@ -373,7 +339,6 @@ def _sweep(models: Path) -> None:
 
 
 def _is_outdated(folder: Path) -> bool:
-    """Return whether a model is of another version and has not been used for a week."""
     manifest = folder / MANIFEST
     state = (manifest if manifest.exists() else folder).stat()
     if not folder.is_dir() or unix_time() - state.st_mtime < _OUTDATED:

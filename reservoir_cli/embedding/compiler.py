@@ -70,10 +70,7 @@ SAMPLES = (
 
 
 class NotCompilableError(Exception):
-    """A model cannot be compiled, or the result differs from the reference.
-
-    Its message is for users.
-    """
+    """A model cannot be compiled, or the result differs from the reference."""
 
 
 def compile_into(
@@ -81,11 +78,9 @@ def compile_into(
 ) -> str:
     """Compile a model, or record why that is not possible.
 
-    :param folder: an empty folder for the model and its manifest.
     :param report: called with the completed share of the work, in percent; loading the reference
         counts as the first part.
     :returns: why the model cannot be compiled, or an empty string.
-    :raises OSError: the folder cannot be written.
     """
     try:
         manifest = _compile(folder, reference, report)
@@ -140,10 +135,7 @@ def _find_obstacle(reference: ReferenceEmbedder) -> str:
 
 
 def _embed_with_reference(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
-    """Embed the samples with the reference; see :func:`_embed_samples`.
-
-    Uses one thread and small batches: padding all samples to the longest takes ten times longer.
-    """
+    """Embed the samples with the reference; see :func:`_embed_samples`."""
     import numpy as np
     import torch
 
@@ -165,7 +157,6 @@ def _embed_with_reference(reference: ReferenceEmbedder) -> "NDArray[np.float32]"
 
 
 def _embed_samples(embedder: CompiledEmbedder) -> "NDArray[np.float32]":
-    """Embed the samples as questions and as messages, shape (2 · samples, dimensions)."""
     import numpy as np
 
     questions = np.stack([embedder.encode_query(text) for text in SAMPLES])
@@ -177,8 +168,6 @@ def _export(model: Any, target: Path) -> None:
 
     Attention is exported as basic operations: the exporter guards torch's fused attention against
     rows of padding only, which makes long texts a sixth slower.
-
-    :raises NotCompilableError: the exporter fails.
     """
     import torch
 
@@ -211,8 +200,6 @@ def _as_one_module(model: Any, names: Sequence[str]) -> "Module":
     """Return all modules of a ``SentenceTransformer``, plus normalisation, as one module.
 
     Its inputs have shape (batch, pieces), its result (batch, dimensions).
-
-    :param names: the names of the inputs, in order.
     """
     import torch
 
@@ -232,11 +219,6 @@ def _as_one_module(model: Any, names: Sequence[str]) -> "Module":
 
 
 def _optimise(folder: Path) -> None:
-    """Optimise an exported graph, and store its weights in a separate file that can be mapped.
-
-    :raises NotCompilableError: ONNX Runtime fails.
-    :raises OSError: the disk has no space for the weights, which the runtime would not report.
-    """
     import onnxruntime
 
     size = sum(path.stat().st_size for path in folder.glob(f"{_EXPORTED}*"))

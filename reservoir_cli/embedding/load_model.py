@@ -46,13 +46,7 @@ def load_embedder(
 
     The first use of a model compiles it; later uses load the compiled form.
 
-    :param name: a sentence-transformers name, or a folder.
-    :param offline: never use the network.
     :param notify: called with a message if the slower engine is used.
-    :param ready_only: neither download nor compile a model.
-    :param serving: prepare the model for many questions.
-    :raises ModelUnavailableError: the model is damaged, or is not on this machine and cannot be
-        downloaded.
     """
     with _spare_memory():
         embedder = _find_and_load(name, offline=offline, progress=progress, ready_only=ready_only)
@@ -66,12 +60,7 @@ def load_embedder(
 
 @contextmanager
 def _spare_memory() -> Iterator[None]:
-    """Set memory aside while a model is loaded, for a command that goes on without one.
-
-    Where Python itself can get no memory at all, it may crash.
-
-    :raises ModelUnavailableError: there is not even as much.
-    """
+    """Set memory aside while a model is loaded, for a command that goes on without one."""
     from mmap import mmap
 
     try:
@@ -99,10 +88,6 @@ def _find_and_load(name: str, *, offline: bool, progress: Progress, ready_only: 
 
 
 def _open_ready(name: str, source: ModelSource) -> Embedder:
-    """Open the compiled form of a model without changing anything.
-
-    :raises ModelUnavailableError: the model is not compiled.
-    """
     try:
         folder = _cache_folder(name, source)
         manifest = compiled_models.read(folder)
@@ -125,7 +110,6 @@ def compiled_is_damaged(name: str, *, remove: bool) -> bool:
     """Read a model's whole compiled form, and return whether it has changed on disk.
 
     :param remove: delete a damaged form, so that the next use compiles the model again.
-    :raises ModelUnavailableError: the model is not on this machine.
     """
     if verify_package(name) or find_scheme("embedders", name)[0]:
         return False
@@ -145,10 +129,7 @@ def _cache_folder(name: str, source: ModelSource) -> Path:
 
 
 def _locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
-    """Find a model; a slim installation downloads none because it could not run it.
-
-    :raises ModelUnavailableError: the model cannot be found or downloaded.
-    """
+    """Find a model; a slim installation downloads none because it could not run it."""
     full = _is_full()
     try:
         return locate(name, offline=offline or not full, progress=progress)
@@ -159,7 +140,6 @@ def _locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
 
 
 def _is_full() -> bool:
-    """Return whether the libraries that run and compile any model are installed."""
     return all(find_spec(library) for library in ("torch", "sentence_transformers"))
 
 
@@ -174,7 +154,6 @@ def _full_package_error(name: str) -> ModelUnavailableError:
 def _open_compiled(
     name: str, source: ModelSource, folder: Path, progress: Progress
 ) -> Embedder | None:
-    """Open the compiled form of a model if there is one; remove it if it is damaged."""
     manifest = compiled_models.read(folder)
     if manifest is None:
         return None
@@ -190,10 +169,7 @@ def _open_compiled(
 
 
 def _compile(name: str, source: ModelSource, target: Path, progress: Progress) -> Embedder:
-    """Compile a model and open it; if that fails, return the loaded reference.
-
-    :raises CacheUnusableError: the cache cannot be written.
-    """
+    """Compile a model and open it; if that fails, return the loaded reference."""
     from reservoir_cli.embedding.compiler import compile_into
 
     compiled_models.require_writable(target)
@@ -214,10 +190,7 @@ def _compile(name: str, source: ModelSource, target: Path, progress: Progress) -
 
 
 def _require_tokenizer(name: str, source: ModelSource) -> None:
-    """Reject a model whose tokenizer would crash the process that loads it.
-
-    :raises ModelUnavailableError: the tokenizer cannot be loaded.
-    """
+    """Reject a model whose tokenizer would crash the process that loads it."""
     file = source.folder / "tokenizer.json"
     if source.origin == "package" or not file.is_file():
         return

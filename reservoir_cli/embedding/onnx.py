@@ -94,7 +94,6 @@ class CompiledEmbedder:
         return vectors
 
     def _run_model(self, texts: Sequence["NDArray[np.int64]"]) -> "NDArray[np.float32]":
-        """Embed one padded batch of texts, shape (len(texts), dimensions)."""
         import numpy as np
 
         width = max(len(text) for text in texts)
@@ -112,7 +111,6 @@ class CompiledEmbedder:
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Group texts of similar length into batches, the longest first, to keep padding small.
 
-    :param lengths: the number of word pieces of each text.
     :returns: batches of indexes; a batch has at most ``BATCH_PIECES`` padded pieces, or one text.
     """
     batch: list[int] = []
@@ -128,11 +126,6 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 def _run_batches(
     work: Callable[[list[int]], None], pending: Iterator[list[int]], threads: int
 ) -> None:
-    """Process batches, in several threads if there is more than one batch.
-
-    If there is only one thread, the caller does the work: starting a thread for each call would
-    fragment memory.
-    """
     leading = list(islice(pending, 2))
     if threads == 1 or len(leading) < 2:
         for batch in chain(leading, pending):

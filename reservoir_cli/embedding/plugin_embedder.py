@@ -18,10 +18,7 @@ _PIECE = re.compile(r"\w{1,4}|[^\w\s]")
 
 
 def open_plugin(name: str) -> "PluginEmbedder | None":
-    """Return the model of a plugin; ``None`` if the name has no scheme of one.
-
-    :raises ModelUnavailableError: the plugin failed.
-    """
+    """Return the model of a plugin; ``None`` if the name has no scheme of one."""
     plugin, argument = plugins.find_scheme("embedders", name)
     if plugin is None:
         return None

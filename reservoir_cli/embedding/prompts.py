@@ -37,7 +37,6 @@ def prompts_of(name: str, folder: Path) -> Prompts:
     one, so the first non-empty prompt is used here.
 
     :param name: the model's configured name or folder, which identifies E5 models.
-    :raises ModelUnavailableError: the file with the prompts is damaged.
     """
     published = _read_published(name, folder)
     query = published.get("query", "")

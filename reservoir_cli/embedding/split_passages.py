@@ -44,9 +44,6 @@ def limit_for(max_length: int, taken: int) -> int:
 
     A tenth of the model's limit is left free: a passage that begins inside a word can have more
     pieces than it had in the whole text.
-
-    :param max_length: the most pieces the model reads; 0 if unlimited.
-    :param taken: pieces used by the model's special tokens and its prompt.
     """
     return min(PIECES, max(1, (max_length - taken) * 9 // 10)) if max_length else PIECES
 
@@ -61,7 +58,6 @@ def cut(text: str, pieces: Sequence[Span], limit: int = PIECES) -> list[Span]:
 
     :param pieces: the span of each word piece, in order; text between two pieces, such as
         spaces, belongs to the first.
-    :param limit: the most pieces of a passage.
     :returns: passages in order, which together cover the text; one if the text is short. A
         passage exceeds the limit only if a single character does.
     """
@@ -146,7 +142,6 @@ class _Positions(NamedTuple):
         return len(self.starts)
 
     def _is_possible(self, position: int) -> bool:
-        """Return whether a cut at this position does not split a character."""
         start = self.starts[position]
         return start >= self.before[position] and start > self.starts[position - 1]
 
@@ -166,9 +161,6 @@ def without_padding(published: str, max_length: int) -> "Tokenizer":
     """Load a tokenizer that truncates at the model's length and does not pad.
 
     Many are published with the truncation and padding used in training.
-
-    :param published: the tokenizer's JSON.
-    :param max_length: the most word pieces the model reads; 0 if unlimited.
     """
     from tokenizers import Tokenizer
 

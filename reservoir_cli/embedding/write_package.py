@@ -13,12 +13,7 @@ from reservoir_cli.errors import ModelUnavailableError
 
 
 def write_package(folder: Path, requirements: Sequence[str]) -> None:
-    """Compile the bundled weights into the folder of the package.
-
-    :param folder: an empty folder.
-    :param requirements: the supported runtimes, such as ``onnxruntime>=1.22,<2``.
-    :raises ModelUnavailableError: the weights are not installed, or cannot be compiled.
-    """
+    """Compile the bundled weights into the folder of the package."""
     source = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
     if source.origin != "package":
         raise ModelUnavailableError(
@@ -31,11 +26,7 @@ def write_package(folder: Path, requirements: Sequence[str]) -> None:
 
 
 def describe(folder: Path, weights: str, requirements: Sequence[str]) -> None:
-    """Replace the cache's manifest with that of the package.
-
-    :param folder: a compiled model.
-    :param weights: the hash of the weights it was compiled from.
-    """
+    """Replace the cache's manifest with that of the package."""
     fingerprints, manifest = compiled_models.read_manifest(folder / compiled_models.MANIFEST)
     parts = (requirement.partition(">=") for requirement in requirements)
     described = {

@@ -30,9 +30,6 @@ from reservoir_cli.util.progress import Progress
 class Calibration:
     """A measured recall floor; shares are in 0…1.
 
-    :param model: the name of the embedding model.
-    :param model_id: the identity of its embeddings, to which the floor applies.
-    :param questions: number of measured questions with a stored reply.
     :param unrelated: number of them that were compared with other sessions.
     :param recall_floor: the floor, which the store keeps; 0 is off.
     :param before: the previous floor of this model.
@@ -69,9 +66,6 @@ def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progre
     and with its whole session left out. The floor is the highest that refuses at most 0.2% of the
     former. The reply is left out because it repeats the question's words; later questions will use
     others. Fewer than 500 questions do not lower the built-in floor of the model.
-
-    :raises ReservoirError: messages are not embedded by this model, there are too few questions,
-        or all are from one session.
     """
     _require_embedded(store, embedder)
     replies = _replies(store)
@@ -128,7 +122,6 @@ def _require_embedded(store: Store, embedder: Embedder) -> None:
 
 
 def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
-    """Return questions with a reply, spread evenly over the store."""
     answered = list(replies)
     step = max(1, len(answered) // MOST)
     keys = answered[::step][:MOST]
@@ -136,7 +129,6 @@ def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
 
 
 def _replies(store: Store) -> dict[Key, int]:
-    """Map user messages to the ids of the replies that follow them in their conversations."""
     questions = set(store.find(_EVERYWHERE, Filter(role=Role.USER, documents=False)))
     replies = set(store.find(_EVERYWHERE, Filter(role=Role.ASSISTANT, documents=False)))
     threads = store.threads(_EVERYWHERE, Filter(documents=False))

@@ -14,12 +14,7 @@ _REMOTE = "anthropic:"
 
 
 def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
-    """Check the counters and models in a change of the settings file, before it is written.
-
-    :param changes: dotted keys and their new text; ``None`` removes the key.
-    :raises UsageError: an invalid setting, an unknown counter, or an unknown model.
-    :raises ModelUnavailableError: the counter is not on this machine.
-    """
+    """Check the counters and models in a change of the settings file, before it is written."""
     contents = edit_settings_file.contents_after(known.path, changes)
     changed = replace(
         known, values=contents.values, partitions=contents.partitions, models=contents.models

@@ -55,7 +55,6 @@ class Outcome:
     """The outcome for one conversation.
 
     :param summary: ``None`` if the conversation was skipped, or with ``dry_run``.
-    :param reason: why the conversation was skipped.
     """
 
     conversation: ConversationSummary
@@ -77,7 +76,6 @@ def summarize(
 
     A command also replaces the summaries that it has not written itself, with these arguments.
 
-    :param load_embedder: returns the model; called only if there is something to embed.
     :param command: a program and its arguments, which reads a conversation on stdin and prints
         the summary; without it the summary is extracted from the conversation's own sentences.
     :param announce: called with the command before its first run.
@@ -147,10 +145,7 @@ def summarize(
 def _is_current(
     known: tuple[str, str] | None, digest: str, made_by: str, command: Sequence[str]
 ) -> bool:
-    """Return whether a summary may stay: an extract never replaces what a program wrote.
-
-    :param known: the digest and the author of the stored summary.
-    """
+    """Return whether a summary may stay: an extract never replaces what a program wrote."""
     if known is None:
         return False
     stored, author = known
@@ -173,10 +168,7 @@ def _ignore(_: str) -> None:
 
 
 def parse_command(text: str | None) -> list[str]:
-    """Split a command into its program and arguments, without a shell.
-
-    :raises UsageError: the command cannot be split, or is empty.
-    """
+    """Split a command into its program and arguments, without a shell."""
     if text is None:
         return []
     try:
@@ -208,11 +200,7 @@ def _extract_summary(store: Store, messages: Sequence[StoredMessage], embedder: 
 
 
 def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
-    """Return the summary that a command prints for a conversation.
-
-    :raises CannotRunError: the program does not exist, or cannot be executed.
-    :raises ReservoirError: the command fails, times out, or prints nothing or too much.
-    """
+    """Return the summary that a command prints for a conversation."""
     text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
     try:
         output, code = _pipe_through(with_path(command), text.encode("utf-8", "replace"))
@@ -239,8 +227,6 @@ def _pipe_through(command: Sequence[str], data: bytes) -> tuple[bytes, int]:
 
     A command that prints more than the limit, maybe endlessly, is killed. Programs that it leaves
     running are not waited for.
-
-    :raises subprocess.TimeoutExpired: the command takes too long.
     """
     deadline = monotonic() + _SECONDS
     output = bytearray()
@@ -281,9 +267,7 @@ def extract(
 ) -> str:
     """Return the sentences nearest to a conversation's centroid, in order, at most 60 tokens.
 
-    :param messages: of the conversation, in order of time.
     :param passages: embedded by this model; without any, the centroid is that of the sentences.
-    :returns: an empty text if no message contains a sentence.
     """
     candidates = _split_sentences(messages)
     if not candidates:
@@ -299,7 +283,6 @@ def extract(
 
 
 def _split_sentences(messages: Sequence[StoredMessage]) -> list[tuple[int, str]]:
-    """Return the sentences of messages, each with its message's index."""
     message_of: dict[str, int] = {}
     for index, message in enumerate(messages):
         if message.role in (Role.USER, Role.ASSISTANT):
@@ -317,7 +300,6 @@ def _most_central(
     passages: Sequence[Passage],
     centroid: "NDArray[np.float32]",
 ) -> list[tuple[int, str]]:
-    """Return the sentences of the messages nearest to the centroid, up to the limit."""
     similarities: dict[int, float] = {}
     for passage in passages:
         cosine = float(passage.vector @ centroid)
@@ -327,7 +309,6 @@ def _most_central(
 
 
 def _join_fitting(sentences: Sequence[str], similarities: "NDArray[np.float32]") -> str:
-    """Return the nearest sentences that fit the limit together, in order."""
     count = ApproximateCounter().count
     chosen: list[int] = []
     for index in np.argsort(-similarities, kind="stable").tolist():

@@ -74,10 +74,7 @@ def _parse_change(key: str, text: str | None) -> _Change:
 
 
 def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
-    """Return the contents the file would have after changes, without writing it.
-
-    :raises UsageError: a name or value is invalid, or the file cannot be read.
-    """
+    """Return the contents the file would have after changes, without writing it."""
     return _apply(read(path, required=False), _parse_changes(changes))
 
 
@@ -92,11 +89,7 @@ def is_absent(path: Path, key: str) -> bool:
 
 
 def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
-    """Remove keys from an invalid file, or unknown keys from a valid one.
-
-    :param error: the error to raise on failure.
-    :raises UsageError: the keys are not in the file, or it is not TOML.
-    """
+    """Remove keys from an invalid file, or unknown keys from a valid one."""
     try:
         text = read_text(path, required=False)
         for key in keys:
@@ -113,13 +106,9 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
 
 
 def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> bool:
-    """Rename a partition's table in the file, unless the new name already has one.
+    """Rename a partition's table, unless the new name has one, and its projects and entry in [mcp].
 
-    Its projects and its entry in ``[mcp]`` are renamed in any case.
-
-    :param table: whether to rename its table.
     :returns: whether a table was renamed.
-    :raises UsageError: the file cannot be edited; nothing changes.
     """
     moved: list[tuple[str, Value]] = []
 
@@ -140,10 +129,7 @@ def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> b
 
 
 def add_sources(path: Path, sources: Mapping[str, Mapping[str, Value]]) -> None:
-    """Add or change ``[sources.NAME]`` tables.
-
-    :raises UsageError: the file cannot be edited; nothing changes.
-    """
+    """Add or change ``[sources.NAME]`` tables."""
     changes = [
         ("sources", name, key, value)
         for name, table in sources.items()
@@ -176,7 +162,6 @@ def _change(
 ) -> None:
     """Change the settings file.
 
-    :param changes_of: returns the changes for the contents of the file.
     :param renamed: a group, and the old and new name of a table whose header is renamed first,
         which keeps its comments.
     """
@@ -196,14 +181,12 @@ def _change(
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the text of the file with the line endings that it has."""
     if path.is_file() and b"\r\n" in path.read_bytes():
         text = text.replace("\n", "\r\n")
     write_private(path, text)
 
 
 def _apply(contents: Contents, changes: list[_Change]) -> Contents:
-    """Apply changes to contents in place, and return them."""
     for table, name, setting, value in changes:
         values = contents.table(table).setdefault(_name_in(contents, table, name), {})
         values.pop(setting, None)
@@ -222,10 +205,7 @@ def _name_in(contents: Contents, table: str | None, name: str | None) -> str:
 def _edit_text(
     path: Path, text: str, changes: list[_Change], renamed: tuple[str, str, str] | None
 ) -> str:
-    """Return the new text of the file, which differs only by the changes.
-
-    :raises UsageError: the file cannot be edited safely.
-    """
+    """Return the new text of the file, which differs only by the changes."""
     wanted = _without_empty(_apply(contents_of(path, text), changes))
     try:
         if renamed:
@@ -272,7 +252,6 @@ def _remove(text: str, names: list[str]) -> str:
 
 
 def _places_of(text: str, names: list[str]) -> Iterator[list[str]]:
-    """Yield the paths of a table in a text: ``[models.gpt-4.1]`` is in a table ``gpt-4``."""
     import tomllib
 
     yield from _split_names(tomllib.loads(text), names)

@@ -25,7 +25,6 @@ def check_location(location: str, where: str = "") -> None:
 
     :param where: the option or setting to name in the error instead of the location, which may
         contain a password. A command cannot use a store in memory, which ends with it.
-    :raises UsageError: the location is one of these.
     """
     if where and str(Path(location)) == ":memory:":
         raise UsageError(

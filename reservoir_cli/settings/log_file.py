@@ -14,7 +14,6 @@ def append(now: datetime, text: str, *, level: str = "WARNING") -> None:
     """Append a line to the log.
 
     :param text: one line, without any text of a question or a message.
-    :raises OSError: the log cannot be written.
     """
     files = paths.log_files()
     line = f"{now.isoformat(timespec='seconds')} {level} {text}\n"

@@ -111,7 +111,6 @@ def _forms(name: str) -> Iterator[str]:
 
 
 def _with_dates(names: Sequence[str]) -> Iterator[str]:
-    """Yield names, then each without its date."""
     yield from names
     yield from map(_without_date, names)
 
@@ -131,7 +130,6 @@ def match_name(name: str, known: Iterable[str]) -> str | None:
 
     :param known: names of the table, of the settings, or both. Among names that differ only in
         case, one spelled like `name` wins, else the first.
-    :returns: the known name in its own spelling, or None.
     """
     spelling: dict[str, str] = {}
     for candidate in known:
@@ -147,10 +145,7 @@ def match_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def find_model(name: str, known: Iterable[Model] | None = None) -> Model | None:
-    """Return the model that matches a name, by the rules of `match_name`.
-
-    :param known: the models to look among; ``None`` for those of the table.
-    """
+    """Return the model that matches a name, by the rules of `match_name`."""
     by_name = {model.name: model for model in (built_in_models() if known is None else known)}
     match = match_name(name, by_name)
     return None if match is None else by_name[match]

@@ -21,10 +21,7 @@ def begins_with_word(prompt: str) -> bool:
 
 
 def find_switch(config: Config, partition: str | None, *folders: str | Path | None) -> str | None:
-    """Return the name of what switches recall off; ``None`` if it is on.
-
-    :param folders: the folders that an agent works in, if they are known.
-    """
+    """Return the name of what switches recall off; ``None`` if it is on."""
     value, origin = config.lookup("recall", partition)
     if not value:
         return "RESERVOIR_RECALL" if origin == "environment" else "the setting recall"

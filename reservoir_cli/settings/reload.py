@@ -13,7 +13,6 @@ class LiveConfig:
 
     If the file is missing or invalid, the previous settings stay in force.
 
-    :param initial: the settings read at start.
     :param log: called with one line if the file cannot be read.
     :param check: raises an error if new settings cannot be used.
     """

@@ -56,9 +56,6 @@ def split_key(key: str) -> tuple[str | None, str | None, str]:
 
     Names may contain dots, ``models.gpt-3.5-turbo.reserve_tokens``, and quotes as in the file,
     ``models."my-model:7b".context_window``.
-
-    :raises UsageError: there is no such setting, it cannot be set in that table, or the key is not
-        valid text.
     """
     if not is_text(key):
         raise UsageError(
@@ -96,10 +93,7 @@ def _first(names: Iterable[str]) -> str:
 
 
 def split_assignment(text: str) -> tuple[str, str]:
-    """Split ``KEY=VALUE``; a quoted equals sign belongs to the key.
-
-    :raises UsageError: there is no equals sign.
-    """
+    """Split ``KEY=VALUE``; a quoted equals sign belongs to the key."""
     match = re.fullmatch(_ASSIGNMENT, text)
     key, equals, value = match.group(1, 2, 3) if match else text.partition("=")
     if not equals:
@@ -121,10 +115,7 @@ def dotted_key(table: str, name: str, setting: str) -> str:
 
 
 def quoted_parts(key: str) -> list[str]:
-    """Split a dotted key as TOML does.
-
-    :raises UsageError: the key is not valid TOML.
-    """
+    """Split a dotted key as TOML does."""
     import tomllib
 
     parts: list[str] = []
@@ -152,10 +143,7 @@ def find_setting(
 ) -> Setting:
     """Return the setting for a name, which may be one of the documents.
 
-    :param table: a table with settings; ``None`` for the top level of the file.
-    :param name: the name of the table, for the error.
     :param otherwise: the hint if no name is similar; by default, which names there are.
-    :raises UsageError: there is no such setting in that table; the hint names similar ones.
     """
     allowed = TABLES[table]
     if setting := allowed.get(setting_name(key)):
@@ -176,7 +164,6 @@ def find_setting(
 
 
 def _describe_allowed(table: str | None, allowed: Iterable[str]) -> str:
-    """Return which settings a table may have, in the shorter form."""
     names = [*allowed]
     absent = [setting for setting in SETTINGS if setting not in names]
     few = f"every setting but {', '.join(absent)}"
@@ -190,11 +177,7 @@ def suggest_names(typed: str, names: Sequence[str]) -> str:
 
 
 def similar_settings(typed: str, names: Sequence[str], table: str | None) -> list[str]:
-    """Return the settings that a mistyped name may mean, at most three, the nearest first.
-
-    :param names: of the settings of the table.
-    :param table: if ``None``, the names of tables may be meant as well.
-    """
+    """Return the settings that a mistyped name may mean, at most three, the nearest first."""
     tables = [*filter(None, TABLES), projects.TABLE] if table is None else []
     first, dot, rest = typed.partition(".")
     if dot:

@@ -26,10 +26,7 @@ PROTOCOLS = tuple(DEFAULTS)
 
 
 class Upstream(NamedTuple):
-    """A server with models.
-
-    :param url: without a trailing slash.
-    """
+    """A server with models."""
 
     name: str
     protocol: str
@@ -37,10 +34,7 @@ class Upstream(NamedTuple):
 
 
 def check_url(url: Any, where: str) -> str:
-    """Return the URL of an upstream without its trailing slash.
-
-    :raises UsageError: it is not a URL, or contains a password.
-    """
+    """Return the URL of an upstream without its trailing slash."""
     if not isinstance(url, str) or not re.fullmatch(_URL, url):
         raise UsageError(
             f"{where} must be the URL of a server, without a name, password or query",
@@ -56,7 +50,6 @@ def resolve(
 
     :param tables: the checked ``[upstreams.NAME]`` tables.
     :param typed: URLs by name, for this run.
-    :raises UsageError: an upstream has no valid URL.
     """
     upstreams = {name: Upstream(name, name, url) for name, url in DEFAULTS.items()}
     for name, table in tables.items():

@@ -1,8 +1,4 @@
-"""The connection's interface that lets one SQL statement serve both databases.
-
-Statements use ``?`` as the placeholder. Where the two dialects differ, the connection supplies
-the words.
-"""
+"""The connection's interface that lets one SQL statement serve both databases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -69,19 +65,12 @@ class Connection(Protocol):
         """Yield the rows of a query without holding all of them in memory."""
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> Sequence[int]:
-        """Return an integer column without nulls.
-
-        :param rest: the SQL after ``SELECT column``.
-        """
+        """Return an integer column without nulls; ``rest`` is the SQL after ``SELECT column``."""
 
     def insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
     ) -> None:
-        """Insert rows.
-
-        :param columns: their names, separated by commas.
-        :param ignore: skip rows whose key already exists.
-        """
+        """Insert rows; ``ignore`` skips those whose key already exists."""
 
     def together(self) -> AbstractContextManager[object]:
         """Return a context in which statements without results are sent in one round trip."""
@@ -115,9 +104,6 @@ def decoding(what: str) -> Iterator[None]:
     """Report values that cannot be decoded as corruption of the store.
 
     Wrap nothing but the decoding: a programming error inside would be reported as corruption.
-
-    :param what: a plural noun for the values.
-    :raises StoreCorruptError: they cannot be decoded.
     """
     try:
         yield

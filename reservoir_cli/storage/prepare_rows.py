@@ -58,7 +58,6 @@ def prepare(
     """Build the rows of those messages that are not stored yet.
 
     :param now_ms: the time of messages without one; a reply is placed after its question.
-    :param ids: the ids of the new messages.
     :param pair: whether an assistant message without a trace id answers the newest open question.
     """
     for name in (scope.partition, scope.instance):
@@ -128,7 +127,6 @@ def _clean(text: str | None) -> str | None:
 
 
 def _asked_at(connection: Connection, scope: Scope, trace_id: str) -> int | None:
-    """Return the time of the newest user message of a trace."""
     row = connection.execute(
         "SELECT MAX(created_at) FROM messages WHERE partition = ? AND trace_id = ? "
         "AND role = 'user'",
@@ -138,10 +136,7 @@ def _asked_at(connection: Connection, scope: Scope, trace_id: str) -> int | None
 
 
 def _open_question(connection: Connection, scope: Scope, now_ms: int) -> str | None:
-    """Return the trace of the newest unanswered user message, among the last thousand.
-
-    Documents ask nothing. Messages with a time far in the future are the last resort.
-    """
+    """Return the trace of the newest unanswered user message, among the last thousand."""
     no_documents = f"q.source NOT IN ({placeholders(DOCUMENT_SOURCES)})"
     for until in (now_ms + FAR_AHEAD // timedelta(milliseconds=1), LATEST):
         row = connection.execute(

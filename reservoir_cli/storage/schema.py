@@ -1,8 +1,4 @@
-"""The tables of a store: one description for both databases.
-
-A dialect turns it into statements. What only one database has, such as its full-text index, stands
-with that database.
-"""
+"""The tables of a store: one description for both databases."""
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -128,10 +124,7 @@ OF_MESSAGES = ("pending", "rebuilding", "tags", "pins")
 
 
 def statements(define: Callable[[str, Table], str]) -> Iterator[str]:
-    """Yield the statements that create the tables and their indexes.
-
-    :param define: returns the statement that creates a table.
-    """
+    """Yield the statements that create the tables and their indexes."""
     for name, table in TABLES.items():
         yield define(name, table)
         for index, columns in table.indexes.items():
@@ -140,10 +133,7 @@ def statements(define: Callable[[str, Table], str]) -> Iterator[str]:
 
 
 def define_columns(table: Table, types: Mapping[str, str]) -> list[str]:
-    """Return the definitions of columns.
-
-    :param types: the database's words for :data:`TYPES`.
-    """
+    """Return the definitions of columns."""
     return [
         f'"{name}" {types[kind.rstrip("?")]}{"" if kind.endswith("?") else " NOT NULL"}'
         for name, kind in table.types().items()

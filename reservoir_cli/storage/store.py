@@ -1,7 +1,7 @@
 """The store's base class: everything that SQLite and PostgreSQL do alike.
 
-Messages and their full-text rows are written in one transaction; vectors follow in a second one,
-so that a message is safe before it is embedded.
+Messages and their words are written first, vectors in a second transaction: a message is safe
+before.
 """
 
 import time
@@ -89,7 +89,6 @@ class Writes(Embeddings):
         *,
         pair: bool = False,
     ) -> list[StoredMessage | None]:
-        """Write messages under new ids and everything derived from them except embeddings."""
         from reservoir_cli.storage.prepare_rows import prepare  # it loads the counters
 
         place = str(scope.partition), str(scope.instance)
@@ -132,10 +131,9 @@ class Writes(Embeddings):
             proxy_ledger.forget(self._connection, partition, ids)  # they may quote one
 
     def delete(self, keys: Sequence[Key], progress: Progress = no_progress) -> bool:
-        """Delete messages and everything derived from them; imports skip them from now on.
+        """Delete messages and all that is derived from them; imports skip them from now on.
 
-        :returns: whether no word of them is left in any file of the store; a concurrent reader
-            may prevent that.
+        :returns: whether no word of them is left in any file; a concurrent reader may prevent that.
         """
 
         def write() -> None:
@@ -147,10 +145,7 @@ class Writes(Embeddings):
         return self._purge(by_partition(keys))
 
     def require_removable_tombstones(self) -> None:
-        """Check that this user may remove tombstones.
-
-        :raises StoreError: only the owner may.
-        """
+        """Check that this user may remove tombstones."""
 
     @writing
     def replace(
@@ -174,10 +169,7 @@ class Writes(Embeddings):
         self._put(scope, [marked], counter, now, iter([old.id]))
 
     def edit(self, key: Key, message: Message, *, counter: "TokenCounter", now: datetime) -> bool:
-        """Rewrite a message as :meth:`replace` does, and remove every word of the old text.
-
-        :returns: as :meth:`delete`.
-        """
+        """Rewrite a message and erase the old text; return as :meth:`delete`."""
 
         def write() -> None:
             for old in reads.by_key(self._connection, [key]):
@@ -203,11 +195,7 @@ class Writes(Embeddings):
     def _remove(
         self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
     ) -> None:
-        """Delete messages and everything derived from them.
-
-        :param ids: by partition.
-        :param mark: whether to write tombstones, so that they are not imported again.
-        """
+        """Delete messages and everything derived from them."""
         delete.remove(self._connection, ids, self._unindex, mark=mark, progress=progress)
 
     def _unindex(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
@@ -215,10 +203,7 @@ class Writes(Embeddings):
 
     @abstractmethod
     def _purge(self, partitions: Iterable[str] = ()) -> bool:
-        """Remove every word of deleted messages from the store's files; return whether it did.
-
-        :param partitions: those of the messages.
-        """
+        """Remove every word of deleted messages from the store's files; return whether it did."""
 
     @abstractmethod
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
@@ -266,7 +251,6 @@ class Writes(Embeddings):
     def _move_chosen(
         self, old: Scope, ids: Sequence[int], new: Scope, counter: "TokenCounter", now: int
     ) -> list[Key]:
-        """Move messages under their own ids, or new ones where the partition uses them."""
         connection, partition = self._connection, str(new.partition)
         messages = reads.by_id(connection, ids, old)
         edited = reads.edit_times(connection, messages)
@@ -317,10 +301,7 @@ class Writes(Embeddings):
         """Insert rows with the columns of :data:`~reservoir_cli.storage.tables.writes.COLUMNS`."""
 
     def _renew_ranking_data(self, ids: Mapping[str, Sequence[int]]) -> None:
-        """Copy the changed tokens of messages to where ranking reads them.
-
-        :param ids: by partition.
-        """
+        """Copy the changed tokens of messages to where ranking reads them."""
 
     @abstractmethod
     def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:

@@ -23,7 +23,6 @@ def install_hint(extra: str) -> str:
 
 
 def _package() -> str:
-    """Return the name of the installed package: the slim one only if the full one is absent."""
     from importlib.metadata import PackageNotFoundError, version  # 20 ms, only needed for errors
 
     for name in (FULL, SLIM):

@@ -93,10 +93,7 @@ def _offers_plugins(package: str) -> bool:
 
 @cache
 def load(plugin: Plugin) -> Any:
-    """Return what a plugin's entry point names.
-
-    :raises ReservoirError: it cannot be loaded.
-    """
+    """Return what a plugin's entry point names."""
     return run(plugin, plugin.entry.load)
 
 
@@ -124,11 +121,7 @@ def failure(plugin: Plugin, problem: str) -> ReservoirError:
 
 
 def make(kind: str, name: str) -> Any | None:
-    """Return what the plugin of a scheme makes of an argument; ``None`` if there is no such plugin.
-
-    :param name: a setting, ``SCHEME:ARGUMENT``.
-    :raises ModelUnavailableError: the plugin failed.
-    """
+    """Return what the plugin of a scheme makes of an argument; ``None`` without such a plugin."""
     plugin, argument = find_scheme(kind, name)
     return run(plugin, lambda: load(plugin)(argument)) if plugin else None
 

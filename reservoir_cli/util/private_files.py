@@ -49,10 +49,7 @@ def missing_folders(folder: Path) -> list[Path]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a text file atomically, readable by the user only.
-
-    :raises OSError: the folder cannot be written; the old file is untouched.
-    """
+    """Write a text file atomically, readable by the user only."""
     make_private_dir(resolve_path(path).parent)
     with (
         replace_atomically(path) as temporary,
@@ -84,7 +81,6 @@ def replace_atomically(path: Path) -> Iterator[Path]:
 
 
 def _replace(temporary: Path, path: Path) -> None:
-    """Move a file to a path; on Windows wait until no program has the old file open."""
     deadline = time.monotonic() + FILE_IN_USE
     while True:
         try:
@@ -99,10 +95,7 @@ def _replace(temporary: Path, path: Path) -> None:
 
 @contextmanager
 def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """Yield an empty private folder that is removed with its contents after the block.
-
-    :raises OSError: the folder cannot be created.
-    """
+    """Yield an empty private folder that is removed with its contents after the block."""
     with _temporary_path(parent, prefix) as folder:
         folder.mkdir(mode=0o700)
         yield folder
@@ -110,7 +103,6 @@ def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def _temporary_path(parent: Path, prefix: str) -> Iterator[Path]:
-    """Yield the path of a file or folder to create, which is removed after the block."""
     import secrets
 
     # Choose the name first, so that a signal at any moment leaves a known file to remove.
@@ -130,7 +122,6 @@ def remove_temporary() -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder, ignoring errors."""
     with suppress(OSError):
         if path.is_dir():
             from shutil import rmtree
@@ -152,7 +143,6 @@ def remove_leftovers(path: Path) -> None:
 
 
 def _sync(path: Path, flags: int) -> None:
-    """Write a file or folder to the disk, opened with these flags."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)

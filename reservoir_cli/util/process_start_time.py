@@ -29,7 +29,6 @@ def process_start_time(pid: int) -> str | None:
 
 
 def _read_proc(pid: int) -> str | None:
-    """Return the boot and the clock ticks since it."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
         # The program's name may contain blanks and parentheses.
@@ -55,7 +54,6 @@ def _ask_ps(pid: int) -> str | None:
 
 
 def _ask_windows(pid: int) -> str | None:
-    """Return the time of creation in units of 100 ns."""
     if sys.platform == "win32":  # for mypy, which knows these names only there
         import ctypes
         from ctypes import wintypes

@@ -15,7 +15,6 @@ def split_command(text: str, *, windows: bool = os.name == "nt") -> list[str]:
     """Split a command into its program and arguments, without a shell.
 
     :param windows: a backslash separates folders, instead of quoting the next character.
-    :raises ValueError: a quote is not closed.
     """
     words = shlex.shlex(text, posix=True)
     words.whitespace_split, words.commenters = True, ""
@@ -42,7 +41,6 @@ def start_in_background(
     """Start a program that outlives this process and its terminal, without input and output.
 
     :param errors: what it writes to stderr goes there.
-    :raises OSError: it cannot be started.
     """
     null = subprocess.DEVNULL
     options = background_options(sys.platform)
@@ -50,10 +48,7 @@ def start_in_background(
 
 
 def background_options(platform: str) -> dict[str, Any]:
-    """Return the options of ``Popen`` that separate a program from our terminal.
-
-    :param platform: as in ``sys.platform``.
-    """
+    """Return the options of ``Popen`` that separate a program from our terminal."""
     if platform == "win32":
         # A program without any console, as DETACHED_PROCESS starts it, opens a window when it
         # starts another: so does the launcher of a virtual environment, which starts Python.

@@ -19,11 +19,7 @@ def no_progress(_what: str, _done: int, _total: int) -> None:
 
 
 def pace(done: int, total: int, measured: int, seconds: float) -> str:
-    """Return a text such as ``512 of 12,431 · 260/s · 46 s left``.
-
-    :param total: the amount of work; 0 if unknown.
-    :param measured: the part of ``done`` that took ``seconds``.
-    """
+    """Return a text such as ``512 of 12,431 · 260/s · 46 s left``."""
     if not total:
         return ""
     parts = [f"{done:,} of {total:,}"]

@@ -73,11 +73,7 @@ class Client(ABC):
         return self.settings()
 
     def open(self, path: Path, *, blank: bool = False) -> SettingsFile:
-        """Read one of the client's files.
-
-        :param blank: treat it as empty.
-        :raises RefusedFileError: it cannot be read, or the client would reject it.
-        """
+        """Read one of the client's files."""
         return SettingsFile(
             path, comments=self.comments, trailing_commas=self.trailing_commas, blank=blank
         )
@@ -117,10 +113,7 @@ class Client(ABC):
         return command if command and _is_ours(command) else None
 
     def server_edits(self, file: SettingsFile, command: Sequence[str]) -> list[Edit]:
-        """Return the edits after which the client starts our server.
-
-        :raises RefusedFileError: the file has another server with our name.
-        """
+        """Return the edits after which the client starts our server."""
         path = (self.servers, SERVER)
         present, wanted = file.find(path), self.entry(command)
         if present is None:
@@ -189,7 +182,6 @@ class Client(ABC):
 
 
 def _is_ours(command: Sequence[str]) -> bool:
-    """Return whether a command line is ``reservoir … mcp …`` of any installation."""
     return "mcp" in (_our_arguments(command) or ())
 
 

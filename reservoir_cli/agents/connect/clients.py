@@ -116,10 +116,7 @@ class GeminiCli(Client):
 
 
 class OpenCode(Client):
-    """opencode: ``opencode.jsonc`` or ``opencode.json`` has the servers.
-
-    Its own ``opencode mcp add`` reformats the whole file, so the file is edited instead.
-    """
+    """opencode: ``opencode.jsonc`` or ``opencode.json`` has the servers."""
 
     name = "opencode"
     title = "opencode"
@@ -239,10 +236,7 @@ CLIENTS: dict[str, Client] = {client.name: client() for client in _CLASSES}
 
 
 def client_named(name: str) -> Client:
-    """Return a client by its name.
-
-    :raises UsageError: the name is unknown.
-    """
+    """Return a client by its name."""
     if name in CLIENTS:
         return CLIENTS[name]
     titles = {client.title.lower().replace(" ", "-"): client.name for client in CLIENTS.values()}

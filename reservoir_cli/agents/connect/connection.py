@@ -41,7 +41,6 @@ class Status:
 
     :param command: the command line of our server, if the client starts one.
     :param hooks: whether its hooks call us; ``None`` if the client has no hooks.
-    :param error: why its settings cannot be read.
     """
 
     client: Client
@@ -57,10 +56,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The changes that connecting or disconnecting made, or would make.
-
-    :param via: the client's own command that made them.
-    """
+    """The changes that connecting or disconnecting made, or would make."""
 
     client: Client
     changes: list[Change]
@@ -97,8 +93,6 @@ def connect(
     Existing hooks of ours are updated in any case.
 
     :param program: the absolute path of ``reservoir``, with its options.
-    :raises UsageError: the client has no hooks.
-    :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
     """
     if hooks and not client.events:
         raise UsageError(f"{client.title} has no hooks", hint="leave --hooks out")
@@ -120,8 +114,6 @@ def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
     """Remove our entries from a client's settings.
 
     A file that nobody else changed is restored byte for byte.
-
-    :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
     """
     paths = dict.fromkeys((client.settings(), client.hooks_settings()))
     for path in paths:  # fail before anything is changed
@@ -134,8 +126,6 @@ def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
 def _plans(
     client: Client, command: Sequence[str], program: Sequence[str], hooks: bool
 ) -> dict[Path, _Plan]:
-    """Return a plan for each of a client's files; servers and hooks may share one."""
-
     def add_server(file: SettingsFile) -> list[Edit]:
         return client.server_edits(file, command)
 
@@ -153,11 +143,7 @@ def _plans(
 def _apply(
     client: Client, path: Path, plan: _Plan, *, dry_run: bool, writable: bool = False
 ) -> Change:
-    """Apply a plan to a file.
-
-    :param writable: also refuse a file that is read-only if this is a dry run.
-    :raises RefusedFileError: the file cannot be edited safely.
-    """
+    """Apply a plan to a file."""
     with _adding_snippet(client, path, plan):
         file = client.open(path)
         edits = plan(file)
@@ -179,7 +165,6 @@ def _apply(
 
 @contextmanager
 def _adding_snippet(client: Client, path: Path, plan: _Plan) -> Iterator[None]:
-    """Add a snippet that the user can paste to any refusal."""
     try:
         yield
     except RefusedFileError as error:
@@ -189,12 +174,10 @@ def _adding_snippet(client: Client, path: Path, plan: _Plan) -> Iterator[None]:
 
 
 def _is_clean(client: Client, file: SettingsFile) -> bool:
-    """Return whether a file contains none of our entries."""
     return client.our_command(file) is None and not any(client.hooks(file))
 
 
 def _new_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[tuple[str | int, ...]]:
-    """Return the containers that edits add to a file."""
     containers = {edit.path[:depth] for edit in edits for depth in range(1, len(edit.path))}
     return sorted((path for path in containers if file.find(path) is None), key=len)
 
@@ -247,7 +230,6 @@ def _succeeds(command: Sequence[str]) -> bool:
 
 
 def _merge(changes: Sequence[Change]) -> list[Change]:
-    """Return one change per file, preferring those that changed something."""
     merged: dict[Path, Change] = {}
     for change in changes:
         if change.file not in merged or change.kind != "unchanged":
@@ -266,7 +248,6 @@ def _revert(client: Client, path: Path, *, dry_run: bool) -> Change:
 
 
 def _restore(file: SettingsFile, before: bytes | None, *, dry_run: bool) -> Change:
-    """Restore the contents of a file; ``None`` removes it."""
     if not dry_run:
         return file.restore(before)
     text = None if before is None else before.decode("utf-8")
@@ -291,7 +272,6 @@ def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Cha
 
 
 def _write(file: SettingsFile, text: str, *, dry_run: bool) -> Change:
-    """Write a file's text without our entries."""
     if not dry_run:
         file.write(text)
         file.forget()
@@ -324,11 +304,7 @@ def own_program() -> list[str]:
 
 
 def own_command(config: Path | None, db: str | None) -> list[str]:
-    """Return the program with the options that were typed before the command.
-
-    :raises UsageError: there is no such settings file, or the store's URL has a password, which
-        another program's settings would reveal.
-    """
+    """Return the program with the options that were typed before the command."""
     options = []
     if config is not None:
         if not config.is_file():

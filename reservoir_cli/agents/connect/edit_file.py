@@ -57,9 +57,7 @@ class Edit:
 class Change:
     """A change of a file that was made, or would be made.
 
-    :param kind: created, changed, unchanged, removed or restored.
     :param backup: the file with the contents before the change.
-    :param diff: the change as a unified diff.
     """
 
     file: Path
@@ -69,14 +67,7 @@ class Change:
 
 
 class SettingsFile:
-    """Another program's settings file, with its contents when it was opened.
-
-    :param path: the path that the program uses; it need not exist, and may be a symbolic link.
-    :param comments: whether the program accepts comments in JSON.
-    :param trailing_commas: whether the program accepts trailing commas in JSON.
-    :param blank: treat it as empty.
-    :raises RefusedFileError: it cannot be read, or is invalid.
-    """
+    """Another program's settings file, with its contents when it was opened."""
 
     def __init__(
         self,
@@ -106,10 +97,7 @@ class SettingsFile:
         return lookup(self.data, path)
 
     def after(self, edits: Sequence[Edit]) -> str:
-        """Return the text with edits applied.
-
-        :raises RefusedFileError: an edit does not match the structure of the file.
-        """
+        """Return the text with edits applied."""
         text = self.text
         try:
             for edit in edits:
@@ -147,10 +135,7 @@ class SettingsFile:
         return "".join(f"{line}\n" for line in lines)
 
     def check_links(self) -> None:
-        """Refuse a file that replacing would separate from its other names, and a dangling link.
-
-        :raises RefusedFileError: the file or its backup is one of these.
-        """
+        """Refuse a file that replacing would separate from its other names, and a dangling link."""
         for path in (self.path, self.backup):
             with _refusing(path, "read"):
                 if path.is_symlink() and not path.exists():
@@ -159,10 +144,7 @@ class SettingsFile:
                     raise RefusedFileError(f"{path} has another name as a hard link")
 
     def check_writable(self) -> None:
-        """Refuse a file that is read-only, or must not be replaced because of links.
-
-        :raises RefusedFileError: it is.
-        """
+        """Refuse a file that is read-only, or must not be replaced because of links."""
         self.check_links()
         with _refusing(self.path, "write"):
             if self.original is not None and _is_read_only(resolve_path(self.path)):
@@ -179,10 +161,7 @@ class SettingsFile:
             temporary.write_bytes(self.original)
 
     def write(self, text: str) -> Change:
-        """Replace the file's contents, and keep its mode.
-
-        :raises RefusedFileError: the file changed meanwhile, or cannot be written.
-        """
+        """Replace the file's contents, and keep its mode."""
         kind = "created" if self.original is None else "changed"
         self._replace(text.encode("utf-8"))
         backup = self.backup if self.original is not None else None
@@ -193,8 +172,6 @@ class SettingsFile:
     ) -> None:
         """Record the current contents as our last change.
 
-        :param folders: the folders that we created.
-        :param containers: the containers that we added.
         :param is_clean: whether the file contained none of our entries when it was opened.
         """
         written = self._read()
@@ -244,11 +221,7 @@ class SettingsFile:
         return None if self.record.before is None else b""
 
     def restore(self, data: bytes | None) -> Change:
-        """Restore the original contents, and delete the backup.
-
-        :param data: the contents; ``None`` removes the file.
-        :raises RefusedFileError: the file changed meanwhile, or cannot be written.
-        """
+        """Restore the original contents, and delete the backup."""
         diff = self.diff(data.decode("utf-8") if data is not None else None)
         if data is None:
             with _refusing(self.path, "write"):
@@ -319,7 +292,6 @@ class SettingsFile:
 
 @contextmanager
 def _refusing(path: Path, verb: str) -> Iterator[None]:
-    """Convert system errors to refusals."""
     try:
         yield
     except OSError as error:
@@ -330,7 +302,6 @@ def _refusing(path: Path, verb: str) -> Iterator[None]:
 
 
 def _is_equal(data: Any, other: Any) -> bool:
-    """Return whether two settings are equal, ignoring empty TOML tables, which need no header."""
     return bool(without_empty_tables(data) == without_empty_tables(other))
 
 
@@ -360,7 +331,6 @@ def _copy_owner_and_mode(source: Path, target: Path) -> None:
 
 
 def _edit_data(data: Any, edit: Edit) -> None:
-    """Apply an edit to parsed values in place."""
     for depth, step in enumerate(edit.path[:-1]):
         missing = step not in data if isinstance(data, dict) else step == len(data)
         if missing:
@@ -382,9 +352,7 @@ class Record:
 
     :param before: the hash of its contents without our entries; ``None`` if we created it; empty
         if unknown, because it already contained entries of ours.
-    :param after: the hash of its contents after our change.
     :param containers: paths of the objects and arrays that we added for our entries.
-    :param folders: the folders that we created for it, the innermost last.
     """
 
     before: str | None

@@ -47,12 +47,7 @@ class _Item:
 
 
 def loads(text: str, *, comments: bool = True, trailing_commas: bool = True) -> Any:
-    """Parse a text; a blank text is an empty object.
-
-    :param comments: accept comments.
-    :param trailing_commas: accept a comma after the last item.
-    :raises ValueError: the text is not JSON, or contains a form that is not accepted.
-    """
+    """Parse a text; a blank text is an empty object."""
     if _skip_blank(text, 0) == len(text):
         return {}
     root = _parse(text)
@@ -70,8 +65,6 @@ def assign(text: str, path: Path, value: Any) -> str:
     """Return the text with a value at a path; missing containers are added.
 
     A position equal to the length of an array appends to it.
-
-    :raises ValueError: the text is not JSON, or a container on the path has another type.
     """
     if _skip_blank(text, 0) == len(text):
         text = f"{text}{'' if text.endswith(chr(10)) or not text.strip() else chr(10)}{{}}\n"
@@ -87,11 +80,7 @@ def assign(text: str, path: Path, value: Any) -> str:
 
 
 def remove(text: str, path: Path) -> str:
-    """Return the text without the value at a path.
-
-    :raises ValueError: the text is not JSON.
-    :raises LookupError: the path does not exist.
-    """
+    """Return the text without the value at a path."""
     parent = _parse(text)
     for step in path[:-1]:
         item = parent.item(step)
@@ -149,7 +138,6 @@ def _insert(text: str, parent: _Node, step: str | int, value: Any) -> str:
 
 
 def _remove_item(text: str, parent: _Node, item: _Item) -> str:
-    """Return the text without an item and its comma."""
     index = parent.items.index(item)
     end = item.node.end if item.comma is None else item.comma + 1
     before = len(text[: item.start].rstrip(_SPACE))
@@ -170,7 +158,6 @@ def _remove_item(text: str, parent: _Node, item: _Item) -> str:
 
 
 def _has_values(text: str, start: int, expected: list[Any]) -> bool:
-    """Return whether the container at a position has the expected values."""
     try:
         _parse(text)
         node, _ = _read(text, start, 0)
@@ -180,7 +167,6 @@ def _has_values(text: str, start: int, expected: list[Any]) -> bool:
 
 
 def _dump(text: str, value: Any, indent: str) -> str:
-    """Return a value as JSON, indented like the text."""
     dumped = json.dumps(value, ensure_ascii=False, indent=_indent_unit(text))
     return dumped.replace("\n", _newline(text) + indent)
 
@@ -190,13 +176,11 @@ def _newline(text: str) -> str:
 
 
 def _indent_unit(text: str) -> str:
-    """Return the indentation of one level."""
     indented = re.search(r"^([ \t]+)[\"\[{]", text, re.M)
     return indented[1] if indented else "  "
 
 
 def _line_indent(text: str, position: int) -> str:
-    """Return the white space at the beginning of the line of a position."""
     line = text[text.rfind("\n", 0, position) + 1 : position]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
@@ -209,7 +193,6 @@ def _parse(text: str) -> _Node:
 
 
 def _read(text: str, start: int, depth: int) -> tuple[_Node, int]:
-    """Read the value at a position."""
     if depth > _MAX_DEPTH:
         raise ValueError("it is nested too deeply")
     opening = text[start : start + 1]
@@ -226,7 +209,6 @@ def _read(text: str, start: int, depth: int) -> tuple[_Node, int]:
 
 
 def _read_string(text: str, start: int) -> tuple[str, int]:
-    """Read the string at a position."""
     try:
         return _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
@@ -266,7 +248,6 @@ def _read_item(text: str, start: int, closing: str, depth: int) -> _Item:
 
 
 def _skip_blank(text: str, position: int) -> int:
-    """Return the position after white space and comments."""
     blank = _BLANK.match(text, position)
     return blank.end() if blank else position
 

@@ -1,7 +1,4 @@
-"""The MCP server: the SDK handles the protocol, and a worker answers tool calls.
-
-The worker closes the store when no call came for a while.
-"""
+"""The MCP server: the SDK handles the protocol, and a worker answers tool calls."""
 
 import asyncio
 import logging
@@ -76,11 +73,7 @@ class Worker:
 
 
 def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -> Server:
-    """Return a server that offers tools.
-
-    :param scope_of: returns the partition of a call that does not name one, and the folders of its
-        client.
-    """
+    """Return a server that offers tools."""
     _silence_libraries()
     tool_list = ListToolsResult(tools=[describe(tool) for tool in tools.values()])
 
@@ -121,7 +114,6 @@ def _client_name(context: ServerRequestContext[Any, Any]) -> str | None:
 
 
 def _silence_libraries() -> None:
-    """Keep the SDK and asyncio from logging: their tracebacks may quote messages."""
     for name in ("mcp", "asyncio"):
         logger = logging.getLogger(name)
         logger.addHandler(logging.NullHandler())
@@ -179,7 +171,6 @@ def run(
 
 
 async def _folders(context: ServerRequestContext[Any, Any]) -> tuple[Path, ...]:
-    """Return the folders a client works in: its roots, and the folder that it started us in."""
     session, folders = context.session, tuple(_current_folder())
     capabilities = session.client_capabilities
     if not session.can_send_request or capabilities is None or capabilities.roots is None:

@@ -58,10 +58,7 @@ async def serve(server: Server, wire: Wire) -> None:
 
 
 def _await_closing(output: int, end: Callable[[], None]) -> None:
-    """Call a function when the reader of a pipe has closed it; runs in a thread.
-
-    Windows tells only the next writer.
-    """
+    """Call a function when the reader of a pipe has closed it; runs in a thread."""
     if sys.platform != "win32":
         poll = select.poll()
         poll.register(output, 0)  # errors and the end are always reported
@@ -70,11 +67,7 @@ def _await_closing(output: int, end: Callable[[], None]) -> None:
 
 
 class _Session:
-    """The connection to one client.
-
-    :ivar _open: ids of unanswered requests.
-    :ivar _room: how many more lines may be queued.
-    """
+    """The connection to one client."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -105,7 +98,6 @@ class _Session:
                     await anyio.sleep(0.01)
 
     def _read_lines(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Queue lines until stdin ends; runs in a thread."""
         with suppress(RuntimeError, OSError):  # the loop has ended, or stdin cannot be read
             while line := self._wire.input.readline(_MAX_LINE):
                 if len(line) == _MAX_LINE and not line.endswith(b"\n"):

@@ -53,7 +53,6 @@ class Parameter:
     """A parameter of a tool.
 
     :param about: its description; empty if the name is clear enough.
-    :param default: a number; texts have no default.
     :param low: the smallest number, or the minimum length of a text.
     :param high: the largest number, or the maximum length of a text.
     """
@@ -88,11 +87,7 @@ def _number(default: int | None, low: int, high: int, about: str = "") -> Parame
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool.
-
-    :param writes: whether it changes the store.
-    :param deletes: whether it deletes from the store.
-    """
+    """A tool."""
 
     name: str
     about: str
@@ -110,10 +105,7 @@ class Tool:
         }
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of every parameter; ``None`` for an absent one without a default.
-
-        :raises UsageError: a parameter is unknown, missing or invalid. The error quotes no value.
-        """
+        """Return the value of every parameter; ``None`` for an absent one without a default."""
         for name in arguments:
             if name not in self.parameters:
                 raise self._error(f"has no parameter {_quote_name(name)}")
@@ -223,12 +215,7 @@ _FORGET = Tool(
 def offered_tools(
     partitions: Sequence[str] = (), *, read_only: bool = False, corrects: bool = False
 ) -> dict[str, Tool]:
-    """Return the tools by name.
-
-    :param partitions: the partitions that ``recall`` accepts by name.
-    :param read_only: leave out tools that write.
-    :param corrects: whether other messages than notes may be marked as outdated.
-    """
+    """Return the tools by name."""
     recall = _RECALL
     if partitions:
         partition = _text("", 400, *partitions)
@@ -291,7 +278,6 @@ class Answers:
         """Return a tool's answer.
 
         :param arguments: as returned by :meth:`Tool.check`.
-        :raises ReservoirError: the tool failed.
         """
         try:
             self._notes.clear()
@@ -309,7 +295,6 @@ class Answers:
         return "\n".join([text, *(f"note: {note}" for note in self._notes)])
 
     def _record(self, reservoir: Reservoir, partition: str, caller: Caller) -> None:
-        """Write to the log what was recalled for an answer."""
         recall, self._recalled = self._recalled, None
         if recall:
             injections.record(reservoir, recall, "mcp", caller.client, partition)
@@ -410,7 +395,6 @@ class Answers:
 
 
 def _find_note(reservoir: Reservoir, partition: str, text: str) -> int | None:
-    """Return the id of the note with a text, if there is one."""
     stored = reservoir.redactor.stored_text(partition, text)
     keys = reservoir.find(Scope(partition), Filter(source=SOURCE, text=stored))
     shown = reservoir.redactor.text(partition, stored)
@@ -419,10 +403,7 @@ def _find_note(reservoir: Reservoir, partition: str, text: str) -> int | None:
 
 
 def _correctable(reservoir: Reservoir, partition: str, number: int) -> StoredMessage:
-    """Return a message that an agent may correct: its notes, and with ``[mcp] correct`` any.
-
-    :raises ReservoirError: there is no such message in the partition.
-    """
+    """Return a message that an agent may correct: its notes, and with ``[mcp] correct`` any."""
     rows = reservoir.messages([number], Scope(partition))
     if rows and (rows[0].source == SOURCE or reservoir.config.mcp_correct):
         return rows[0]
@@ -448,10 +429,7 @@ def _hit_line(hit: Hit) -> str:
 
 
 def _fit(meter: Meter, rows: Sequence[StoredMessage], index: int, max_tokens: int) -> str:
-    """Quote a message and the neighbours that fit, nearest first; truncate it if it is too long.
-
-    :param index: position of the message among the rows.
-    """
+    """Quote a message and the neighbours that fit, nearest first; truncate it if it is too long."""
     low, high = index, index + 1
     if meter.count(_quote_rows(rows[low:high])) > max_tokens:
         return _truncate(meter, rows[index], max_tokens)
@@ -465,7 +443,6 @@ def _fit(meter: Meter, rows: Sequence[StoredMessage], index: int, max_tokens: in
 
 
 def _truncate(meter: Meter, message: StoredMessage, max_tokens: int) -> str:
-    """Quote the beginning of a message, and note how much is missing."""
     whole = replace(message, content=plain_text(message), tool_calls=())
     room = max_tokens
     while True:  # quoting adds tokens to each line

@@ -57,10 +57,7 @@ class DumpBatch:
         return [Key(row[_PARTITION], row[0]) for row in self.messages]
 
     def passages(self, model_ids: Sequence[str | None]) -> "dict[tuple[str, str], Embedded]":
-        """Return the passages of embedded messages by (partition, model).
-
-        :param model_ids: the active model, and the one that is being built.
-        """
+        """Return the passages of embedded messages by (partition, model)."""
         import numpy as np
 
         vectors: dict[tuple[str, int], list[Passage]] = {}

@@ -109,7 +109,6 @@ class Connection:
     """See :class:`reservoir_cli.storage.portable_sql.Connection`.
 
     :param server: psycopg's connection.
-    :param ids: generates the ids of this writer.
     :param last: the last statement and its values.
     :param locked: the partitions that the open transaction has locked.
     :param may_delete: whether the user may delete rows; a member calls a function of the owner.
@@ -180,7 +179,6 @@ class Connection:
         :param columns: by name, an expression that is never null, and its numpy type (``i8``).
         :param rest: the SQL after ``SELECT columns``.
         :param values: the values of the whole statement, in order.
-        :param before: the SQL before ``SELECT``.
         """
         import numpy as np
 
@@ -284,10 +282,7 @@ def _translate(sql: str) -> bytes:
 
 
 def place_of(url: str) -> str:
-    """Return the URL of a store without its password and parameters.
-
-    :raises StoreError: it is not a valid URL of a server.
-    """
+    """Return the URL of a store without its password and parameters."""
     try:
         parts = conninfo.conninfo_to_dict(url)
     except psycopg.Error:
@@ -320,7 +315,6 @@ def place_of(url: str) -> str:
 
 
 def _hosts(parts: Mapping[str, Any]) -> str:
-    """Return the servers of a URL, each with its port; a single port applies to all."""
     hosts = quote(str(parts.get("host") or ""), safe="/,.:[]").split(",")
     ports = str(parts.get("port") or "").split(",")
     if len(ports) == 1:
@@ -333,12 +327,7 @@ def _hosts(parts: Mapping[str, Any]) -> str:
 def connect(
     url: str, place: str, *, patience: float, options: str = ""
 ) -> "psycopg.Connection[Any]":
-    """Connect to a server, waiting for one that is just starting or has no connection left.
-
-    :param patience: the most seconds to wait between attempts.
-    :param options: command-line options for the server, added to those of the URL.
-    :raises StoreError: the server cannot be reached, or refuses the connection.
-    """
+    """Connect to a server, waiting for one that is just starting or has no connection left."""
     # Override the encoding of PGCLIENTENCODING, the URL and the database.
     parts = {**_DEFAULTS, **conninfo.conninfo_to_dict(url), "client_encoding": "UTF8"}
     if options:

@@ -29,10 +29,7 @@ class IdSource:
     def take(
         self, connection: Connection, partition: str, table: str = "messages"
     ) -> Iterator[int]:
-        """Yield ids for one transaction, which holds the lock of the partition.
-
-        :param table: ``messages`` or ``context_runs``.
-        """
+        """Yield ids for one transaction, which holds the lock of the partition."""
         now = _now_ms()
         newest = _newest(connection, partition, table, (now + _DAY) * _PER_MS)
         self._last = max(self._last, newest, now * _PER_MS + randbelow(_RANDOM) - 1)
@@ -42,7 +39,6 @@ class IdSource:
 
 
 def _now_ms() -> int:
-    """Return the milliseconds since 2020, clamped to the range of ids."""
     return min(max(time.time_ns() // 1_000_000 - _SINCE_2020, 0), _LAST_MS)
 
 

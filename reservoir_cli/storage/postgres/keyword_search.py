@@ -92,8 +92,6 @@ def correct_misspelt(
 
     The server has no list of its words: candidates come from a sample of the scope's rows that
     contain a word with the same beginning.
-
-    :param absent: their stems, as :func:`read_postings` returned them for the question.
     """
     words = fulltext.content_words(question).split()
     stems = stemmer.stems(words)
@@ -130,10 +128,7 @@ def correct_misspelt(
 def _counts(
     connection: Connection, scope: Scope, stems: Sequence[str]
 ) -> tuple[_Ints, NDArray[np.int32]]:
-    """Return the messages that contain any of these stems, and the count of each stem in them.
-
-    :returns: ids ascending, shape (n,), and counts, shape (stems, n).
-    """
+    """Return the messages that contain any of these stems, and the count of each stem in them."""
     import numpy as np
 
     ranked = _counts_by_rank(connection, scope, stems) if len(stems) <= _FEW else None
@@ -155,7 +150,6 @@ def _ranks(connection: Connection, most: int) -> NDArray[np.float32] | None:
 
     Deriving the count from the rank takes a tenth of the time of unpacking the row.
 
-    :param most: the highest count.
     :returns: ascending, shape (most + 1,); ``None`` if different counts have the same rank.
     """
     import numpy as np

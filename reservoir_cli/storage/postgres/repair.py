@@ -40,10 +40,7 @@ def rebuild(
     stemmer: Stemmer,
     model_id: str | None,
 ) -> None:
-    """Rebuild the full-text index.
-
-    Messages that have lost their vectors become pending.
-    """
+    """Rebuild the full-text index; messages that have lost their vectors become pending."""
     connection.lock(None)
     connection.execute("DELETE FROM words")
     for partition, instance, _ in holdings.places(connection):

@@ -58,7 +58,6 @@ DELETABLE = [name for name in TABLES if name not in EVERYWHERE]
 
 
 def _delete(table: str) -> str:
-    """Return the branch of ``delete_rows`` for a table."""
     types = TABLES[table].types()
     key = TABLES[table].key.removeprefix("partition, ").split(", ")
     same = " AND ".join(
@@ -173,7 +172,6 @@ _OWN_TABLES = """
 
 
 def _define(name: str, table: Table) -> str:
-    """Return the statement that creates a table that both databases have."""
     parts = define_columns(table, _WORDS)
     if name == "messages":  # see keys.thread_key
         parts.append("thread bigint NOT NULL")
@@ -199,12 +197,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
 
 
 def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> list[str]:
-    """Migrate a store in one transaction; do nothing if another process has just migrated it.
-
-    :param settings: the settings of every transaction, as a statement.
-    :param guarding: the statements that guard a store, run again if the store is guarded.
-    :returns: the names of the applied migrations.
-    """
+    """Migrate a store in one transaction; do nothing if another process has just migrated it."""
     applied = []
     with connection.server.transaction():
         connection.execute(settings)
@@ -238,10 +231,6 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
 
 
 def _add_vector(connection: Connection) -> None:
-    """Add pgvector to the database.
-
-    :raises StoreError: this user may not add it.
-    """
     try:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except errors.InsufficientPrivilege:
@@ -252,7 +241,6 @@ def _add_vector(connection: Connection) -> None:
 
 
 def _grant_as_on_messages(connection: Connection) -> None:
-    """Grant the users of ``messages`` the same rights on the new tables."""
     rights = connection.rows(
         """
         SELECT string_agg(a.privilege_type, ', '), CASE a.grantee WHEN 0 THEN 'PUBLIC'
@@ -274,7 +262,6 @@ def _grant_as_on_messages(connection: Connection) -> None:
 
 
 def _guard(connection: Connection, statements: Sequence[str]) -> None:
-    """Guard the new tables if the others are guarded."""
     guarded = connection.number(
         f"SELECT relrowsecurity::int FROM pg_class WHERE oid = '{SCHEMA}.messages'::regclass"
     )
@@ -283,5 +270,4 @@ def _guard(connection: Connection, statements: Sequence[str]) -> None:
 
 
 def _finish(connection: Connection) -> None:
-    """Comment the schema, as the last statement of a migration."""
     connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")

@@ -181,10 +181,7 @@ class PostgresStore(Transactions, Store):
         move_partition.move_runs(self._connection, old, new)
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
-        """Refuse to copy a store on a server to a file.
-
-        :raises ReservoirError: always.
-        """
+        """Refuse to copy a store on a server to a file."""
         raise ReservoirError(
             "a backup is a copy of a file, and this store is on a server",
             hint="back it up with pg_dump DATABASE, or copy it to a file with reservoir db copy",
@@ -207,7 +204,6 @@ class PostgresStore(Transactions, Store):
         )
 
     def _next_partition(self, partition: str | None) -> str | None:
-        """Return the next partition in order of name; the first one after ``None``."""
         condition = "" if partition is None else "WHERE partition > ?"
         rows = self._connection.rows(
             f"SELECT partition FROM messages {condition} ORDER BY partition LIMIT 1",
@@ -250,10 +246,7 @@ class PostgresStore(Transactions, Store):
     # Models
 
     def _require_whole(self) -> None:
-        """Keep a member, who does not see every message, from changing the shared model.
-
-        :raises StoreError: this user is a member.
-        """
+        """Keep a member, who does not see every message, from changing the shared model."""
         if not self.server.whole:
             raise StoreError(
                 f"only the owner can change the model of the store {self.location}",
@@ -262,19 +255,13 @@ class PostgresStore(Transactions, Store):
 
     @writing
     def activate_model(self, model_id: str, name: str) -> None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
-
-        A member can only set the first model.
-        """
+        """Make a model the active one; a member can only set the first model."""
         put = properties.put if self.server.whole else properties.put_first
         put(self._connection, properties.MODEL_ID, model_id)
         put(self._connection, properties.MODEL_NAME, name)
 
     def begin_model(self, model_id: str, name: str) -> str:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
-
-        :raises StoreError: this user is a member, who does not see every message.
-        """
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         self._require_whole()
         return self._begin_model(model_id, name)
 
@@ -286,10 +273,7 @@ class PostgresStore(Transactions, Store):
         return kept_as
 
     def give_up_model(self) -> None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
-
-        :raises StoreError: this user is a member, who does not see every message.
-        """
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         if self.next_model() is not None:
             self._require_whole()
             super().give_up_model()
@@ -302,8 +286,5 @@ class PostgresStore(Transactions, Store):
         vectors.note_dimensions(self._connection)
 
     def clear_former_model(self) -> bool:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
-
-        A member does nothing; the owner deletes them.
-        """
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`; a member does nothing."""
         return self.server.whole and super().clear_former_model()

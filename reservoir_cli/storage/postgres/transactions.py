@@ -92,11 +92,7 @@ class Transactions(transactions.Transactions, ABC):
             self._connection.server.close()
 
     def prepare(self) -> None:
-        """Set up an empty database, or migrate an older store.
-
-        :raises StoreError: the store is newer than the program, or not writable, or the user has
-            no partition.
-        """
+        """Set up an empty database, or migrate an older store."""
         version = self.server.schema
         transactions.refuse_newer(version or 0, len(schema.MIGRATIONS))
         if not self.server.listed:
@@ -226,7 +222,6 @@ class Transactions(transactions.Transactions, ABC):
             server.close()
 
     def _find_holders(self, begin: str, waited: tuple[bytes, Any]) -> list[Holder]:
-        """Return who holds the lock for which a statement waited; nobody if that is not known."""
         begin = f"{begin}; {self._settings}"
         with suppress(psycopg.Error, StoreError):  # the lock is what the error has to report
             with closing(connect(self._url, self.location, patience=0)) as watching:
@@ -234,10 +229,7 @@ class Transactions(transactions.Transactions, ABC):
         return []
 
     def _begin(self, begin: str, *, writes: bool) -> None:
-        """Begin a transaction, on a new connection if the last one was lost.
-
-        :raises StoreError: the store is closed, or an unfinished copy that must not be written to.
-        """
+        """Begin a transaction, on a new connection if the last one was lost."""
         self._connection.locked.clear()
         if self._closed:
             raise transactions.closed_error(self.location)
@@ -259,10 +251,7 @@ class Transactions(transactions.Transactions, ABC):
             unfinished_copy.refuse(row[0] if row else None, self.location)
 
     def _commit(self, *, writes: bool) -> None:
-        """Commit the transaction.
-
-        :raises UncertainCommitError: the connection was lost before the server answered.
-        """
+        """Commit the transaction."""
         try:
             self._connection.execute("COMMIT")
         except psycopg.OperationalError as error:
@@ -272,8 +261,6 @@ class Transactions(transactions.Transactions, ABC):
             raise
 
     def _run_read(self, work: Callable[[], Result]) -> Result:
-        """Call a function in a read transaction; retry it if the connection was lost."""
-
         def read() -> Result:
             with self.snapshot():
                 return work()

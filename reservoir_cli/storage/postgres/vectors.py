@@ -81,10 +81,7 @@ def add(
     model_id: str,
     by_message: Mapping[int, Sequence[Passage]],
 ) -> None:
-    """Store passages of one partition.
-
-    :param by_message: passages by the id of their message.
-    """
+    """Store passages of one partition."""
     import numpy as np
 
     passages = [passage for of_message in by_message.values() for passage in of_message]
@@ -180,10 +177,7 @@ def note_dimensions(connection: Connection) -> None:
 
 
 def add_missing(connection: Connection, model_id: str) -> None:
-    """Add all messages without vectors of the next model to ``rebuilding``.
-
-    A member may have added messages without recording them there.
-    """
+    """Add all messages without vectors of the next model to ``rebuilding``, as members do not."""
     connection.execute(
         """
         INSERT INTO rebuilding (partition, message_id)

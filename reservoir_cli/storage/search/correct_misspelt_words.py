@@ -45,8 +45,6 @@ def correct(
     :param absent: the words as typed, by their stems.
     :param vocabulary: returns the stems of the index that begin like a stem, with the number of
         their messages.
-    :param posting_of: returns the posting of a stem in the scope.
-    :param stems_of: returns the stems of words.
     :returns: the corrected words, and the postings of their corrections.
     """
     common = stems_of(foreign_function_words(question)[:_COMMON])

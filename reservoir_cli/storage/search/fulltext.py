@@ -76,7 +76,6 @@ def indexed_spans(text: str) -> list[Span]:
 
 
 def _second_spellings(folded: str) -> Iterator[tuple[Span, str]]:
-    """Yield the words with umlauts: their spans in a folded text, and their other spellings."""
     if not any(chr(letter) in folded for letter in _UMLAUTS):
         return
     for word in _WORD.finditer(folded):

@@ -54,7 +54,6 @@ def find_words(
 
 
 def _choose_part(connection: sqlite3.Connection, text: str, terms: Sequence[str]) -> Span:
-    """Return a part of a long text with all terms, or else with some of them."""
     best = None
     parts = _split(text)
     while batch := list(islice(parts, _BATCH)):
@@ -67,7 +66,6 @@ def _choose_part(connection: sqlite3.Connection, text: str, terms: Sequence[str]
 
 
 def _split(text: str) -> Iterator[Span]:
-    """Yield the parts of a text, cut between words if possible."""
     start = 0
     while start < len(text):
         end = start + _LONGEST
@@ -78,7 +76,6 @@ def _split(text: str) -> Iterator[Span]:
 
 
 def _add_rows(connection: sqlite3.Connection, texts: Iterable[str]) -> int:
-    """Index texts, and return the number of the first one's row."""
     [[rows]] = connection.execute("SELECT count(*) FROM texts")
     contents = [(fulltext.indexed_text(_remove_marks(text)),) for text in texts]
     connection.executemany("INSERT INTO texts (text) VALUES (?)", contents)
@@ -86,7 +83,6 @@ def _add_rows(connection: sqlite3.Connection, texts: Iterable[str]) -> int:
 
 
 def _remove_marks(text: str) -> str:
-    """Return a text of the same length without the marks; faster than ``translate``."""
     return text.replace(_START, "\ufffd").replace(_END, "\ufffd")
 
 
@@ -102,7 +98,6 @@ def _best_row(connection: sqlite3.Connection, first: int, query: str) -> int | N
 def _find_within(
     connection: sqlite3.Connection, text: str, span: Span, terms: Sequence[str]
 ) -> list[Span]:
-    """Return the spans of terms in a part of a text."""
     start, end = span
     row = _add_rows(connection, [text[start:end]])
     marked = connection.execute(

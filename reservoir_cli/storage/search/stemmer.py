@@ -94,10 +94,7 @@ def scope_stems(partition: str, instance: str) -> list[str]:
 
 
 def query(words: str, scope: Scope) -> str:
-    """Return the ``tsquery`` for words inside a scope.
-
-    :param words: a ``tsquery``.
-    """
+    """Return the ``tsquery`` for words inside a scope."""
     if scope.partition is None:
         return words
     in_partition, in_instance = scope_stems(scope.partition, scope.instance or "")

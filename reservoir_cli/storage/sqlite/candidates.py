@@ -77,7 +77,6 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
 
 
 def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
-    """Return the ids of an instance's documents, ascending; the query reads only an index."""
     import numpy as np
 
     rows = connection.execute(
@@ -131,7 +130,6 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
 class Timeline:
     """The messages of a scope in order of time, the same for every question; shape (n,).
 
-    :param columns: their data by name.
     :param order: the positions at which their passages were read, shape (passages,).
     :param first: the position of each message's first passage in this order.
     :param by_id: the positions of the messages in order of id.
@@ -164,11 +162,7 @@ class Timeline:
 
 
 def build_timeline(blocks: Blocks | None, pending: Columns, own: str | None) -> Timeline:
-    """Sort passages by time, and group them by message.
-
-    :param pending: messages without vectors.
-    :param own: the instance that history comes from.
-    """
+    """Sort passages by time, and group them by message."""
     import numpy as np
 
     columns = pending

@@ -85,10 +85,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def refuse_old_sqlite() -> None:
-    """Refuse a version of SQLite that would fail later, with a syntax error.
-
-    :raises StoreError: it is too old.
-    """
+    """Refuse a version of SQLite that would fail later, with a syntax error."""
     if sqlite3.sqlite_version_info < _OLDEST:
         needed = ".".join(map(str, _OLDEST))
         raise StoreError(
@@ -98,11 +95,7 @@ def refuse_old_sqlite() -> None:
 
 
 def connect(uri: str, patience: float) -> "Connection":
-    """Connect to a file.
-
-    :param uri: the file's URI with the mode.
-    :param patience: seconds to wait for a lock.
-    """
+    """Connect to a file."""
     return sqlite3.connect(
         uri,
         uri=True,

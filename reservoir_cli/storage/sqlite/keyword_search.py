@@ -88,7 +88,6 @@ def too_many() -> UsageError:
 
 
 def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict[int, int]:
-    """Return the number of words of each message of a scope, by its id."""
     where, values = portable_sql.where_scope(scope)
     lengths: dict[int, int] = dict(
         connection.execute(
@@ -108,7 +107,6 @@ def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict
 
 
 def _unpack(kind: str, blob: bytes) -> "array[int]":
-    """Decode the little-endian integers in a column of a block."""
     integers = array(kind, blob)
     if sys.byteorder == "big":
         integers.byteswap()
@@ -141,10 +139,6 @@ def _count_matches(connection: Connection, stems: list[str], is_prefix: bool) ->
 
 
 def _starts(connection: Connection, stem: str, before: int, is_prefix: bool) -> set[Any]:
-    """Return the (id, position) at which a sequence with this stem can start.
-
-    :param before: how many stems of the sequence precede this one.
-    """
     condition, values = "term = ?", [stem]
     if is_prefix:
         condition, values = "term >= ? AND term < ?", [stem, stem + "\U0010ffff"]

@@ -85,17 +85,13 @@ def read_postings(
 
 
 def _last_id(connection: Connection) -> int:
-    """Return the highest message id, an upper bound of the number of messages."""
     return int(connection.execute("SELECT MAX(id) FROM messages").fetchone()[0] or 0)
 
 
 def correct_misspelt(
     connection: Connection, candidates: Candidates, question: str, absent: list[str]
 ) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
-    """Correct the words of a question that no message of a scope contains.
-
-    :param absent: their stems, as :func:`read_postings` just returned them for the question.
-    """
+    """Correct the words of a question that no message of a scope contains."""
     words = _words_by_stem(connection, fulltext.content_words(question))
     typed = {stem: words[stem] for stem in absent if stem in words}
     letters = 1 if len(candidates.ids) <= rank_by_words.LARGE else 2
@@ -132,10 +128,7 @@ def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:
 
 
 def look_up(connection: Connection, words: str) -> list[Stem]:
-    """Return the stems of words.
-
-    Rare stems come first, so that the common ones share what is left of the limit.
-    """
+    """Return the stems of words."""
     open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
     connection.execute("INSERT INTO temp.question VALUES (?)", [words])
@@ -156,7 +149,6 @@ def look_up(connection: Connection, words: str) -> list[Stem]:
 
 
 def _totals(connection: Connection, stem: str) -> tuple[int, int]:
-    """Return how many messages contain a stem, and how often it occurs."""
     query = "SELECT doc, cnt FROM temp.stem_counts WHERE term = ?"
     if len(stem) == _SCOPE_KEY:  # stem_counts also counts the words in the column scope
         query = (
@@ -168,10 +160,7 @@ def _totals(connection: Connection, stem: str) -> tuple[int, int]:
 
 
 def _count(docs: _Ints) -> tuple[_Ints, _Ints]:
-    """Return the messages that contain a stem, ascending, and its count in each.
-
-    :param docs: the message of each occurrence, ascending unless the index is damaged.
-    """
+    """Return the messages that contain a stem, ascending, and its count in each."""
     import numpy as np
 
     if (docs[1:] < docs[:-1]).any():
@@ -181,7 +170,6 @@ def _count(docs: _Ints) -> tuple[_Ints, _Ints]:
 
 
 def _in_scope(candidates: Candidates, holders: _Ints, counts: _Ints) -> Posting:
-    """Return the posting of a stem in a scope."""
     import numpy as np
 
     places, known = candidates.places(holders)
@@ -205,7 +193,6 @@ def _match(connection: Connection, candidates: Candidates, scope: Scope, word: s
 
 
 def _docs(connection: Connection, stem: str, limit: int) -> _Ints:
-    """Return the message of each occurrence of a stem, up to a limit."""
     # The condition on the column doubles the time, so use it only if necessary.
     column = "AND col = 'text'" if len(stem) == _SCOPE_KEY else ""
     return _numbers(
@@ -231,8 +218,6 @@ def open_vocabularies(connection: Connection) -> None:
     """Create the temporary tables that list the index's stems, and those that stem a question.
 
     ``stem_places`` has a row for each occurrence of a stem, ``stem_counts`` one for each stem.
-    ``question`` has the tokenizer of the index; ``question_stems`` and ``question_places`` list
-    the stems of the text in it.
     """
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.question USING fts5(text, {fulltext.TOKENIZE})"

@@ -63,7 +63,6 @@ def m001(db: Database) -> None:
 
 
 def _define(name: str, table: Table) -> str:
-    """Return the statement that creates a table."""
     parts = define_columns(table, _TYPES)
     if name in _NUMBERED:
         parts = [f'"id" {_NUMBERED[name]}' if part.startswith('"id" ') else part for part in parts]

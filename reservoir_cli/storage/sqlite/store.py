@@ -189,7 +189,6 @@ class SqliteStore(Transactions, Store):
 
     @contextmanager
     def _temporary_store(self) -> "Iterator[SqliteStore]":
-        """Yield an empty store in a private folder beside this one."""
         remove_leftovers(self._file)
         with temporary_folder(self._file.parent, f".{self._file.name}.") as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)

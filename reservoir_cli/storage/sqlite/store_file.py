@@ -38,7 +38,6 @@ def open_file(path: Path, create: bool, patience: float) -> tuple[Connection, bo
     """Open a file, or create it.
 
     :param create: whether to create a missing file; otherwise a database in memory is opened.
-    :param patience: seconds to wait while other processes write.
     :returns: the connection, and whether the file or its folder cannot be written to.
     """
     refuse_old_sqlite()
@@ -70,13 +69,7 @@ def open_file(path: Path, create: bool, patience: float) -> tuple[Connection, bo
 def check_and_migrate(
     connection: Connection, location: str, read_only: bool, patience: float
 ) -> None:
-    """Set the connection's pragmas, check whose file it is, and migrate an older schema.
-
-    :param location: of the store, for errors.
-    :param patience: seconds to wait while other processes write.
-    :raises StoreError: another program's database, a newer schema, or an older one that cannot be
-        migrated.
-    """
+    """Set the connection's pragmas, check whose file it is, and migrate an older schema."""
     version = known_version(connection)
     for pragma, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {pragma} = {value}").fetchall()
@@ -91,17 +84,13 @@ def check_and_migrate(
 
 
 def known_version(connection: Connection) -> int:
-    """Return the schema version; call it in each transaction, as a newer program may change it.
-
-    :raises StoreError: it is newer than this program.
-    """
+    """Return the schema version; call it in each transaction, as a newer program may change it."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     refuse_newer(version, VERSION)
     return version
 
 
 def _refuse_others(connection: Connection, location: str) -> None:
-    """Refuse the database of another program; an empty one is accepted."""
     mark = connection.execute("PRAGMA application_id").fetchone()[0]
     tables = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
     # Read again: another process may have set up the file between the two statements.
@@ -115,7 +104,6 @@ def _refuse_others(connection: Connection, location: str) -> None:
 
 
 def _migrate(connection: Connection, location: str, patience: float) -> None:
-    """Migrate a file to the newest schema, and give it a write-ahead log."""
     from reservoir_cli.storage.sqlite import schema
 
     check = partial(refuse_code, connection, location)
@@ -152,10 +140,7 @@ def uri_of(path: Path) -> str:
 
 
 def exists(path: Path) -> bool:
-    """Return whether there is a file or folder.
-
-    :raises StoreError: the system reports an error, or the path is invalid.
-    """
+    """Return whether there is a file or folder."""
     try:
         return path.exists()
     except (OSError, ValueError) as error:
@@ -253,7 +238,6 @@ def find_code(connection: sqlite3.Connection) -> str | None:
 def _describe(
     connection: sqlite3.Connection, kind: str, name: str, table: str, sql: str
 ) -> str | None:
-    """Describe the code in an entry of the schema, if any; escape its name."""
     if kind == "view":
         return f"a view ({name!a})"
     if table not in TABLES and not table.startswith(FULL_TEXT):

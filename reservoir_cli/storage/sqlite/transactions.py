@@ -110,7 +110,6 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def _pragma(self, name: str, value: str | int, usual: str | int) -> Iterator[None]:
-        """Change a pragma inside the block, if the value differs from the usual one."""
         if value != usual:
             self._set(name, value)
         try:
@@ -136,7 +135,6 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[None]:
-        """Commit the transaction that was begun, or roll it back after an error."""
         self._writing = writes
         try:
             yield
@@ -174,7 +172,6 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def _outside_transaction(self) -> Iterator[None]:
-        """Lock the connection for statements that must run outside of transactions."""
         with self._lock, errors(self.location):
             self._require_writable()
             yield

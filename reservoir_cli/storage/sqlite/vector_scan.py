@@ -107,8 +107,6 @@ class KeptBlocks:
         """Return the blocks of a scope and the codes of all groups; ``None`` if too large to keep.
 
         If no block has changed, the same :class:`Blocks` object is returned again.
-
-        :param width: the dimensions of a vector.
         """
         if (scope, model_id) in self._too_large:
             return None
@@ -139,7 +137,6 @@ def _size(groups: _Groups) -> int:
 
 
 def _divide(groups: _Groups, lengths: Mapping[int, int]) -> Iterator[tuple[int, _Codes]]:
-    """Yield the id and the codes of each block in groups."""
     for block_ids, codes in groups.items():
         start = 0
         for block_id in block_ids:
@@ -233,10 +230,6 @@ def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -
 def _to_cosines(
     blocks: Blocks, products: Sequence[NDArray[np.float32]], queries: Queries
 ) -> NDArray[np.float32]:
-    """Return the cosines of all passages, shape (n, vectors); NaN for those without a vector.
-
-    :param products: those of :func:`_compare`.
-    """
     import numpy as np
 
     parts = np.concatenate(products)
@@ -251,7 +244,6 @@ def _to_cosines(
 def _read(
     connection: Connection, scope: Scope, model_id: str, width: int, rows: list[tuple[Any, ...]]
 ) -> Iterator[_Codes]:
-    """Yield the codes of blocks one by one, and append their other columns to ``rows``."""
     for *row, codes in _select(connection, scope, model_id, (*_ROW, "codes")):
         rows.append(tuple(row))
         yield _decode(rows[-1][2], codes, width)
@@ -268,11 +260,7 @@ def _select(
 
 
 def _decode(length: int, packed: bytes, width: int) -> _Codes:
-    """Decode the codes of a block; zeros if nothing in it is embedded.
-
-    :param length: the number of passages.
-    :param width: the dimensions of a vector.
-    """
+    """Decode the codes of a block; zeros if nothing in it is embedded."""
     import numpy as np
 
     with decoding("blocks of vectors"):
@@ -288,8 +276,6 @@ def _compare(groups: Iterable[_Codes], queries: Queries) -> list[NDArray[np.floa
     """Return the products of all codes, in arrays of shape (n, 2 · vectors), of which one is empty.
 
     numpy would convert all codes to float32 first, and take three times as long.
-
-    :param groups: the codes of blocks.
     """
     import numpy as np
     from simsimd import cdist

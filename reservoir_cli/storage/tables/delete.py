@@ -1,8 +1,4 @@
-"""Delete messages and everything derived from them.
-
-Only rows of these messages, their conversations and their blocks are touched. What remains of
-their words in the files of a store is erased by each store itself.
-"""
+"""Delete messages and everything derived from them."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -33,12 +29,7 @@ def remove(
     mark: bool,
     progress: Progress = no_progress,
 ) -> None:
-    """Delete messages and everything derived from them; call it inside a write transaction.
-
-    :param ids: by partition.
-    :param mark: whether to write tombstones, so that they are not imported again.
-    :raises ReservoirError: one of them is gone; the transaction has to be rolled back.
-    """
+    """Delete messages and everything derived from them; call it inside a write transaction."""
     connection.lock(ids)
     total = sum(map(len, ids.values()))
     deleted = 0
@@ -70,7 +61,6 @@ def by_place(messages: Sequence[StoredMessage]) -> dict[tuple[str, str], list[St
 
 
 def _require_all(messages: Sequence[StoredMessage], partition: str, ids: Sequence[int]) -> None:
-    """Check that no message was moved to another partition since its id was read."""
     if missing := set(ids) - {message.id for message in messages}:
         raise ReservoirError(
             f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
@@ -79,10 +69,6 @@ def _require_all(messages: Sequence[StoredMessage], partition: str, ids: Sequenc
 
 
 def _require_none(connection: Connection, partition: str, ids: Sequence[int]) -> None:
-    """Check that messages were deleted.
-
-    :raises StoreError: one was not; the transaction has to be rolled back.
-    """
     listed, bound = connection.in_list("id", ids)
     remaining = connection.execute(
         f"SELECT id FROM messages {connection.index_hint(None)} "

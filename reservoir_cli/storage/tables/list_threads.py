@@ -57,9 +57,6 @@ def newest_threads(
     """Return the threads with messages that match a filter, those with the newest ones first.
 
     The database groups all messages by an index; texts are read only for the threads returned.
-
-    :param count: how many threads to return at most.
-    :param start: how many threads to leave out, from the newest on.
     """
     condition, values = conditions(connection, scope, where)
     is_document = f"m.source IN ({placeholders(DOCUMENT_SOURCES)})"

@@ -22,7 +22,6 @@ def move(
 
     :param move_messages: moves the messages of a place, and what is derived from them, to another;
         returns how many.
-    :param remove: deletes messages without tombstones.
     :returns: how many were moved, and how many were dropped as duplicates.
     """
     connection.lock([old, new])

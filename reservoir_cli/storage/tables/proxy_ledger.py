@@ -1,7 +1,7 @@
-"""The ledger of the proxy: the block added to each question, so that it can be added again.
+"""The ledger of the proxy: the block added to each question.
 
-A client sends its own history back without the proxy's blocks. They have to be added again, byte
-for byte, for the provider's prompt cache to match.
+A client sends its history back without the proxy's blocks. They have to be added again, byte for
+byte, for the provider's prompt cache to match.
 """
 
 import os
@@ -64,10 +64,7 @@ class Ledger(Table):
     def get(
         self, partition: str, conversation: str, *, masked: bool, now: datetime
     ) -> dict[tuple[int, str], LedgerEntry]:
-        """Return the entries of a conversation by ordinal and question.
-
-        :param masked: whether to leave out entries in which secrets are not redacted.
-        """
+        """Return the entries of a conversation by ordinal and question."""
         rows = self._connection.execute(
             "SELECT ordinal, question, block, tokens, masked FROM ledger "
             "WHERE partition = ? AND conversation = ? AND at >= ? AND masked >= ?",
@@ -91,7 +88,6 @@ class Ledger(Table):
     ) -> bool:
         """Store an entry unless a text of the partition has changed since the messages were read.
 
-        :param quoted: the ids of the messages that the entry quotes.
         :param version: the result of :meth:`version` before they were read.
         :returns: whether it was stored.
         """
@@ -132,7 +128,6 @@ class Ledger(Table):
 
 
 def _change_version(connection: Connection, partition: str) -> None:
-    """Store a new version, in a row with an empty conversation."""
     version_number, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
     connection.execute(_PUT, [partition, "", 0, "", "", version_number, 1, now])
 

@@ -44,10 +44,7 @@ _ROLES: dict[str, Role] = {role.value: role for role in Role}
 
 
 def to_message(row: Sequence[Any]) -> StoredMessage:
-    """Convert a row that begins with :data:`COLUMNS` to a message.
-
-    :raises StoreCorruptError: the row cannot be a message, because the file was damaged.
-    """
+    """Convert a row that begins with :data:`COLUMNS` to a message."""
     number, trace_id, conversation_id, partition, instance, role, content, name = row[:8]
     calls, call_id, created_at, source, source_id, tokens, counter, secrets = row[8:16]
     try:
@@ -108,10 +105,6 @@ def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[Stor
 
 
 def _read(connection: Connection, source: str, values: Sequence[Any]) -> list[StoredMessage]:
-    """Return messages, oldest first.
-
-    :param source: the SQL after ``FROM``, which selects rows of ``messages m``.
-    """
     rows = connection.execute(f"SELECT {COLUMNS} FROM {source}", values).fetchall()
     return tag_and_pin_rows.attach(connection, sorted(map(to_message, rows), key=_in_time))
 
@@ -174,7 +167,6 @@ def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> l
 
 
 def _in_traces(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-    """Return the messages of a scope in the traces of these."""
     in_scope, values = where_scope(scope)
     these_in_scope, _ = where_scope(scope, "t")
     listed, bound = connection.in_list("t.id", ids)
@@ -191,7 +183,6 @@ def _in_traces(connection: Connection, ids: Sequence[int], scope: Scope) -> list
 
 
 def _find_results(connection: Connection, caller: StoredMessage) -> list[int]:
-    """Return the results of a message's tool calls."""
     listed, bound = connection.in_list("m.tool_call_id", [call.id for call in caller.tool_calls])
     rows = connection.execute(
         f"""

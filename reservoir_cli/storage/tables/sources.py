@@ -128,10 +128,7 @@ class Sources(Table):
 
     @reading
     def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:
-        """Return the newest eight conversations with a message whose source id has a prefix.
-
-        :param beginning: the prefix, hexadecimal like the whole id.
-        """
+        """Return the newest eight conversations with a message whose source id has a prefix."""
         rows = self._connection.execute(
             "SELECT conversation_id, max(created_at) FROM messages "
             "WHERE partition = ? AND instance = ? AND source = ? "

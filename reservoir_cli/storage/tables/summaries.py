@@ -51,7 +51,6 @@ class Summary(NamedTuple):
 
 
 def _summary(row: Sequence[Any]) -> "Summary":
-    """Convert a row of :data:`COLUMNS` to a summary."""
     import numpy as np
 
     *values, data = row

@@ -24,8 +24,6 @@ def merge(
 ) -> list[int]:
     """Give messages of a place the tags, and the newer edits, of their twins in another place.
 
-    :param old: the place of the twins.
-    :param new: the place of the messages.
     :param among: only twins with these ids; ``None`` for all of the place.
     :returns: the ids of the twins, which can be deleted.
     """

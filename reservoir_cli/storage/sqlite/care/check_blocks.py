@@ -79,7 +79,6 @@ class _Whole:
 
 
 def _expected(connection: Connection) -> set[int]:
-    """Return the messages that must be in the blocks of the active model."""
     rows = connection.execute("SELECT id FROM messages EXCEPT SELECT message_id FROM pending")
     return {row[0] for row in rows}
 
@@ -106,7 +105,6 @@ def _examine(
 
 
 def _are_equal(entries: Entries, fresh: Entries) -> NDArray[np.bool_]:
-    """Return for each entry whether nothing in it that is repeated from messages has changed."""
     equal: NDArray[np.bool_] = fresh.flags == entries.flags
     for name in ("created_at", "threads", "tokens", "word_counts"):
         equal = equal & (getattr(fresh, name) == getattr(entries, name))
@@ -114,7 +112,6 @@ def _are_equal(entries: Entries, fresh: Entries) -> NDArray[np.bool_]:
 
 
 def _find_width(connection: Connection, model_id: str) -> int:
-    """Return the dimensions of most vectors."""
     row = connection.execute(
         "SELECT LENGTH(codes) / n FROM blocks WHERE model_id = ? AND embedded > 0 "
         "GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1",

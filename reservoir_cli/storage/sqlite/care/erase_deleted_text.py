@@ -23,11 +23,7 @@ def seal(connection: Connection) -> None:
 
 
 def finish(connection: Connection, wait: float) -> bool:
-    """Rewrite the file and empty the write-ahead log; call it outside of transactions.
-
-    :param wait: seconds to wait for readers and writers.
-    :returns: whether all steps are done.
-    """
+    """Rewrite the file and empty the write-ahead log; call it outside of transactions."""
     unfinished = properties.get(connection, properties.UNFINISHED)
     if unfinished is None:
         return True

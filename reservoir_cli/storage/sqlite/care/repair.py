@@ -81,10 +81,7 @@ def _is_damage(error: sqlite3.Error) -> bool:
 
 
 def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
-    """Yield the problems of derived data, and of messages.
-
-    :param model_id: the active model; ``None`` if there is none yet.
-    """
+    """Yield the problems of derived data, and of messages."""
     if code := store_file.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
     unranked = check_blocks.count_problems(connection, model_id) if model_id else 0
@@ -145,10 +142,7 @@ def count_full_text_problems(connection: Connection) -> int:
 
 
 def repair_texts(connection: Connection) -> list[int]:
-    """Replace invalid UTF-8 by U+FFFD, so that the messages can be read again.
-
-    :returns: ids of the changed messages.
-    """
+    """Replace invalid UTF-8 by U+FFFD; return the ids of the changed messages."""
     columns = connection.execute("PRAGMA table_info(messages)").fetchall()
     names = [row[1] for row in columns if row[2] == "TEXT"]
     blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
@@ -190,7 +184,6 @@ def rebuild_full_text(connection: Connection) -> None:
 
 
 def _batches(connection: Connection) -> Iterator[Sequence[int]]:
-    """Return the ids of messages, a thousand at a time."""
     rows = connection.execute("SELECT id FROM messages ORDER BY id")
     return batches([row[0] for row in rows.fetchall()], _AT_ONCE)
 
@@ -202,7 +195,6 @@ def rewrite_damaged(
 
     :param fresh: an empty store of the same schema.
     :param rebuild: rebuilds the derived data of the fresh store, after the rest was copied.
-    :param patience: seconds to wait while other processes write.
     :returns: the conversations whose summaries could not be read; ``None`` if it is unknown which.
     :raises StoreCorruptError: messages cannot be read any more.
     :raises StoreLockedError: another process has written meanwhile; nothing is changed then.
@@ -294,14 +286,7 @@ def copy_tables(
 def _copy_table(
     old: sqlite3.Connection, new: sqlite3.Connection, name: str, all_or_nothing: bool
 ) -> bool:
-    """Copy the readable rows of a table.
-
-    Each file has its own connection, so that an error of the damaged file does not affect the new
-    one.
-
-    :returns: whether the table is complete.
-    :raises StoreCorruptError: with ``all_or_nothing``, if it is incomplete and indispensable.
-    """
+    """Copy the readable rows of a table."""
     # Texts are copied as bytes: invalid UTF-8 is replaced later, in the new file.
     columns = [(f'"{row[1]}"', row[2] == "TEXT") for row in _common_columns(old, new, name)]
     read = ", ".join(f"CAST({column} AS BLOB)" if text else column for column, text in columns)
@@ -369,14 +354,12 @@ def _has_no_ids(old: sqlite3.Connection, name: str) -> bool:
 
 
 def _is_newer_than(old: sqlite3.Connection, name: str) -> bool:
-    """Return whether a table was added by a newer schema than a store's."""
     with suppress(sqlite3.DatabaseError):
         return not old.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [name]).fetchone()
     return False
 
 
 def _last_id(old: sqlite3.Connection, name: str) -> int:
-    """Return an upper bound of a table's row ids, as far as they can be read."""
     last = 0
     for statement in (
         f"SELECT max(rowid) FROM {name}",
@@ -443,10 +426,7 @@ def count_missing(
 def find_lost_summaries(
     old: sqlite3.Connection, new: sqlite3.Connection
 ) -> list[ThreadName] | None:
-    """Return the conversations in the old index of summaries that the copy lacks.
-
-    :returns: ``None`` if the index cannot be read either.
-    """
+    """Return the conversations whose summaries the copy lacks; ``None`` if that is unknown."""
     names = ", ".join(
         f"CAST({name} AS BLOB)" for name in ("partition", "instance", "conversation_id")
     )

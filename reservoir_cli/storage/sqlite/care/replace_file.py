@@ -49,10 +49,7 @@ def publish(path: Path) -> Iterator[Path]:
 
 
 def check_count(store: Store, expected: int) -> None:
-    """Check the number of messages of a store that was written before it was opened.
-
-    :raises StoreCorruptError: the number differs.
-    """
+    """Check the number of messages of a store that was written before it was opened."""
     count = store.holdings()["messages"]
     if count != expected:
         raise StoreCorruptError(
@@ -84,10 +81,7 @@ def _unopened(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Lock a file about to be replaced, and write its log back into it.
-
-    :raises ReservoirError: another program uses it, or a log is left.
-    """
+    """Lock a file about to be replaced, and write its log back into it."""
     if not path.is_file() or path.stat().st_size == 0:
         _refuse_logs(path)
         yield
@@ -105,10 +99,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _write_back(connection: sqlite3.Connection, path: Path) -> None:
-    """Lock a file, and write its log back into it; ignore a file that is not a database.
-
-    :raises ReservoirError: another program uses the file.
-    """
+    """Lock a file, and write its log back into it; ignore a file that is not a database."""
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         connection.execute("BEGIN EXCLUSIVE")
@@ -122,10 +113,7 @@ def _write_back(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _refuse_logs(path: Path) -> None:
-    """Remove empty logs beside a file, and refuse others.
-
-    :raises ReservoirError: a log is not empty.
-    """
+    """Remove empty logs beside a file, and refuse others."""
     _, *logs = paths.store_files(path)
     for log in logs:
         with suppress(FileNotFoundError):

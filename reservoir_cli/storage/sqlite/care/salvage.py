@@ -71,7 +71,6 @@ def rescue(path: Path, fresh: Path, folder: Path) -> Lost:
 
 
 def _drop_calls(connection: Connection) -> int:
-    """Remove tool calls from messages that cannot be read with them; return their number."""
     unreadable = repair.find_unreadable(connection)
     connection.executemany(
         "UPDATE messages SET tool_calls = NULL WHERE id = ?",
