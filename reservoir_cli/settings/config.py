@@ -13,13 +13,7 @@ from typing import Literal
 from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.settings import paths, projects
 from reservoir_cli.settings import read_settings as settings_file
-from reservoir_cli.settings.models import (
-    Model,
-    built_in_models,
-    find_model,
-    match_name,
-    near_names,
-)
+from reservoir_cli.settings.models import Model, built_in_models, find_model, match_name, near_names
 from reservoir_cli.settings.read_settings import read_environment
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,

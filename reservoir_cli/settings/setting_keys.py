@@ -7,13 +7,7 @@ from typing import Any
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name, is_text
 from reservoir_cli.settings import projects
-from reservoir_cli.settings.schema import (
-    GROUPS,
-    SETTINGS,
-    SINGLE,
-    TABLES,
-    setting_name,
-)
+from reservoir_cli.settings.schema import GROUPS, SETTINGS, SINGLE, TABLES, setting_name
 from reservoir_cli.settings.setting import Setting
 from reservoir_cli.util.unicode_text import similar_names
 
@@ -135,11 +129,7 @@ def quoted_parts(key: str) -> list[str]:
 
 
 def find_setting(
-    key: str,
-    table: str | None,
-    name: str | None = None,
-    *,
-    otherwise: str = "",
+    key: str, table: str | None, name: str | None = None, *, otherwise: str = ""
 ) -> Setting:
     """Return the setting for a name, which may be one of the documents.
 

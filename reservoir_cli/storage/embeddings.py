@@ -231,12 +231,7 @@ class Embeddings(Transactions):
     def _in_transactions(self, passages: _Passages) -> Iterable[_Passages]:
         return [passages]
 
-    def _put_passages(
-        self,
-        model_id: str,
-        passages: _Passages,
-        texts: Mapping[Key, str],
-    ) -> None:
+    def _put_passages(self, model_id: str, passages: _Passages, texts: Mapping[Key, str]) -> None:
         ids_of = by_partition(passages)
         self._connection.lock(ids_of)
         table = self._waiting_table(model_id)

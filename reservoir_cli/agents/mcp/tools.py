@@ -269,11 +269,7 @@ class Answers:
         }
 
     def answer(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any],
-        partition: str,
-        caller: Caller = UNKNOWN,
+        self, tool: str, arguments: Mapping[str, Any], partition: str, caller: Caller = UNKNOWN
     ) -> str:
         """Return a tool's answer.
 

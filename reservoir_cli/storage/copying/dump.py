@@ -25,12 +25,7 @@ from reservoir_cli.storage.tables.writes import COLUMNS, WAITING, find_waiting
 from reservoir_cli.storage.transactions import reading, writing
 
 #: Properties that describe the state of a store instead of its contents.
-_NOT_COPIED = (
-    UNFINISHED_COPY,
-    properties.UNFINISHED,
-    properties.INDEX,
-    properties.DIMENSIONS,
-)
+_NOT_COPIED = (UNFINISHED_COPY, properties.UNFINISHED, properties.INDEX, properties.DIMENSIONS)
 #: The attributes of a message that name its place.
 _PLACE = ("partition", "instance")
 _PARTITION = COLUMNS.split(", ").index("partition")

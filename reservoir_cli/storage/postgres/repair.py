@@ -35,11 +35,7 @@ def count_lacking(connection: Connection, model_id: str) -> int:
     return connection.number(f"SELECT count(*) FROM ({_LACKING}) t", [model_id])
 
 
-def rebuild(
-    connection: Connection,
-    stemmer: Stemmer,
-    model_id: str | None,
-) -> None:
+def rebuild(connection: Connection, stemmer: Stemmer, model_id: str | None) -> None:
     """Rebuild the full-text index; messages that have lost their vectors become pending."""
     connection.lock(None)
     connection.execute("DELETE FROM words")

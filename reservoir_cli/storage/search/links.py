@@ -93,14 +93,7 @@ def _read_around(connection: Connection, moment: _Moment) -> list[int]:
         AND {condition} AND NOT EXISTS
         (SELECT 1 FROM pending p WHERE {of_message("p")})
     """
-    bound = [
-        moment.partition,
-        moment.instance,
-        *values,
-        moment.created_at,
-        moment.id,
-        BEFORE,
-    ]
+    bound = [moment.partition, moment.instance, *values, moment.created_at, moment.id, BEFORE]
     before = connection.execute(
         f"{thread} AND (m.created_at, m.id) < (?, ?) ORDER BY m.created_at DESC, m.id DESC LIMIT ?",
         bound,

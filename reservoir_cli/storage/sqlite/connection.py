@@ -129,8 +129,7 @@ class Connection(sqlite3.Connection):
         # Not INSERT OR IGNORE, which would also skip rows that break another constraint.
         conflict = "ON CONFLICT DO NOTHING" if ignore else ""
         self.executemany(
-            f"INSERT INTO {table} ({columns}) VALUES ({placeholders(names)}) {conflict}",
-            rows,
+            f"INSERT INTO {table} ({columns}) VALUES ({placeholders(names)}) {conflict}", rows
         )
 
     def together(self) -> AbstractContextManager[object]:

@@ -16,10 +16,7 @@ migrations = Migrations("reservoir")
 
 _TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "blob": "BLOB"}
 #: The tables whose key is the row id. The ids of messages are never used again.
-_NUMBERED = {
-    "messages": "INTEGER PRIMARY KEY AUTOINCREMENT",
-    "context_runs": "INTEGER PRIMARY KEY",
-}
+_NUMBERED = {"messages": "INTEGER PRIMARY KEY AUTOINCREMENT", "context_runs": "INTEGER PRIMARY KEY"}
 #: The tables with long rows, of which a damaged file keeps more with row ids.
 _LONG_ROWS = ("summaries", "sources", "ledger")
 #: See the module ``blocks``. An index answers which blocks hold a message, and which are new.

@@ -77,6 +77,5 @@ def _require_none(connection: Connection, partition: str, ids: Sequence[int]) ->
     ).fetchone()
     if remaining:
         raise StoreError(
-            f"message {remaining[0]} could not be deleted, so nothing was",
-            hint="reservoir doctor",
+            f"message {remaining[0]} could not be deleted, so nothing was", hint="reservoir doctor"
         )

@@ -106,14 +106,7 @@ def _listed(connection: Connection, row: Sequence[Any]) -> ListedThread:
         latest = _read_text(connection, where + _SAID, *thread)
         conversation = _read_conversation(connection, partition, instance, name)
     return ListedThread(
-        partition,
-        instance,
-        conversation,
-        document,
-        messages,
-        moment_of(last),
-        question,
-        latest,
+        partition, instance, conversation, document, messages, moment_of(last), question, latest
     )
 
 

@@ -5,13 +5,7 @@ from dataclasses import replace
 
 from reservoir_cli.messages import Message, StoredMessage, check_name, from_epoch_ms, to_epoch_ms
 from reservoir_cli.storage.keys import by_partition
-from reservoir_cli.storage.portable_sql import (
-    Condition,
-    Connection,
-    batches,
-    decoding,
-    of_message,
-)
+from reservoir_cli.storage.portable_sql import Condition, Connection, batches, decoding, of_message
 from reservoir_cli.storage.schema import OF_MESSAGES
 
 #: Partition, message id, name.
