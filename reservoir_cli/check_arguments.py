@@ -80,8 +80,6 @@ def rule_of(parameter: inspect.Parameter) -> str:
 
 
 def _rule(expected: str, is_valid: Callable[[Any], bool]) -> _Rule:
-    """Return a rule."""
-
     def check(name: str, value: Any) -> None:
         if not is_valid(value):
             raise wrong_type(name, expected, value)

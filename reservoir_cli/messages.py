@@ -38,7 +38,6 @@ class ToolCall:
     """The assistant's request to run a tool.
 
     :param arguments: JSON text, kept as the model wrote it; it may be invalid.
-    :raises UsageError: a field is not text, or the name is empty.
     """
 
     id: str
@@ -68,13 +67,10 @@ class Conversation:
 class Message:
     """A message that is not stored yet; the store fills in fields that are ``None``.
 
-    :param created_at: an aware datetime.
     :param trace_id: links a question, its reply, and the tool calls between them.
     :param source: the tool it came from; imports use it with ``source_id`` to find duplicates.
     :param secrets: kinds of secrets detected in it; see :mod:`reservoir_cli.redaction`.
-    :param tags: names that the user gave it.
     :param pinned_at: when it was pinned to every context; ``None`` if it is not pinned.
-    :raises UsageError: the role is unknown, a value has a wrong type, or a time has no zone.
     """
 
     role: str
@@ -184,7 +180,6 @@ class Scope:
 
     :param partition: ``None`` for all partitions.
     :param instance: ``None`` for all instances of the partition.
-    :raises UsageError: a name is not valid text, or there is an instance without a partition.
     """
 
     partition: str | None
@@ -391,6 +386,5 @@ def _decode_escapes(call: ToolCall) -> ToolCall:
 
 
 def _decode_escape(escape: re.Match[str]) -> str:
-    """Return the letter of an escape or nothing, and spaces."""
     letter = chr(int(escape[1], 16)) if escape[1] else ""
     return (letter if letter.isalnum() else "").ljust(len(escape[0]))

@@ -67,7 +67,6 @@ def _recall(
 
 
 def _client_of(event: Any) -> str | None:
-    """Return the name of the client of an event, as ``connect`` has it; they send no name."""
     transcript = os.path.basename(_text(event, "transcript_path") or "")
     if _text(event, "hook_event_name") == "BeforeAgent":
         return "gemini"
@@ -99,7 +98,6 @@ def _text(event: Any, name: str) -> str | None:
 
 
 def _print(text: str) -> None:
-    """Print the context that the client appends to the prompt, in one write."""
     output = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
     line = json.dumps({"hookSpecificOutput": output}, ensure_ascii=False) + "\n"
     hook_time_limit.finish()

@@ -21,10 +21,7 @@ SYNC_EVENTS = ("stop", "session-end", "session-start")
 def answer(
     event: str, *, config_file: Path | None, db: str | None, budget: int | None = None
 ) -> None:
-    """Handle an event, whose JSON is on stdin.
-
-    On failure nothing is printed; the reason is logged.
-    """
+    """Handle an event, whose JSON is on stdin; a failure is logged, and nothing printed."""
     try:
         if event in SYNC_EVENTS:
             start_sync(config_file, db)

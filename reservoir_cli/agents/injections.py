@@ -29,10 +29,7 @@ _LARGEST = 4 << 20
 class Injection:
     """Messages that an agent was given.
 
-    :param client: the name of the agent's program, if known.
     :param door: ``hook``, ``mcp`` or ``proxy``.
-    :param session: the id of the agent's conversation, if known.
-    :param messages: the ids of the quoted messages, in their order.
     """
 
     at: datetime

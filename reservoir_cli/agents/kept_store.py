@@ -13,10 +13,7 @@ Opener = Callable[..., Reservoir]
 
 
 class KeptStore:
-    """A store that is opened when it is needed, and stays open. Not thread-safe.
-
-    :param open_store: opens the store; called with whether to create it if it does not exist.
-    """
+    """A store that is opened when it is needed, and stays open. Not thread-safe."""
 
     def __init__(self, open_store: Callable[[bool], Reservoir]) -> None:
         self._open_store = open_store

@@ -28,11 +28,7 @@ _NOTHING: tuple[tuple[str, str], ...] = ()
 
 
 class Transcript(NamedTuple):
-    """The end of a session, since it was compacted last.
-
-    :param talk: (role, text) of the last turns, oldest first.
-    :param recalled: ids of the messages that were recalled for it.
-    """
+    """The end of a session, since it was compacted last."""
 
     talk: tuple[tuple[str, str], ...] = _NOTHING
     recalled: frozenset[int] = frozenset()

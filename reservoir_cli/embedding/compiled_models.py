@@ -66,10 +66,8 @@ class Manifest:
     """The data needed to run a compiled model, besides its files.
 
     :param refused: why the model cannot be compiled; empty if it was.
-    :param tools: versions of the libraries that compiled it, or failed to.
     :param max_length: the most word pieces the model reads; 0 if unlimited.
     :param passage_pieces: the most word pieces of a passage.
-    :param pads_left: whether shorter texts of a batch are padded on the left.
     """
 
     model_id: str
@@ -85,10 +83,7 @@ class Manifest:
 
 
 def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 - it is frozen
-    """Return the cache folder for a model's compiled form, which all copies of the model share.
-
-    :param source: the folder of the published model.
-    """
+    """Return the cache folder for a model's compiled form, which all copies of the model share."""
     inferred = [[prompts.query, prompts.document]] if prompts.inferred else []
     inputs = json.dumps([*_rules(), contents_of(source, model_files(source)), *inferred])
     return paths.models_dir() / hashlib.sha256(inputs.encode()).hexdigest()[:32]
@@ -253,10 +248,7 @@ def require_writable(target: Path) -> None:
 
 @contextmanager
 def building(target: Path) -> Iterator[Path]:
-    """Yield a folder to compile into, which is published if the block succeeds.
-
-    If another process has published first, its result is kept and this one discarded.
-    """
+    """Yield a folder to compile into, published at the end unless another process was first."""
     try:
         make_private_dir(target.parent)
         _require_own(target.parent)

@@ -114,7 +114,6 @@ def _compile(folder: Path, reference: ReferenceEmbedder, report: Callable[[int],
 
 
 def _find_obstacle(reference: ReferenceEmbedder) -> str:
-    """Return the feature of a model that the compiled engine does not support; empty if none."""
     model, first = reference.model, next(iter(reference.model))
     kinds = [type(module).__name__ for module in model]
     foreign = [kind for kind in kinds if kind not in _MODULES]
@@ -197,10 +196,7 @@ def _export(model: Any, target: Path) -> None:
 
 
 def _as_one_module(model: Any, names: Sequence[str]) -> "Module":
-    """Return all modules of a ``SentenceTransformer``, plus normalisation, as one module.
-
-    Its inputs have shape (batch, pieces), its result (batch, dimensions).
-    """
+    """Return all modules of a ``SentenceTransformer``, plus normalisation, as one module."""
     import torch
 
     class Whole(torch.nn.Module):

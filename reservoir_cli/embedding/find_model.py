@@ -32,10 +32,7 @@ _OWN_HINT = "or set embedding_model to a folder that holds a model"
 
 
 class ModelSource(NamedTuple):
-    """A model's folder, and where it came from.
-
-    :param origin: ``folder``, ``package``, ``cache`` or ``download``.
-    """
+    """A model's folder, and where it came from."""
 
     folder: Path
     origin: str
@@ -134,7 +131,6 @@ def _find_cached(name: str) -> Path | None:
 
 
 def _hub_cache() -> Path:
-    """Return the hub client's download folder, from the variables the client uses."""
     cache = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if cache:
         return _expand(cache)

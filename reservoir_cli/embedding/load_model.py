@@ -42,9 +42,7 @@ def load_embedder(
     ready_only: bool = False,
     serving: bool = False,
 ) -> Embedder:
-    """Find or download a model, and load it.
-
-    The first use of a model compiles it; later uses load the compiled form.
+    """Find or download a model, compile it if this is its first use, and load it.
 
     :param notify: called with a message if the slower engine is used.
     """
@@ -169,7 +167,6 @@ def _open_compiled(
 
 
 def _compile(name: str, source: ModelSource, target: Path, progress: Progress) -> Embedder:
-    """Compile a model and open it; if that fails, return the loaded reference."""
     from reservoir_cli.embedding.compiler import compile_into
 
     compiled_models.require_writable(target)

@@ -34,7 +34,6 @@ class CompiledEmbedder:
     """
 
     def __init__(self, name: str, folder: Path, manifest: Manifest, engine: Engine) -> None:
-        """Open a compiled model; any error of the libraries means that the model is damaged."""
         from tokenizers import Tokenizer
 
         opening = _Opening(folder / MODEL)

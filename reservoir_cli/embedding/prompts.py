@@ -35,8 +35,6 @@ def prompts_of(name: str, folder: Path) -> Prompts:
 
     sentence-transformers saves an empty ``document`` beside a ``passage`` and then uses the empty
     one, so the first non-empty prompt is used here.
-
-    :param name: the model's configured name or folder, which identifies E5 models.
     """
     published = _read_published(name, folder)
     query = published.get("query", "")

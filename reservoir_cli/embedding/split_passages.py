@@ -96,12 +96,6 @@ def _ends(pieces: Sequence[Span]) -> tuple[list[int], list[int]]:
 
 
 class _Positions(NamedTuple):
-    """Positions where a text can be cut: before each of its pieces.
-
-    :param starts: the start of each piece.
-    :param before: the end of the pieces before it.
-    """
-
     text: str
     starts: list[int]
     before: list[int]
@@ -127,8 +121,6 @@ class _Positions(NamedTuple):
         """Return the best position in low…high; among equals, the nearest to ``wanted``.
 
         If no position in the range allows a cut, return the nearest before it, or else after it.
-
-        :param after: only positions after this one.
         """
         low = max(low, after + 1)
         possible = [position for position in range(low, high + 1) if self._is_possible(position)]
@@ -158,10 +150,7 @@ class _Positions(NamedTuple):
 
 
 def without_padding(published: str, max_length: int) -> "Tokenizer":
-    """Load a tokenizer that truncates at the model's length and does not pad.
-
-    Many are published with the truncation and padding used in training.
-    """
+    """Load a tokenizer that truncates at the model's length; many pad as in training."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(published)

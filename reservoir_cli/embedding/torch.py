@@ -30,7 +30,6 @@ _NO_LIMIT = 1_000_000
 class ReferenceEmbedder:
     """An :class:`~reservoir_cli.embedding.Embedder` on torch.
 
-    :param model_id: the model's identity, if known; otherwise it is computed from its files.
     :ivar prompts: the prompts before questions and stored texts.
     :ivar model: the ``SentenceTransformer``.
     :ivar tokenizer: its fast tokenizer, or ``None``.

@@ -30,9 +30,7 @@ from reservoir_cli.util.progress import Progress
 class Calibration:
     """A measured recall floor; shares are in 0…1.
 
-    :param unrelated: number of them that were compared with other sessions.
     :param recall_floor: the floor, which the store keeps; 0 is off.
-    :param before: the previous floor of this model.
     :param lost: share of the questions that the floor refuses although their session is stored.
     :param refused: share of the questions that it refuses when their session is left out.
     :param related_median: median relevance of the questions to the store.
@@ -148,10 +146,7 @@ def _measure(
     replies: Mapping[Key, int],
     progress: Progress,
 ) -> Iterator[tuple[float, float]]:
-    """Yield two relevances of each question: without its reply, and without its session.
-
-    The second is NaN if there is no other session.
-    """
+    """Yield two relevances of each question: without its reply, and without its session or NaN."""
     for number, question in enumerate(questions):
         progress("calibrating", number, len(questions))
         scope, text = Scope(question.partition), question.content

@@ -49,10 +49,7 @@ class Database:
         return bool(self._store.problems())
 
     def migrate(self, *, rls: bool = False) -> str:
-        """Set up row-level security if asked; return the engine and its schema number.
-
-        Opening a store with ``create`` upgrades its tables.
-        """
+        """Set up row-level security if asked; return the engine and its schema number."""
         if rls:
             self._guard()
         return self._store.engine()

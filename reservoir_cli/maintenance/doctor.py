@@ -129,7 +129,6 @@ def _log_checks() -> Iterator[Check]:
 
 
 def _open_store(location: str | Path | None, config: Config | None) -> Store:
-    """Open the named store, else that of the settings, else the default one."""
     place = config.store_location(location) if config else location or paths.store_location()
     return open_store(str(place), create=False)
 
@@ -337,7 +336,6 @@ def _floor(store: Store, embedder: Embedder, config: Config) -> Check:
 def _embedder(
     config: Config, progress: Progress, *, repair: bool
 ) -> Generator[Check, None, "Embedder | None"]:
-    """Check the model and return it; ``None`` if it is absent, or damaged and not repaired."""
     try:
         name = config.settings().embedding_model
         progress("checking the embedding model", 0, 0)

@@ -52,10 +52,7 @@ class CannotRunError(ReservoirError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome for one conversation.
-
-    :param summary: ``None`` if the conversation was skipped, or with ``dry_run``.
-    """
+    """The outcome for one conversation."""
 
     conversation: ConversationSummary
     summary: Summary | None = None
@@ -79,7 +76,6 @@ def summarize(
     :param command: a program and its arguments, which reads a conversation on stdin and prints
         the summary; without it the summary is extracted from the conversation's own sentences.
     :param announce: called with the command before its first run.
-    :raises CannotRunError: the command cannot be started.
     """
     made_by = Path(command[0]).name if command else EXTRACT
     summaries = Summaries(store)
@@ -200,7 +196,6 @@ def _extract_summary(store: Store, messages: Sequence[StoredMessage], embedder: 
 
 
 def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
-    """Return the summary that a command prints for a conversation."""
     text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
     try:
         output, code = _pipe_through(with_path(command), text.encode("utf-8", "replace"))
@@ -223,11 +218,6 @@ def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> s
 
 
 def _pipe_through(command: Sequence[str], data: bytes) -> tuple[bytes, int]:
-    """Return what a command prints for its input, and its exit code.
-
-    A command that prints more than the limit, maybe endlessly, is killed. Programs that it leaves
-    running are not waited for.
-    """
     deadline = monotonic() + _SECONDS
     output = bytearray()
     pipe = subprocess.PIPE
@@ -265,10 +255,7 @@ def _pipe_through(command: Sequence[str], data: bytes) -> tuple[bytes, int]:
 def extract(
     messages: Sequence[StoredMessage], passages: Sequence[Passage], embedder: Embedder
 ) -> str:
-    """Return the sentences nearest to a conversation's centroid, in order, at most 60 tokens.
-
-    :param passages: embedded by this model; without any, the centroid is that of the sentences.
-    """
+    """Return the sentences nearest to a conversation's centroid, in order, at most 60 tokens."""
     candidates = _split_sentences(messages)
     if not candidates:
         return ""

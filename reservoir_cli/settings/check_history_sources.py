@@ -12,11 +12,7 @@ from reservoir_cli.settings.setting_keys import suggest_names
 
 
 class MissingSource(NamedTuple):
-    """A source from which nothing can be imported.
-
-    :param detail: the problem, in a sentence.
-    :param fix: the commands that correct or remove the source.
-    """
+    """A source from which nothing can be imported."""
 
     name: str
     detail: str

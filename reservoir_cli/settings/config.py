@@ -41,11 +41,7 @@ _MAX_TOKENS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(settings_file.Contents):
-    """The settings of the file, the environment and the command line, as read at start.
-
-    :param flags: settings for this run only.
-    :param warnings: messages about ignored entries of the file and the environment.
-    """
+    """The settings of the file, the environment and the command line, as read at start."""
 
     path: Path
     environment: Mapping[str, Value]
@@ -191,10 +187,7 @@ def _check_flags(flags: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def effective_value(config: Config, key: str) -> tuple[Value, Origin]:
-    """Return the effective value of a dotted key, and its source.
-
-    :param key: a setting. The value of a folder in ``projects`` is its partition.
-    """
+    """Return the effective value of a dotted key, and its source."""
     table, name, setting = split_key(key)
     if table == projects.TABLE:
         partition = projects.partition_of(config.projects, setting)

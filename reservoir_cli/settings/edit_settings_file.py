@@ -29,7 +29,6 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
     """Apply all changes to the settings file, or none, keeping comments and order.
 
     :param changes: the new text of each dotted key, or ``None`` to remove it.
-    :raises UsageError: a name or value is invalid, or the file cannot be edited.
     """
     if not any(text is not None for text in changes.values()):
         try:
@@ -52,7 +51,6 @@ def _as_in_file(contents: Contents, change: _Change) -> _Change:
 
 
 def _parse_changes(changes: Mapping[str, str | None]) -> list[_Change]:
-    """Parse changes; of two names of a setting, ours wins."""
     parsed: dict[tuple[str | None, str | None, str], _Change] = {}
     for key in sorted(changes, key=lambda key: key.rpartition(".")[2] not in DOCUMENTED_NAMES):
         change = _parse_change(key, changes[key])
@@ -106,7 +104,7 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
 
 
 def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> bool:
-    """Rename a partition's table, unless the new name has one, and its projects and entry in [mcp].
+    """Rename a partition's table, unless the new name has one, and what refers to it.
 
     :returns: whether a table was renamed.
     """
@@ -139,11 +137,7 @@ def add_sources(path: Path, sources: Mapping[str, Mapping[str, Value]]) -> None:
 
 
 def move_sources(path: Path, old: str, new: str) -> list[str]:
-    """Change the partition of all sources that belong to another one.
-
-    :returns: the names of the changed sources.
-    :raises UsageError: the file cannot be edited; nothing changes.
-    """
+    """Change the partition of all sources of another one, and return their names."""
     moved: list[str] = []
 
     def changes_of(contents: Contents) -> list[_Change]:
@@ -205,7 +199,6 @@ def _name_in(contents: Contents, table: str | None, name: str | None) -> str:
 def _edit_text(
     path: Path, text: str, changes: list[_Change], renamed: tuple[str, str, str] | None
 ) -> str:
-    """Return the new text of the file, which differs only by the changes."""
     wanted = _without_empty(_apply(contents_of(path, text), changes))
     try:
         if renamed:
@@ -224,7 +217,6 @@ def _edit_text(
 
 
 def _edit_entry(path: Path, text: str, change: _Change) -> str:
-    """Return the text with one change, which also removes the documents' name of the setting."""
     table, name, setting, value = change
     contents = contents_of(path, text)
     before = [part for part in (table, name and _name_in(contents, table, name)) if part]
@@ -239,7 +231,6 @@ def _edit_entry(path: Path, text: str, change: _Change) -> str:
 
 
 def _remove(text: str, names: list[str]) -> str:
-    """Return the text without an entry, and without its table if that has nothing else."""
     for place in _places_of(text, names[:-1]):
         after = edit_toml.remove(text, [*place, names[-1]])
         if after is None:

@@ -11,10 +11,7 @@ _MAX_SIZE = 1_000_000
 
 
 def append(now: datetime, text: str, *, level: str = "WARNING") -> None:
-    """Append a line to the log.
-
-    :param text: one line, without any text of a question or a message.
-    """
+    """Append a line to the log."""
     files = paths.log_files()
     line = f"{now.isoformat(timespec='seconds')} {level} {text}\n"
     make_private_dir(files[0].parent)

@@ -15,11 +15,7 @@ _TABLE = Path(__file__).with_name("models.toml")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A language model and its sizes in tokens.
-
-    :param reserve: tokens to keep for the answer.
-    :param output_limit: the longest answer the provider allows, if known.
-    """
+    """A language model and its sizes in tokens."""
 
     name: str
     context_window: int
@@ -57,11 +53,7 @@ def other_names() -> Mapping[str, str]:
 
 
 def _usual_reserve(window: int) -> int:
-    """Return the reserve: a quarter of a small window, 1/16 of others, at most 8,192.
-
-    This rule reproduces the reserves of an older table: 1,024 of 4,096, 2,048 of 8,192,
-    1,024 of 16,384, 2,048 of 32,768, 8,000 of 128,000 and 8,192 of 200,000.
-    """
+    """Return the reserve: a quarter of a small window, 1/16 of others, at most 8,192."""
     return window // 4 if window <= 8_192 else min(8_192, window // 16)
 
 

@@ -34,12 +34,7 @@ LATEST = 2**62
 
 
 class Prepared(NamedTuple):
-    """Messages ready to be inserted.
-
-    :param added: one entry per message; ``None`` if its source id is already stored.
-    :param rows: the rows of the new messages, with the columns of
-        :data:`~reservoir_cli.storage.tables.writes.COLUMNS`.
-    """
+    """Messages ready to be inserted."""
 
     added: list[StoredMessage | None]
     rows: list[tuple[Any, ...]]

@@ -182,7 +182,6 @@ class Writes(Embeddings):
         return self._purge([key.partition])
 
     def _replace_text(self, message: StoredMessage, edited: StoredMessage, moment: int) -> None:
-        """Give a message the text of one edited at a moment, inside a write transaction."""
         from reservoir_cli.tokens.estimates import ApproximateCounter
 
         new = replace(message.as_new(), content=edited.content, secrets=edited.secrets)
@@ -215,9 +214,7 @@ class Writes(Embeddings):
     def move(
         self, keys: Sequence[Key], target: Scope, *, counter: "TokenCounter", now: datetime
     ) -> tuple[list[Key], int]:
-        """Move messages to a partition and instance; they are embedded again.
-
-        Messages that the target has already are merged with their twins there.
+        """Move messages, which are embedded again, or merge them with their twins in the target.
 
         :param keys: those of messages outside of the target.
         :returns: the keys of the moved messages, and how many were merged.
@@ -269,7 +266,6 @@ class Writes(Embeddings):
         return moved
 
     def _move(self, old: str, new: str) -> tuple[int, int]:
-        """See :meth:`move_partition`; call it inside a write transaction."""
         moved = move_partition.move(
             self._connection,
             old,
@@ -403,7 +399,6 @@ class Store(Writes):
         return gathered.compared()
 
     def _matching(self, scope: Scope, where: Filter) -> Keys | None:
-        """Return the messages that match a filter; ``None`` if it is empty."""
         return None if where == EVERYTHING else self.find(scope, where)
 
     # The functions have the signatures and docstrings. Inside this class, the name `conversations`

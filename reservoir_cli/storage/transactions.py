@@ -23,7 +23,6 @@ class Transactions(ABC):
     """A connection to a database and its transactions.
 
     :param location: a path, or a URL without its password.
-    :param read_only: whether nothing can be written.
     :param missing: whether there is no store: reads find nothing, and no write is committed.
     :param receiving: whether this program is copying into the store; all other writes are refused
         until the copy is finished.

@@ -85,7 +85,6 @@ def rename_table(text: str, old: Path, new: Path) -> str:
 
 
 def _first_equal(wanted: Any, ways: Sequence[Callable[..., str]], *arguments: Any) -> str:
-    """Return the first result with the wanted contents, not counting empty tables."""
     from tomlkit.exceptions import TOMLKitError
 
     for way in ways:

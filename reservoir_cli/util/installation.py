@@ -15,10 +15,7 @@ def install_command(requirement: str) -> str:
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that adds an extra to the installed package.
-
-    All shells understand double quotes; Windows' cmd takes single ones for a part of the name.
-    """
+    """Return the command that adds an extra, in double quotes, which all shells understand."""
     return install_command(f'"{_package()}[{extra}]"')
 
 

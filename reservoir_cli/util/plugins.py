@@ -30,11 +30,7 @@ _SCHEME = re.compile(r"([A-Za-z][\w.-]+):(.+)", re.S)
 
 
 class Plugin(NamedTuple):
-    """What a package offers.
-
-    :param kind: one of :data:`KINDS`.
-    :param package: the name and version of the package.
-    """
+    """What a package offers."""
 
     kind: str
     name: str
@@ -98,11 +94,7 @@ def load(plugin: Plugin) -> Any:
 
 
 def run(plugin: Plugin, function: Callable[[], Any]) -> Any:
-    """Call a function of a plugin.
-
-    :raises PluginError: it failed; its own text, which might quote a message, is not repeated.
-    :raises ModelUnavailableError: likewise, of a counter or an embedder.
-    """
+    """Call a function of a plugin; the error of one that fails does not repeat its text."""
     try:
         return function()
     except ReservoirError:

@@ -31,19 +31,13 @@ _in_use: set[Path] = set()
 
 
 def make_private_dir(folder: Path) -> None:
-    """Create a folder and its missing parents, accessible to the user only.
-
-    An existing folder keeps its permissions.
-    """
+    """Create a folder and its missing parents, accessible to the user only."""
     for missing in missing_folders(folder):
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def missing_folders(folder: Path) -> list[Path]:
-    """Return a folder and its parents as far as they do not exist, the innermost last.
-
-    On Windows this may include the root, if there is no such drive.
-    """
+    """Return a folder and its parents as far as they do not exist, the innermost last."""
     missing = takewhile(lambda path: not path.exists(), (folder, *folder.parents))
     return list(missing)[::-1]
 
@@ -223,12 +217,7 @@ def user_id() -> int:
 
 
 def restrict_permissions(files: Iterable[Path]) -> list[Path]:
-    """Remove other users' access to our files.
-
-    Folders and files of other users are not touched.
-
-    :returns: the files that other users had access to.
-    """
+    """Remove other users' access to our files, and return those that had it."""
     if os.name != "posix":
         return []
     restricted = []

@@ -199,7 +199,6 @@ def _is_our_hook(command: str) -> bool:
 
 
 def _our_arguments(command: Sequence[str]) -> Sequence[str] | None:
-    """Return the arguments of a command line if its program is ours, in any installation."""
     name = re.split(r"[/\\]", command[0])[-1].removesuffix(".exe") if command else ""
     if name == SERVER:
         return command[1:]
@@ -208,10 +207,7 @@ def _our_arguments(command: Sequence[str]) -> Sequence[str] | None:
 
 
 def shell_command(command: Sequence[str], *, windows: bool = os.name == "nt") -> str:
-    """Return a command line for the shells that run hooks.
-
-    On Windows that may be bash or cmd; both accept slashes and double quotes.
-    """
+    """Return a command line for shells: on Windows bash or cmd, which both accept slashes."""
     if not windows:
         return shlex.join(command)
     words = [word.replace("\\", "/") for word in command]

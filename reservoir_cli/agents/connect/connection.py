@@ -37,11 +37,7 @@ _PROGRAM_NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a client's connection.
-
-    :param command: the command line of our server, if the client starts one.
-    :param hooks: whether its hooks call us; ``None`` if the client has no hooks.
-    """
+    """The state of a client's connection; ``hooks`` is ``None`` if the client has none."""
 
     client: Client
     is_installed: bool
@@ -111,10 +107,7 @@ def connect(
 
 
 def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
-    """Remove our entries from a client's settings.
-
-    A file that nobody else changed is restored byte for byte.
-    """
+    """Remove our entries; a file that nobody else changed is restored byte for byte."""
     paths = dict.fromkeys((client.settings(), client.hooks_settings()))
     for path in paths:  # fail before anything is changed
         change = _revert(client, path, dry_run=True)
@@ -143,7 +136,6 @@ def _plans(
 def _apply(
     client: Client, path: Path, plan: _Plan, *, dry_run: bool, writable: bool = False
 ) -> Change:
-    """Apply a plan to a file."""
     with _adding_snippet(client, path, plan):
         file = client.open(path)
         edits = plan(file)
@@ -185,7 +177,6 @@ def _new_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[tuple[str
 def _add_with_own_command(
     client: Client, command: Sequence[str]
 ) -> tuple[list[Change], str | None]:
-    """Add our server by the client's own command, if it has one and no server of that name."""
     executable, arguments = client.executable(), client.own_command(command)
     file = client.open(client.settings())
     if not executable or not arguments or file.find((client.servers, SERVER)) is not None:
@@ -238,7 +229,6 @@ def _merge(changes: Sequence[Change]) -> list[Change]:
 
 
 def _revert(client: Client, path: Path, *, dry_run: bool) -> Change:
-    """Restore the original contents of a file, or remove our entries from it."""
     file = client.open(path)
     try:
         before = file.original_contents()
@@ -279,7 +269,6 @@ def _write(file: SettingsFile, text: str, *, dry_run: bool) -> Change:
 
 
 def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
-    """Return edits that remove the containers that we added and that are empty, innermost first."""
     removals: list[Edit] = []
     containers = [tuple(path) for path in file.record.containers] if file.record else []
     for path in sorted(set(containers), key=len, reverse=True):
@@ -289,10 +278,9 @@ def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def own_program() -> list[str]:
-    """Return the absolute path of ``reservoir``.
+    """Return the absolute path of ``reservoir``, else a command that runs our package in Python.
 
-    A symbolic link is not resolved, since it outlives the environment that it points to. If there
-    is no such file, return a command that runs our package in Python.
+    A symbolic link is not resolved, since it outlives the environment that it points to.
     """
     scripts = Path(sysconfig.get_path("scripts")) / _PROGRAM_NAME
     started_as = Path(sys.argv[0]).with_suffix(Path(_PROGRAM_NAME).suffix)

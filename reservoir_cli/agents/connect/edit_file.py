@@ -36,10 +36,7 @@ _MAX_SIZE = 32 << 20
 
 
 class RefusedFileError(ReservoirError):
-    """A settings file cannot be edited safely.
-
-    :param snippet: text for the user to paste into it; empty if nothing is missing.
-    """
+    """A settings file cannot be edited safely; ``snippet`` is what the user can paste into it."""
 
     snippet = ""
 
@@ -55,10 +52,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a file that was made, or would be made.
-
-    :param backup: the file with the contents before the change.
-    """
+    """A change of a file that was made, or would be made."""
 
     file: Path
     kind: str
@@ -151,10 +145,7 @@ class SettingsFile:
                 raise RefusedFileError(f"{self.path} is read-only")
 
     def save_backup(self) -> None:
-        """Back up the current contents, readable by the user only.
-
-        Keep an existing backup of the original contents if only we have changed the file since.
-        """
+        """Back up the contents, unless a backup has those from before our own last change."""
         if self.original is None or self._has_our_contents():
             return
         with _refusing(self.path, "write"), replace_atomically(self.backup) as temporary:
@@ -170,10 +161,7 @@ class SettingsFile:
     def remember(
         self, folders: list[str], containers: Iterable[jsonc.Path], *, is_clean: bool
     ) -> None:
-        """Record the current contents as our last change.
-
-        :param is_clean: whether the file contained none of our entries when it was opened.
-        """
+        """Record the current contents as our last change."""
         written = self._read()
         if written is None:
             return
@@ -348,11 +336,10 @@ def _edit_data(data: Any, edit: Edit) -> None:
 
 @dataclass(frozen=True)
 class Record:
-    """A file that we changed.
+    """A file that we changed: hashes of its contents, and what we added for our entries.
 
-    :param before: the hash of its contents without our entries; ``None`` if we created it; empty
-        if unknown, because it already contained entries of ours.
-    :param containers: paths of the objects and arrays that we added for our entries.
+    :param before: the hash of its contents without our entries; ``None`` if we created it; empty if
+        unknown, because it already contained entries of ours.
     """
 
     before: str | None

@@ -62,10 +62,7 @@ def loads(text: str, *, comments: bool = True, trailing_commas: bool = True) -> 
 
 
 def assign(text: str, path: Path, value: Any) -> str:
-    """Return the text with a value at a path; missing containers are added.
-
-    A position equal to the length of an array appends to it.
-    """
+    """Return the text with a value at a path, after the end of an array or in new containers."""
     if _skip_blank(text, 0) == len(text):
         text = f"{text}{'' if text.endswith(chr(10)) or not text.strip() else chr(10)}{{}}\n"
     node = _parse(text)
@@ -101,7 +98,6 @@ def wrap(path: Sequence[str | int], value: Any) -> Any:
 
 
 def _trailing_comma(node: _Node) -> int | None:
-    """Return the position of the first trailing comma in a value, if any."""
     for item in node.items:
         if (comma := _trailing_comma(item.node)) is not None:
             return comma
@@ -116,7 +112,6 @@ def _require_container(node: _Node, step: str | int) -> None:
 
 
 def _insert(text: str, parent: _Node, step: str | int, value: Any) -> str:
-    """Add an item after the last one, in the style of the items before it."""
     closing = parent.end - 1
     end = len(text[:closing].rstrip(_SPACE))
     end = max(end, parent.start + 1)

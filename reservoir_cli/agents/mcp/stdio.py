@@ -67,8 +67,6 @@ def _await_closing(output: int, end: Callable[[], None]) -> None:
 
 
 class _Session:
-    """The connection to one client."""
-
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._open: set[str] = set()
@@ -162,7 +160,6 @@ def _replace_surrogates(line: bytes) -> bytes:
 
 
 def _parse(line: bytes) -> JSONRPCMessage | ErrorData:
-    """Return the message on a line, or an error if it is not one."""
     try:
         return jsonrpc_message_adapter.validate_json(_replace_surrogates(line), by_name=False)
     except ValueError as error:

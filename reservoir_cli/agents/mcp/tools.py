@@ -52,7 +52,6 @@ _WRITTEN_NUMBER = re.compile(r"\s*\[?#?([0-9]{1,19})(?:\.0)?\]?\s*")
 class Parameter:
     """A parameter of a tool.
 
-    :param about: its description; empty if the name is clear enough.
     :param low: the smallest number, or the minimum length of a text.
     :param high: the largest number, or the maximum length of a text.
     """
@@ -228,11 +227,7 @@ def offered_tools(
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The agent that calls a tool.
-
-    :param client: the name of its program, if known.
-    :param folders: the folders that it works in.
-    """
+    """The agent that calls a tool."""
 
     client: str | None = None
     folders: tuple[Path, ...] = ()
@@ -271,10 +266,7 @@ class Answers:
     def answer(
         self, tool: str, arguments: Mapping[str, Any], partition: str, caller: Caller = UNKNOWN
     ) -> str:
-        """Return a tool's answer.
-
-        :param arguments: as returned by :meth:`Tool.check`.
-        """
+        """Return a tool's answer."""
         try:
             self._notes.clear()
             reservoir = self._store.open(create=tool == "remember")
@@ -409,7 +401,6 @@ def _correctable(reservoir: Reservoir, partition: str, number: int) -> StoredMes
 
 
 def _retract(reservoir: Reservoir, message: StoredMessage) -> str:
-    """Delete a note, or mark another message as outdated."""
     if message.source != SOURCE:
         reservoir.tag(message.key, OUTDATED)
         return f"Marked [#{message.id}] as outdated."
@@ -451,7 +442,6 @@ def _truncate(meter: Meter, message: StoredMessage, max_tokens: int) -> str:
 
 
 def _quote_rows(rows: Sequence[StoredMessage]) -> str:
-    """Quote messages in order, each with its number and day."""
     return _frame([quote_line(row, numbered=True) for row in rows])
 
 

@@ -42,10 +42,7 @@ class Posting(NamedTuple):
 
 
 class QuestionVector(NamedTuple):
-    """The embedding of a question by the active model, which another thread may still compute.
-
-    :param wait: returns the vector, shape (dimensions,), length 1.
-    """
+    """The embedding of a question by the active model, which another thread may still compute."""
 
     dimensions: int
     wait: "Callable[[], NDArray[np.float32]]"

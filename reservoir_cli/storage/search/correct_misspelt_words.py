@@ -64,7 +64,6 @@ def correct(
 
 
 def _nearest(stem: str, vocabulary: Iterable[tuple[str, int]]) -> list[str]:
-    """Return the stems that differ least first, and of equally near ones the most common first."""
     most, letters = slips_allowed(stem), set(stem)
     shorter = stems_without_ending(stem)
     near = []

@@ -87,7 +87,6 @@ def _remove_marks(text: str) -> str:
 
 
 def _best_row(connection: sqlite3.Connection, first: int, query: str) -> int | None:
-    """Return the position, from a row on, of the one that fits a query best; ``None`` if none."""
     row = connection.execute(
         "SELECT rowid FROM texts WHERE texts MATCH ? AND rowid >= ? ORDER BY rank LIMIT 1",
         [query, first],
@@ -127,7 +126,6 @@ def word_with_stem(text: str, stem: str) -> str | None:
 
 
 def _spans(text: str, marked: str) -> list[Span]:
-    """Map the marks of an indexed text to spans of the text itself, without overlaps."""
     origins = fulltext.indexed_spans(text)
     marks, at, start = set[Span](), 0, 0
     for character in marked:

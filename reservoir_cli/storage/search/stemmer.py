@@ -45,10 +45,7 @@ class Stemmer:
         return stems
 
     def vectors(self, texts: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
-        """Yield the parts of each text as (position offset, ``tsvector``).
-
-        Nearly every text has one part, which may be empty.
-        """
+        """Yield the parts of each text, mostly one, as (position offset, ``tsvector``)."""
         for stems in self.stems([fulltext.indexed_text(text) for text in texts]):
             yield list(_split(stems))
 

@@ -72,7 +72,6 @@ def match_titles(titles: Sequence[str], stems: Sequence[str]) -> dict[str, list[
 
 
 def _find_words(text: str, beginning: str) -> Iterator[tuple[int, str]]:
-    """Yield the positions of words with a beginning, and the words."""
     start = text.find(beginning)
     while start >= 0:
         end = start + len(beginning)

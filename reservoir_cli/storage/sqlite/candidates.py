@@ -133,8 +133,6 @@ class Timeline:
     :param order: the positions at which their passages were read, shape (passages,).
     :param first: the position of each message's first passage in this order.
     :param by_id: the positions of the messages in order of id.
-    :param passages: int32, how many passages each has.
-    :param known: a cache of values that do not depend on the question.
     """
 
     columns: Columns
@@ -187,11 +185,7 @@ def build_timeline(blocks: Blocks | None, pending: Columns, own: str | None) -> 
 
 
 class QuestionCache:
-    """The data that a warm store keeps in memory between questions.
-
-    :ivar helper: a thread that embeds a question while its words are looked up, and then compares
-        half of the codes.
-    """
+    """The data that a warm store keeps in memory between questions."""
 
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor

@@ -66,9 +66,7 @@ def search(
 ) -> tuple[list[tuple[int, float]], bool]:
     """Find the messages that contain all typed terms, or else any of them.
 
-    :param model_id: the active model, whose vector blocks hold the lengths of messages.
     :param matching: the only messages that may be hits; scores stay those of the scope.
-    :raises UsageError: the query has too many words.
     :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
@@ -114,7 +112,6 @@ def _unpack(kind: str, blob: bytes) -> "array[int]":
 
 
 def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
-    """Return the stems of each term in their order, and whether the last one is a prefix."""
     postings.open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
     connection.executemany(
@@ -130,7 +127,6 @@ def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bo
 
 
 def _count_matches(connection: Connection, stems: list[str], is_prefix: bool) -> Counter[int]:
-    """Count how often each message contains stems in sequence, the last one maybe as a prefix."""
     last = len(stems) - 1
     starts = [
         _starts(connection, stem, at, is_prefix and at == last) for at, stem in enumerate(stems)

@@ -28,12 +28,7 @@ _SCOPE_KEY = 18
 
 
 class Stem:
-    """The occurrences of a stem, read on first use.
-
-    :param total: how many messages contain it.
-    :param limit: how many of its occurrences are read.
-    :param is_whole: whether these are all occurrences.
-    """
+    """The occurrences of a stem, read on first use."""
 
     def __init__(
         self, connection: Connection, name: str, total: int, limit: int, *, is_whole: bool

@@ -74,12 +74,7 @@ def _define(name: str, table: Table) -> str:
 
 
 def migrate(connection: sqlite3.Connection, application: int, check: Callable[[], None]) -> None:
-    """Migrate a file in one transaction; do nothing if another process has just migrated it.
-
-    :param application: the ``PRAGMA application_id`` to set.
-    :param check: called before and after the migrations, in the transaction; raises to refuse the
-        file.
-    """
+    """Migrate a file in one transaction; do nothing if another process has just migrated it."""
     database = Database(connection, execute_plugins=False)  # finding them takes 10 ms
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -27,10 +27,7 @@ from reservoir_cli.storage.sqlite.store_file import (
 
 
 class Transactions(transactions.Transactions, ABC):
-    """A connection to the file of a store.
-
-    :param patience: seconds to wait while other processes write.
-    """
+    """A connection to the file of a store."""
 
     _connection: Connection
 
@@ -67,17 +64,13 @@ class Transactions(transactions.Transactions, ABC):
             refuse_hard_link(self._file)
 
     def _refuse_new_code(self) -> None:
-        """Refuse code again if the schema has changed since the last check."""
         version = self._connection.execute("PRAGMA schema_version").fetchone()[0]
         if version != self._checked_schema:
             store_file.refuse_code(self._connection, self.location)
             self._checked_schema = version
 
     def close(self) -> None:
-        """Close the file, and finish a deletion that a reader has blocked until now.
-
-        A transaction of another thread is finished first: SQLite would crash.
-        """
+        """Close the file after the transactions of other threads, and finish a deletion."""
         with self._lock:
             with suppress(sqlite3.Error):
                 if not self.read_only:

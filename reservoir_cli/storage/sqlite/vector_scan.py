@@ -43,10 +43,7 @@ MOST_KEPT = 256 * 1024**2
 
 
 class Blocks:
-    """The blocks of a scope without their codes, in the order they were read.
-
-    :param rows: the id, instance, number of passages and :data:`HEAD` columns of each block.
-    """
+    """The blocks of a scope without their codes, in the order they were read."""
 
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
         self.rows = rows
@@ -92,8 +89,6 @@ class KeptBlocks:
 
     The codes of a group of blocks are one array: with an array for each block, two threads that
     compare them would mostly wait for Python's lock.
-
-    :param helper: a thread that compares half of the codes.
     """
 
     def __init__(self, helper: Executor) -> None:
@@ -171,7 +166,6 @@ def _update(
 
 
 def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
-    """Return the bytes of the codes of blocks, without reading them."""
     return sum(
         connection.execute(
             f"SELECT SUM(LENGTH(codes)) FROM blocks WHERE id IN ({placeholders(ids)})", ids
@@ -189,10 +183,7 @@ def _read_blocks(connection: Connection, block_ids: Sequence[int]) -> Iterator[t
 
 
 class Scan(NamedTuple):
-    """The blocks of a scope, whose passages can be compared with a question.
-
-    :param compare: ``None`` without a question.
-    """
+    """The blocks of a scope, whose passages can be compared with a question."""
 
     blocks: Blocks
     compare: Compare | None

@@ -35,10 +35,7 @@ _QUESTION_LENGTH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation, the number of its messages, and the times of its first and last one.
-
-    :param question: the beginning of its first question, if it has no title.
-    """
+    """A conversation, the number of its messages, and the times of its first and last one."""
 
     partition: str
     instance: str

@@ -19,8 +19,6 @@ class ListedThread(NamedTuple):
 
     :param conversation: ``None`` for documents and single messages.
     :param document: the id of the document's message; ``None`` for the others.
-    :param messages: how many of its messages match the filter.
-    :param last: the time of the last of them.
     :param question: the beginning of its first question.
     :param latest: the beginning of the last text that a person or a model wrote, or the document's.
     """
@@ -122,10 +120,6 @@ def _read_conversation(
 
 
 def _read_text(connection: Connection, where: str, *values: Any, order: str = "DESC") -> str:
-    """Return the beginning of the first or last text that matches.
-
-    A query of its own, since a cluster runs no subquery for each row of a list.
-    """
     row = connection.execute(
         f"SELECT substr(content, 1, {_BEGINNING}) FROM messages WHERE {where}"
         f" ORDER BY created_at {order}, id {order} LIMIT 1",

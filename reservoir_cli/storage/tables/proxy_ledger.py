@@ -39,7 +39,6 @@ class LedgerEntry(NamedTuple):
 
     :param ordinal: the question's number in its conversation.
     :param question: a hash of the question and of all questions before it.
-    :param masked: whether secrets in the block are redacted.
     """
 
     ordinal: int

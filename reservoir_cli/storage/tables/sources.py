@@ -31,12 +31,9 @@ _FEW = 50
 class SourceFile(NamedTuple):
     """A file of another tool, as of its last read.
 
-    :param machine: the name of the file's computer.
     :param tool: the importer that read it.
-    :param version: the version of the importer.
     :param head: a hash of the first bytes that were read, at most 4 KiB.
     :param tail: a hash of the 4 KiB before ``bytes_read``.
-    :param bytes_read: the offset at which reading continues.
     :param state: the importer's state at that offset, as JSON, never the text of a message.
         Empty if the file has to be read from its beginning.
     :param settled: whether none of its messages is held back.
@@ -57,10 +54,7 @@ class SourceFile(NamedTuple):
 
 
 class FileRow(NamedTuple):
-    """The size and time of a file when it was read.
-
-    :param left_out: its state, if settings left out messages of it; else empty.
-    """
+    """The size and time of a file when it was read."""
 
     size: int
     mtime_ns: int

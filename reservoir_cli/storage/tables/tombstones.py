@@ -44,7 +44,6 @@ def mark_edited(connection: Connection, message: StoredMessage) -> None:
 def _mark_contents(
     key: str, messages: Sequence[StoredMessage], kinds: Sequence[str] = (_SAID,)
 ) -> set[bytes]:
-    """Return the marks of contents that are forgotten in their sessions as of now."""
     now = round(time.time() * 1000)
     conversations = {message.conversation_id for message in messages if message.conversation_id}
     marks = {

@@ -46,10 +46,7 @@ def merge(
 def _find(
     connection: Connection, old: Place, new: Place, candidates: Sequence[int]
 ) -> dict[int, int]:
-    """Return those messages of a place whose source and source id another place has, too.
-
-    :returns: the ids of the twins by those of the messages.
-    """
+    """Return the twins, by id, of messages whose source and source id another place has."""
     twins: dict[int, int] = {}
     for batch in batches(candidates):
         listed, bound = connection.in_list("id", batch)

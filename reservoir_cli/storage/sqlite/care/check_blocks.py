@@ -32,10 +32,7 @@ def count_problems(connection: Connection, model_id: str) -> int:
 
 
 def repair(connection: Connection, model_id: str) -> None:
-    """Renew what blocks repeat of messages, and drop what is damaged or belongs to no message.
-
-    The messages without all of their vectors are pending afterwards.
-    """
+    """Renew what blocks repeat of messages; drop what is damaged. Messages it lacks are pending."""
     whole = _Whole()
     torn = _find_ids(connection, model_id)
     for block_id, place, entries, fresh, known in _examine(connection, model_id):

@@ -193,8 +193,6 @@ def rewrite_damaged(
 ) -> list[ThreadName] | None:
     """Replace the pages of a store by those of a fresh one with the same messages.
 
-    :param fresh: an empty store of the same schema.
-    :param rebuild: rebuilds the derived data of the fresh store, after the rest was copied.
     :returns: the conversations whose summaries could not be read; ``None`` if it is unknown which.
     :raises StoreCorruptError: messages cannot be read any more.
     :raises StoreLockedError: another process has written meanwhile; nothing is changed then.
@@ -239,9 +237,8 @@ def _version(connection: sqlite3.Connection) -> int:
 def copy_tables(
     old: sqlite3.Connection, new: sqlite3.Connection, *, all_or_nothing: bool = True
 ) -> set[str]:
-    """Copy all tables that are not derived.
+    """Copy all tables that are not derived, and return the incomplete ones.
 
-    :returns: the tables that are incomplete.
     :raises StoreCorruptError: with ``all_or_nothing``, if an indispensable table is incomplete.
     """
     unlike = " AND ".join("name NOT LIKE ?" for _ in _DERIVED)
@@ -286,7 +283,6 @@ def copy_tables(
 def _copy_table(
     old: sqlite3.Connection, new: sqlite3.Connection, name: str, all_or_nothing: bool
 ) -> bool:
-    """Copy the readable rows of a table."""
     # Texts are copied as bytes: invalid UTF-8 is replaced later, in the new file.
     columns = [(f'"{row[1]}"', row[2] == "TEXT") for row in _common_columns(old, new, name)]
     read = ", ".join(f"CAST({column} AS BLOB)" if text else column for column, text in columns)

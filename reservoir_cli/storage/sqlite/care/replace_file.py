@@ -22,9 +22,7 @@ from reservoir_cli.util.time_limits import OWN_FILE
 
 @contextmanager
 def publish(path: Path) -> Iterator[Path]:
-    """Yield an empty file for a new store, and move it to a path at the end of the block.
-
-    Then open the store there, and check the number of its messages.
+    """Yield an empty file for a new store, move it to a path, open it and count its messages.
 
     :raises OSError: the folder is not writable; the old file stays as it is.
     :raises ReservoirError: another program uses the old file, there is a log of another file, or
@@ -70,7 +68,6 @@ def count_messages(path: Path) -> int | None:
 
 
 def _count_unopened(path: Path) -> int:
-    """Count the messages of a file that nobody else uses, without creating a log beside it."""
     with closing(_unopened(path)) as connection:
         return int(connection.execute("SELECT COUNT(*) FROM messages").fetchone()[0])
 
@@ -99,7 +96,6 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _write_back(connection: sqlite3.Connection, path: Path) -> None:
-    """Lock a file, and write its log back into it; ignore a file that is not a database."""
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         connection.execute("BEGIN EXCLUSIVE")
@@ -113,7 +109,6 @@ def _write_back(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _refuse_logs(path: Path) -> None:
-    """Remove empty logs beside a file, and refuse others."""
     _, *logs = paths.store_files(path)
     for log in logs:
         with suppress(FileNotFoundError):

@@ -27,11 +27,8 @@ _LONGEST = 1 << 40
 class Lost:
     """The result of salvaging a damaged store.
 
-    :param saved: the number of messages in the new store.
-    :param messages: the number of messages known to be lost.
     :param tables: the other tables with lost rows that cannot be rebuilt; and ``tool_calls`` if
         messages were saved without theirs.
-    :param texts: the number of messages with bytes replaced by U+FFFD.
     """
 
     saved: int
@@ -43,9 +40,6 @@ class Lost:
 def rescue(path: Path, fresh: Path, folder: Path) -> Lost:
     """Copy the readable messages of a damaged store, which is not changed, into a fresh one.
 
-    :param path: a store that nobody is writing to.
-    :param fresh: an empty file, which becomes a store.
-    :param folder: an empty folder for temporary files.
     :raises StoreCorruptError: nothing can be read.
     :raises OSError: there is no room, or the damaged store cannot be read as a file.
     """
@@ -93,10 +87,7 @@ def _copy_rows(path: Path, fresh: Path) -> Lost:
 
 
 def _copy_files(path: Path, folder: Path) -> Path:
-    """Copy a store and its log; pad a truncated file to the length in its header.
-
-    SQLite refuses a file that is too short, even if most of its pages exist.
-    """
+    """Copy a store and its log; pad a truncated file, which SQLite refuses, to its full length."""
     target = folder / "copy.db"
     for ending in ("", "-wal"):
         source = path.with_name(path.name + ending)
