@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding.compiled_models import Manifest
-from reservoir_cli.embedding.embedder import Engine
+from reservoir_cli.embedding.embedder import Embedder, Engine
 from reservoir_cli.embedding.split_passages import QUESTION, Span, cut, pieces
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _TEXTS_AT_ONCE = 1_024
 _MOST_THREADS = 8
 
 
-class CompiledEmbedder:
+class CompiledEmbedder(Embedder):
     """An :class:`~reservoir_cli.embedding.Embedder` on ONNX Runtime.
 
     One session serves single questions and many messages: it computes in the calling thread, and
@@ -50,11 +50,9 @@ class CompiledEmbedder:
         self._inputs = [node.name for node in self._session.get_inputs()]
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self._encode([self._manifest.query_prompt + text[:QUESTION]]).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self._encode([self._manifest.document_prompt + text for text in texts])
 
     def pack(self) -> None:
@@ -67,11 +65,9 @@ class CompiledEmbedder:
             self._session = _session(self._model, packed=True)
 
     def passages(self, text: str) -> list[Span]:
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return cut(text, pieces(self._tokenizer, text), self._manifest.passage_pieces)
 
     def knows(self, word: str) -> bool:
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return len(pieces(self._tokenizer, word)) == 1
 
     def _encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.embedding.embedder import Engine
+from reservoir_cli.embedding.embedder import Embedder, Engine
 from reservoir_cli.embedding.find_model import ModelSource
 from reservoir_cli.embedding.identity import model_identity
 from reservoir_cli.embedding.prompts import prompts_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NO_LIMIT = 1_000_000
 
 
-class ReferenceEmbedder:
+class ReferenceEmbedder(Embedder):
     """An :class:`~reservoir_cli.embedding.Embedder` on torch.
 
     :ivar prompts: the prompts before questions and stored texts.
@@ -58,16 +58,13 @@ class ReferenceEmbedder:
         return limit_for(self.max_length, len(prompt.ids))
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         question = [text[:QUESTION]]
         return self._encode(self.model.encode_query, question, self.prompts.query).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self._encode(self.model.encode_document, texts, self.prompts.document)
 
     def passages(self, text: str) -> list[Span]:
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         spans = pieces(self.tokenizer, text) if self.tokenizer else words(text)
         return cut(text, spans, self.passage_pieces)
 
@@ -84,7 +81,6 @@ class ReferenceEmbedder:
         return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)
 
     def knows(self, word: str) -> bool:
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self.tokenizer is not None and len(pieces(self.tokenizer, word)) == 1
 
     def _fast_tokenizer(self) -> "Tokenizer | None":

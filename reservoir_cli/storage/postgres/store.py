@@ -53,18 +53,15 @@ class PostgresStore(Transactions, Store):
         return Stemmer()
 
     def close(self) -> None:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         if "_stemmer" in self.__dict__:  # only if it was used
             self._stemmer.close()
         super().close()
 
     def files(self) -> list[Path]:
-        """Return nothing."""
         return []
 
     @reading
     def size(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         return self._connection.number(
             """
             SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
@@ -75,7 +72,6 @@ class PostgresStore(Transactions, Store):
         )
 
     def engine(self) -> str:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         return self.server.describe()
 
     # Writing
@@ -95,7 +91,6 @@ class PostgresStore(Transactions, Store):
         *,
         embedded: Iterable[StoredMessage] = (),
     ) -> None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         if not self.server.whole and self.dimensions() is None:
             # In a transaction of its own, so that the check of a member's vectors sees it.
             first = [passage for of_message in passages.values() for passage in of_message]
@@ -131,7 +126,6 @@ class PostgresStore(Transactions, Store):
 
     @reading
     def dimensions(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         return vectors.dimensions(self._connection)
 
     def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
@@ -139,7 +133,7 @@ class PostgresStore(Transactions, Store):
 
     @property
     def lists_places(self) -> bool:  # type: ignore[override]
-        """See :class:`~reservoir_cli.storage.store.Store`."""
+        """Whether a list of all places is read from one machine."""
         return not self.server.is_cluster
 
     def _purge(self, partitions: Iterable[str] = ()) -> bool:
@@ -160,7 +154,6 @@ class PostgresStore(Transactions, Store):
         return True
 
     def require_removable_tombstones(self) -> None:
-        """See :class:`~reservoir_cli.storage.store.Writes`."""
         granted = f"SELECT has_table_privilege('{SCHEMA}.tombstones', 'DELETE')::int"
         if not self._run_read(lambda: self._connection.number(granted)):
             raise StoreError(
@@ -170,7 +163,6 @@ class PostgresStore(Transactions, Store):
 
     @writing
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
-        """See :class:`~reservoir_cli.storage.store.Writes`."""
         self.lift_timeouts()
         return self._move(old, check_name(new))
 
@@ -181,7 +173,6 @@ class PostgresStore(Transactions, Store):
         move_partition.move_runs(self._connection, old, new)
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
-        """Refuse to copy a store on a server to a file."""
         raise ReservoirError(
             "a backup is a copy of a file, and this store is on a server",
             hint="back it up with pg_dump DATABASE, or copy it to a file with reservoir db copy",
@@ -214,7 +205,6 @@ class PostgresStore(Transactions, Store):
     # Checking and repairing
 
     def problems(self) -> list[Problem]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         with self.snapshot():
             self.lift_timeouts()
             model_id = self._model_id()
@@ -224,7 +214,6 @@ class PostgresStore(Transactions, Store):
 
     @writing
     def repair(self) -> Repaired:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         self.lift_timeouts()
         tag_and_pin_rows.remove_orphans(self._connection)
         repair.rebuild(self._connection, self._stemmer, self._model_id())
@@ -236,7 +225,6 @@ class PostgresStore(Transactions, Store):
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         matching = self._matching(scope, where)
         return keyword_search.search(self._connection, self._stemmer, text, scope, limit, matching)
 
@@ -261,7 +249,6 @@ class PostgresStore(Transactions, Store):
         put(self._connection, properties.MODEL_NAME, name)
 
     def begin_model(self, model_id: str, name: str) -> str:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         self._require_whole()
         return self._begin_model(model_id, name)
 
@@ -273,18 +260,15 @@ class PostgresStore(Transactions, Store):
         return kept_as
 
     def give_up_model(self) -> None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         if self.next_model() is not None:
             self._require_whole()
             super().give_up_model()
 
     @writing
     def switch_model(self, kept_as: str) -> None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         self.lift_timeouts()
         super().switch_model(kept_as)
         vectors.note_dimensions(self._connection)
 
     def clear_former_model(self) -> bool:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`; a member does nothing."""
         return self.server.whole and super().clear_former_model()

@@ -132,7 +132,6 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         with self._reserve(self._patience if wait is None else wait) as left:
             if self._depth:
                 self._require_write_transaction()
@@ -161,13 +160,11 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {wait_for_locks(self._patience)}"
         with self._transaction(begin, writes=False):
             yield
 
     def lift_timeouts(self) -> None:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         self._connection.execute(lift_timeouts.in_transaction(self.server.version))
 
     def execute_alone(self, statement: str) -> None:

@@ -43,7 +43,6 @@ class SqliteStore(Transactions, Store):
         self._warm = True
 
     def start(self, work: Callable[[], Result]) -> Callable[[], Result]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         if not self._warm:
             return super().start(work)
         return self._get_cache().helper.submit(work).result
@@ -56,18 +55,15 @@ class SqliteStore(Transactions, Store):
         return self._kept
 
     def files(self) -> list[Path]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         if "://" in self.location:  # an empty store in memory in place of a missing one on a server
             return []
         return paths.store_files(path_of(self.location))
 
     def size(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         files = self.files()
         return files[0].stat().st_size if files and files[0].exists() else None
 
     def engine(self) -> str:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         return f"SQLite {sqlite3.sqlite_version}, schema {VERSION}"
 
     # Writing
@@ -99,7 +95,6 @@ class SqliteStore(Transactions, Store):
 
     @reading
     def dimensions(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         return blocks.dimensions(self._connection, self._model_id())
 
     def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
@@ -120,7 +115,6 @@ class SqliteStore(Transactions, Store):
             return erase_deleted_text.finish(self._connection, CHECKPOINT)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         with self.write():
             moved, dropped = self._move(old, check_name(new))
             if dropped:  # one of two texts may be gone, which an edit was to erase
@@ -140,7 +134,6 @@ class SqliteStore(Transactions, Store):
         )
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite.care import online_copy
 
         with self.snapshot():
@@ -155,7 +148,6 @@ class SqliteStore(Transactions, Store):
     # Checking and repairing
 
     def problems(self) -> list[Problem]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite.care import repair
 
         with self._lock, errors(self.location):
@@ -167,7 +159,6 @@ class SqliteStore(Transactions, Store):
             return list(repair.problems(self._connection, self._model_id()))
 
     def repair(self) -> Repaired:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite.care import repair
 
         with self._lock, errors(self.location):
@@ -201,7 +192,6 @@ class SqliteStore(Transactions, Store):
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import keyword_search
 
         matching = self._matching(scope, where)

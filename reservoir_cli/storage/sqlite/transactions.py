@@ -81,7 +81,6 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         patience = self._patience if wait is None else wait
         with self._reserve(patience) as left, errors(self.location):
             if self._connection.in_transaction:
@@ -116,7 +115,6 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         with self._lock, errors(self.location):
             if self._connection.in_transaction:
                 yield
