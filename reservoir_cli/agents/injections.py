@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings import log_file, paths
+from reservoir_cli.settings import log_file
 from reservoir_cli.settings.locations import is_on_a_server
-from reservoir_cli.util.read_files import open_regular
 
 #: What a line of the log is that has a record.
 _LEVEL, _TOPIC = "INFO", "recalled"
@@ -21,8 +20,6 @@ _LEVEL, _TOPIC = "INFO", "recalled"
 _LINE = re.compile(rf"(\S+) {_LEVEL} {_TOPIC} (\{{.*\}})")
 #: What names and ids are written as they are; clients may send any text.
 _PLAIN = re.compile(r"[\w.:/@ -]{1,100}")
-#: The largest log that is read, in bytes: more than it has before it is rotated.
-_LARGEST = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +74,9 @@ def last_injections(
 
 
 def _read(store: str) -> Iterator[Injection]:
-    for file in reversed(paths.log_files()):
-        lines: list[str] = []
-        with suppress(OSError), open_regular(file) as log:
-            lines = log.read(_LARGEST).decode("utf-8", "replace").splitlines()
-        for line in lines:
-            if (match := _LINE.fullmatch(line)) and (found := _parse(match[1], match[2], store)):
-                yield found
+    for line in log_file.read_lines():
+        if (match := _LINE.fullmatch(line)) and (found := _parse(match[1], match[2], store)):
+            yield found
 
 
 def _parse(time: str, text: str, store: str) -> Injection | None:

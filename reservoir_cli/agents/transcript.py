@@ -7,9 +7,11 @@ instead of the store, which has only what ``sync`` has imported so far.
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from reservoir_cli.util.read_files import open_regular
 
 #: How much of the end is read, in bytes.
 _READ = 1 << 20
@@ -64,18 +66,12 @@ def quoted_numbers(texts: Iterable[str]) -> tuple[int, ...]:
 def _read_end(path: str) -> list[bytes]:
     """Return the last whole lines of a file; none if it is no regular file."""
     try:
-        # A named pipe would block.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open_regular(Path(path)) as file:
+            start = max(0, os.fstat(file.fileno()).st_size - _READ)
+            file.seek(start)
+            lines = file.read(_READ).splitlines()
     except (OSError, ValueError):
         return []
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(handle)
-        return []
-    with os.fdopen(handle, "rb") as file:
-        start = max(0, status.st_size - _READ)
-        file.seek(start)
-        lines = file.read(_READ).splitlines()
     return lines[1:] if start else lines
 
 

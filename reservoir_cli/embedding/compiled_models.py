@@ -150,10 +150,7 @@ def read(folder: Path) -> Manifest | None:
         age = unix_time() - path.stat().st_mtime
         fingerprints, manifest = read_manifest(path)
         thorough = not 0 <= age < _DAY
-        intact = all(
-            _is_intact(folder / name, fingerprint, thorough)
-            for name, fingerprint in fingerprints.items()
-        )
+        intact = _are_intact(folder, fingerprints, thorough=thorough)
     except DAMAGE as error:
         require_resources(error)
         intact = False
@@ -175,10 +172,7 @@ def is_damaged(folder: Path) -> bool:
     """Return whether any file of a compiled model has changed since it was written."""
     try:
         fingerprints, _ = read_manifest(folder / MANIFEST)
-        return not all(
-            _is_intact(folder / name, fingerprint, True)
-            for name, fingerprint in fingerprints.items()
-        )
+        return not _are_intact(folder, fingerprints, thorough=True)
     except DAMAGE as error:
         require_resources(error)
         return folder.is_dir()
@@ -285,15 +279,18 @@ def tool_versions() -> dict[str, str]:
     return versions
 
 
-def _is_intact(path: Path, recorded: FileFingerprint, thorough: bool) -> bool:
-    state = path.stat()
-    if state.st_size != recorded.size:
-        return False
-    if thorough or state.st_mtime_ns != recorded.modified:
-        if sha256(path) != recorded.sha256:
+def _are_intact(folder: Path, recorded: Mapping[str, FileFingerprint], *, thorough: bool) -> bool:
+    """Return whether files are unchanged; by default, their contents count if their times do."""
+    for name, known in recorded.items():
+        path = folder / name
+        state = path.stat()
+        if state.st_size != known.size:
             return False
-        with suppress(OSError):
-            os.utime(path, ns=(recorded.modified, recorded.modified))
+        if thorough or state.st_mtime_ns != known.modified:
+            if sha256(path) != known.sha256:
+                return False
+            with suppress(OSError):
+                os.utime(path, ns=(known.modified, known.modified))
     return True
 
 

@@ -1,5 +1,6 @@
 """Edit settings in the settings file, and change nothing else in it; comments stay."""
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -226,12 +227,12 @@ def _edit_entry(path: Path, text: str, change: _Change) -> str:
     names = [*before, setting]
     if value is None:
         return _remove(text, names)
-    place = next(_places_of(text, before), before)
+    place = next(_split_names(tomllib.loads(text), before), before)
     return edit_toml.set_value(text, [*place, setting], value)
 
 
 def _remove(text: str, names: list[str]) -> str:
-    for place in _places_of(text, names[:-1]):
+    for place in _split_names(tomllib.loads(text), names[:-1]):
         after = edit_toml.remove(text, [*place, names[-1]])
         if after is None:
             continue
@@ -242,14 +243,8 @@ def _remove(text: str, names: list[str]) -> str:
     return text
 
 
-def _places_of(text: str, names: list[str]) -> Iterator[list[str]]:
-    import tomllib
-
-    yield from _split_names(tomllib.loads(text), names)
-
-
 def _split_names(table: Any, names: list[str]) -> Iterator[list[str]]:
-    """Yield the paths below a table whose names, joined by dots, are these."""
+    """Yield the paths whose names, joined, are these: ``[models.gpt-4.1]`` is in ``gpt-4``."""
     if not names:
         yield []
         return

@@ -65,7 +65,9 @@ def split_key(key: str) -> tuple[str | None, str | None, str]:
     if table in SINGLE and len(parts) == 2:
         return table, None, find_setting(parts[1], table).name
     if table in SINGLE or len(parts) < 3 or not all(parts[1:]):
-        form = f"{table}.NAME.SETTING" if table in GROUPS else f"{table}.{_first(TABLES[table])}"
+        form = (
+            f"{table}.NAME.SETTING" if table in GROUPS else f"{table}.{next(iter(TABLES[table]))}"
+        )
         raise UsageError(
             f"{key!r} is not a setting",
             hint=f"a setting is {form}; reservoir config list shows all",
@@ -80,10 +82,6 @@ def split_key(key: str) -> tuple[str | None, str | None, str]:
             f'contains /, quote it: {table}."{name}".{setting}',
         )
     return table, name, setting
-
-
-def _first(names: Iterable[str]) -> str:
-    return next(iter(names))
 
 
 def split_assignment(text: str) -> tuple[str, str]:

@@ -123,9 +123,9 @@ TABLES: Mapping[str, Table] = {
 OF_MESSAGES = ("pending", "rebuilding", "tags", "pins")
 
 
-def statements(define: Callable[[str, Table], str]) -> Iterator[str]:
+def statements(tables: Mapping[str, Table], define: Callable[[str, Table], str]) -> Iterator[str]:
     """Yield the statements that create the tables and their indexes."""
-    for name, table in TABLES.items():
+    for name, table in tables.items():
         yield define(name, table)
         for index, columns in table.indexes.items():
             columns, where, condition = columns.partition(" WHERE ")

@@ -1,7 +1,6 @@
 """The store's base class: everything that SQLite and PostgreSQL do alike.
 
-Messages and their words are written first, vectors in a second transaction: a message is safe
-before.
+Vectors follow messages in a second transaction: a message is safe before it is embedded.
 """
 
 import time
@@ -9,7 +8,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +24,10 @@ from reservoir_cli.storage.tables import (
     find_by_filter,
     holdings,
     list_threads,
-    move_partition,
     proxy_ledger,
     reads,
+    sources,
+    summaries,
     tag_and_pin_rows,
     tombstones,
     twins,
@@ -225,11 +224,9 @@ class Writes(Embeddings):
         def write() -> None:
             nonlocal merged
             self._connection.lock(sorted({str(target.partition), *by_partition(keys)}))
-            places: dict[tuple[str, str], list[int]] = {}
-            for message in reads.by_key(self._connection, keys):
-                places.setdefault((message.partition, message.instance), []).append(message.id)
             to = str(target.partition), str(target.instance)
-            for place, ids in places.items():
+            for place, messages in delete.by_place(reads.by_key(self._connection, keys)).items():
+                ids = [message.id for message in messages]
                 known = set(twins.merge(self._connection, place, to, self._replace_text, ids))
                 self._remove({place[0]: sorted(known)} if known else {}, mark=False)
                 merged += len(known)
@@ -266,16 +263,27 @@ class Writes(Embeddings):
         return moved
 
     def _move(self, old: str, new: str) -> tuple[int, int]:
-        moved = move_partition.move(
-            self._connection,
-            old,
-            new,
-            self._move_messages,
-            self._replace_text,
-            partial(self._remove, mark=False),
-        )
+        connection = self._connection
+        connection.lock([old, new])
+        instances = connection.execute(
+            "SELECT DISTINCT instance FROM messages WHERE partition = ?", [old]
+        ).fetchall()
+        moved = dropped = 0
+        for (instance,) in instances:
+            # An instance that is named like the partition is renamed with it.
+            places = (old, instance), (new, new if instance == old else instance)
+            if duplicates := twins.merge(connection, *places, self._replace_text):
+                self._remove({old: duplicates}, mark=False)
+            dropped += len(duplicates)
+            moved += self._move_messages(*places)
+            conversations.move(connection, *places)
+            summaries.move(connection, *places)
+        for table in ("conversations", "summaries"):
+            connection.delete(table, old)
+        sources.move(connection, old, new)
+        proxy_ledger.clear(connection, old)
         self._move_runs(old, new)
-        return moved
+        return moved, dropped
 
     @abstractmethod
     def _move_messages(self, old: tuple[str, str], new: tuple[str, str]) -> int:

@@ -192,7 +192,7 @@ def _ranges() -> str:
 
 #: The name and the statements of each migration.
 MIGRATIONS: tuple[tuple[str, str], ...] = (
-    ("all tables", f"{';'.join(statements(_define))};{_OWN_TABLES}{_FUNCTIONS}{_ranges()}"),
+    ("all tables", f"{';'.join(statements(TABLES, _define))};{_OWN_TABLES}{_FUNCTIONS}{_ranges()}"),
 )
 
 

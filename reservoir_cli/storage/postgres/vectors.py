@@ -136,19 +136,12 @@ def read(
     """Return the message of each passage, ascending, and its vector; ``None`` without any."""
     import numpy as np
 
-    rows = list(
-        connection.with_vectors(
-            """
-            SELECT message_id, vector FROM embeddings
-            WHERE partition = ? AND message_id = ANY(?::bigint[]) AND model_id = ?
-            ORDER BY message_id, passage
-            """,
-            [partition, list(ids), model_id],
-        )
-    )
-    if not rows:
+    by_message = read_passages(connection, partition, model_id, ids)
+    passages = [passage for of_message in by_message.values() for passage in of_message]
+    if not passages:
         return None
-    return np.array([row[0] for row in rows], np.int64), np.stack([row[1] for row in rows])
+    numbers = np.array([passage.message_id for passage in passages], np.int64)
+    return numbers, np.stack([passage.vector for passage in passages])
 
 
 def dimensions(connection: Connection) -> int | None:

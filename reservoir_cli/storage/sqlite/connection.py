@@ -64,7 +64,7 @@ def _translate(error: sqlite3.Error, location: str) -> ReservoirError:
         )
     if "closed database" in str(error):  # Python's own error has no code
         return closed_error(location)
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = primary_code(error)
     if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
         code = sqlite3.SQLITE_CORRUPT  # raised by Python: a text is not valid UTF-8
     # Not the error's own text, which may quote a query or a message.
@@ -78,10 +78,12 @@ def _translate(error: sqlite3.Error, location: str) -> ReservoirError:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Return whether an error means that another process holds a lock."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-    )
+    return primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """Return SQLite's result code without what extends it; 0 for an error of Python's."""
+    return int(getattr(error, "sqlite_errorcode", 0) & 0xFF)
 
 
 def refuse_old_sqlite() -> None:

@@ -11,8 +11,9 @@ from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.problems import Problem, Repaired
-from reservoir_cli.storage.schema import VERSION
+from reservoir_cli.storage.schema import OF_MESSAGES, VERSION
 from reservoir_cli.storage.search.links import Place, Vectors
 from reservoir_cli.storage.search.quantize import restore
 from reservoir_cli.storage.sqlite import blocks
@@ -21,6 +22,7 @@ from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import Transactions
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tables import reads
 from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
@@ -124,9 +126,27 @@ class SqliteStore(Transactions, Store):
         return moved, dropped
 
     def _move_messages(self, old: Place, new: Place) -> int:
-        from reservoir_cli.storage.sqlite import move_partition
+        from reservoir_cli.storage.sqlite import keyword_search
 
-        return move_partition.move(self._connection, old, new)
+        connection = self._connection
+        select = "SELECT id FROM messages WHERE partition = ? AND instance = ? ORDER BY id"
+        ids = [row[0] for row in connection.execute(select, old)]
+        for batch in batches(ids):
+            messages = reads.by_id(connection, batch, Scope(*old))
+            keyword_search.unindex(connection, old, messages)
+            keyword_search.index(connection, new, messages)
+            listed, bound = connection.in_list("message_id", batch)
+            for table in OF_MESSAGES:
+                connection.execute(
+                    f"UPDATE {table} SET partition = ? WHERE partition = ? AND {listed}",
+                    [new[0], old[0], *bound],
+                )
+        connection.execute(
+            "UPDATE messages SET partition = ?, instance = ? WHERE partition = ? AND instance = ?",
+            [*new, *old],
+        )
+        blocks.move(connection, old, new)
+        return len(ids)
 
     def _move_runs(self, old: str, new: str) -> None:
         self._connection.execute(

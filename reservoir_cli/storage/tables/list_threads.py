@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import DOCUMENT_SOURCES, Conversation, Scope
 from reservoir_cli.storage.portable_sql import Connection, placeholders
+from reservoir_cli.storage.tables import conversations
 from reservoir_cli.storage.tables.conversations import moment_of
 from reservoir_cli.storage.tables.find_by_filter import conditions
 
@@ -102,21 +103,11 @@ def _listed(connection: Connection, row: Sequence[Any]) -> ListedThread:
         thread = partition, name, instance
         question = _read_text(connection, f"{where} role = 'user'", *thread, order="ASC")
         latest = _read_text(connection, where + _SAID, *thread)
-        conversation = _read_conversation(connection, partition, instance, name)
+        key = partition, instance, name
+        conversation = conversations.read_known(connection, [key]).get(key, Conversation(name))
     return ListedThread(
         partition, instance, conversation, document, messages, moment_of(last), question, latest
     )
-
-
-def _read_conversation(
-    connection: Connection, partition: str, instance: str, name: str
-) -> Conversation:
-    row = connection.execute(
-        "SELECT title, source, model, project, branch FROM conversations"
-        " WHERE partition = ? AND instance = ? AND id = ?",
-        [partition, instance, name],
-    ).fetchone()
-    return Conversation(name, *(row or ()))
 
 
 def _read_text(connection: Connection, where: str, *values: Any, order: str = "DESC") -> str:

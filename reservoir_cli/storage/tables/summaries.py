@@ -77,16 +77,13 @@ class Summaries(Table):
     def put(self, summary: Summary) -> None:
         """Store a summary, replacing the conversation's previous one."""
         vector = None if summary.vector is None else pack(summary.vector)
-        key = [summary.partition, summary.instance, summary.conversation_id]
-        values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
-        self._connection.execute(_PUT, [*key, *values, vector])
+        self._connection.execute(_PUT, [*summary[:-1], vector])
 
     @writing
     def set_vector(self, summary: Summary, model_id: str, vector: "NDArray[np.float32]") -> None:
         """Store a summary's vector by another model, if the summary is still the same."""
-        key = [summary.partition, summary.instance, summary.conversation_id]
-        values = [model_id, pack(vector), *key, summary.digest, summary.text]
-        self._connection.execute(_SET_VECTOR, values)
+        key_digest_text = summary[:5]
+        self._connection.execute(_SET_VECTOR, [model_id, pack(vector), *key_digest_text])
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:

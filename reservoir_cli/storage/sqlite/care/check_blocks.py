@@ -28,7 +28,7 @@ def count_problems(connection: Connection, model_id: str) -> int:
         same = known & _are_equal(entries, fresh)
         wrong.update(entries.ids[~same].tolist())
         whole.add(entries.at(known))
-    return len(wrong | whole.find_parts() | (_expected(connection) - whole.ids()))
+    return len(wrong | whole.find_parts() | (_expected(connection) - whole.ids))
 
 
 def repair(connection: Connection, model_id: str) -> None:
@@ -43,7 +43,7 @@ def repair(connection: Connection, model_id: str) -> None:
     connection.executemany("DELETE FROM blocks WHERE id = ?", [(block_id,) for block_id in torn])
     for place, message_ids in blocks.by_place(connection, sorted(whole.find_parts())).items():
         blocks.remove(connection, place, message_ids)
-    missing = _expected(connection) - (whole.ids() - whole.find_parts())
+    missing = _expected(connection) - (whole.ids - whole.find_parts())
     connection.executemany(
         "INSERT INTO pending (partition, message_id) "
         "SELECT partition, id FROM messages WHERE id = ?",
@@ -55,16 +55,13 @@ class _Whole:
     """Tells which messages have all of their passages in blocks."""
 
     def __init__(self) -> None:
-        self._known: set[int] = set()
+        self.ids: set[int] = set()
         self._ends: dict[int, list[int]] = {FIRST: [], LAST: []}
 
     def add(self, entries: Entries) -> None:
-        self._known.update(entries.ids.tolist())
+        self.ids.update(entries.ids.tolist())
         for flag, ids in self._ends.items():
             ids += entries.ids[(entries.flags & flag) > 0].tolist()
-
-    def ids(self) -> set[int]:
-        return self._known
 
     def find_parts(self) -> set[int]:
         """Return the messages that have not exactly one first and one last passage."""
@@ -72,7 +69,7 @@ class _Whole:
             {number for number, count in Counter(ids).items() if count == 1}
             for ids in self._ends.values()
         ]
-        return self._known - (once[0] & once[1])
+        return self.ids - (once[0] & once[1])
 
 
 def _expected(connection: Connection) -> set[int]:

@@ -25,7 +25,7 @@ from reservoir_cli.storage.problems import Problem, derived_problems
 from reservoir_cli.storage.schema import OF_MESSAGES
 from reservoir_cli.storage.sqlite import keyword_search, store_file
 from reservoir_cli.storage.sqlite.care import check_blocks
-from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.storage.sqlite.connection import Connection, primary_code
 from reservoir_cli.storage.tables import reads, tag_and_pin_rows
 from reservoir_cli.storage.tables.delete import by_place
 from reservoir_cli.util.progress import counted
@@ -57,7 +57,7 @@ def file_problems(connection: sqlite3.Connection) -> list[str]:
     try:
         lines.extend(row[0] for row in connection.execute("PRAGMA integrity_check(10)"))
     except sqlite3.DatabaseError as error:  # the check can fail on a damaged page
-        if not _is_damage(error):
+        if primary_code(error) not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise
         lines.append("a page is malformed")
     if lines != ["ok"]:
@@ -73,11 +73,6 @@ def file_problems(connection: sqlite3.Connection) -> list[str]:
     finally:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
     return []
-
-
-def _is_damage(error: sqlite3.Error) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
+from reservoir_cli.storage.sqlite.connection import primary_code
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.sqlite.store_file import find_code, refuse_special_files
 from reservoir_cli.storage.store import Store
@@ -102,7 +103,7 @@ def _write_back(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("COMMIT")  # keeps the lock
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+        if primary_code(error) == sqlite3.SQLITE_BUSY:
             raise ReservoirError(
                 f"another program has {path} open", hint="close that program, or name another file"
             ) from None
