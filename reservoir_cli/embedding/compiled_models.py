@@ -184,18 +184,14 @@ _SCARCE = "(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate|failed
 
 def require_resources(error: Exception) -> None:
     """Distinguish a lack of memory or file handles from damage."""
-    if any(map(_is_scarcity, _causes(error))):
+    cause: BaseException | None = error
+    while cause and not _is_scarcity(cause):  # libraries replace a lack of memory by an ImportError
+        cause = cause.__cause__ or cause.__context__
+    if cause:
         raise ModelUnavailableError(
             "the embedding model cannot be opened: memory or file handles ran out",
             hint="close other programs, or raise the limits of ulimit -v and ulimit -n",
         ) from error
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what led to it: libraries replace a lack of memory by an ImportError."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _is_scarcity(error: BaseException) -> bool:
@@ -249,7 +245,11 @@ def building(target: Path) -> Iterator[Path]:
         _sweep(target.parent)
         with temporary_folder(target.parent, ".building-") as folder:
             yield folder
-            _publish(folder, target)
+            try:
+                folder.rename(target)
+            except OSError:
+                if not target.is_dir():
+                    raise
     except OSError as error:
         raise CacheUnusableError(_UNWRITABLE) from error
 
@@ -305,14 +305,6 @@ def _is_own(path: Path) -> bool:
         return True
     state = path.stat()
     return state.st_uid == user_id() and not state.st_mode & 0o022
-
-
-def _publish(folder: Path, target: Path) -> None:
-    try:
-        folder.rename(target)
-    except OSError:
-        if not target.is_dir():
-            raise
 
 
 def _sweep(models: Path) -> None:

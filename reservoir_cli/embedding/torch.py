@@ -21,7 +21,6 @@ from reservoir_cli.errors import ModelUnavailableError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
 #: Tokenizers without a limit report a maximal length above this number.
 _NO_LIMIT = 1_000_000
@@ -47,7 +46,10 @@ class ReferenceEmbedder(Embedder):
         self.dimensions = int(self.model.get_embedding_dimension())
         length = self.model.max_seq_length or 0
         self.max_length = 0 if length > _NO_LIMIT else int(length)
-        self.tokenizer = self._fast_tokenizer()
+        fast = getattr(self.model.tokenizer, "backend_tokenizer", None)
+        self.tokenizer = None
+        if fast is not None:
+            self.tokenizer = without_padding(fast.to_str(), self.max_length)
 
     @property
     def passage_pieces(self) -> int:
@@ -82,10 +84,6 @@ class ReferenceEmbedder(Embedder):
 
     def knows(self, word: str) -> bool:
         return self.tokenizer is not None and len(pieces(self.tokenizer, word)) == 1
-
-    def _fast_tokenizer(self) -> "Tokenizer | None":
-        backend = getattr(self.model.tokenizer, "backend_tokenizer", None)
-        return without_padding(backend.to_str(), self.max_length) if backend is not None else None
 
 
 def _load(name: str, folder: str) -> Any:

@@ -24,7 +24,8 @@ def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
         if text is None:
             continue
         if setting == "token_counter":
-            _check_counter(text)
+            if not text.startswith(_REMOTE) or text == _REMOTE:
+                load_counter(text)
         elif setting == "model" and table is None:
             required_window(changed, text, changed.settings())
 
@@ -50,8 +51,3 @@ def _named_counters(known: Config) -> Iterator[tuple[str, str]]:
             if "token_counter" in values:
                 key = dotted_key(table, name, "token_counter")
                 yield key, str(values["token_counter"])
-
-
-def _check_counter(name: str) -> None:
-    if not (name.startswith(_REMOTE) and name != _REMOTE):
-        load_counter(name)

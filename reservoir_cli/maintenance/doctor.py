@@ -203,7 +203,8 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         can_repair = problem.repairable and not repaired
         fix = "reservoir doctor --repair" if can_repair else _restore_hint(store)
         yield Check("contents", Status.FAULT, problem.detail, fix)
-    if exposed := [path for path in _files(store) if _is_exposed(path)]:
+    is_posix = os.name == "posix"
+    if exposed := [path for path in _files(store) if is_posix and path.stat().st_mode & 0o077]:
         names = ", ".join(path.name for path in exposed)
         detail = f"other users can read {names}"
         yield Check("privacy", Status.NOTE, detail, "reservoir doctor --repair")
@@ -292,10 +293,6 @@ def _restore_hint(store: Store) -> str:
 
 def _files(store: Store) -> Iterator[Path]:
     return (path for path in paths.private_files(store.files()) if path.exists())
-
-
-def _is_exposed(path: Path) -> bool:
-    return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
 def _is_open(folder: Path) -> bool:

@@ -110,7 +110,7 @@ class Client(ABC):
     def our_command(self, file: SettingsFile) -> list[str] | None:
         """Return the command line of our entry, if the file has one."""
         command = self.command_of(file.find((self.servers, SERVER)))
-        return command if command and _is_ours(command) else None
+        return command if command and "mcp" in (_our_arguments(command) or ()) else None
 
     def server_edits(self, file: SettingsFile, command: Sequence[str]) -> list[Edit]:
         """Return the edits after which the client starts our server."""
@@ -159,7 +159,9 @@ class Client(ABC):
             if event not in present:
                 groups = file.find(("hooks", event))
                 number = len(groups) if isinstance(groups, list) else 0
-                edits.append(Edit(("hooks", event, number), self._hook_group(event, program)))
+                ours = self.hook_command([*program, "hook", self.events[event]])
+                handler = {"type": "command", "command": ours, "timeout": self.hook_timeout}
+                edits.append(Edit(("hooks", event, number), {"hooks": [handler]}))
         return edits
 
     def hook_removals(self, file: SettingsFile) -> list[Edit]:
@@ -174,15 +176,6 @@ class Client(ABC):
     def hook_command(self, command: Sequence[str], *, windows: bool = os.name == "nt") -> str:
         """Return a command line for the shell in which the client runs its hooks."""
         return shell_command(command, windows=windows)
-
-    def _hook_group(self, event: str, program: Sequence[str]) -> dict[str, Any]:
-        command = self.hook_command([*program, "hook", self.events[event]])
-        handler = {"type": "command", "command": command, "timeout": self.hook_timeout}
-        return {"hooks": [handler]}
-
-
-def _is_ours(command: Sequence[str]) -> bool:
-    return "mcp" in (_our_arguments(command) or ())
 
 
 def _is_our_hook(command: str) -> bool:

@@ -96,7 +96,9 @@ class SettingsFile:
         try:
             for edit in edits:
                 text = self._apply(text, edit)
-            if not _is_equal(self._format.loads(text, **self._accepts), self.data_after(edits)):
+            parsed, wanted = self._format.loads(text, **self._accepts), self.data_after(edits)
+            # An empty TOML table needs no header.
+            if without_empty_tables(parsed) != without_empty_tables(wanted):
                 raise ValueError("its layout cannot be edited")
             text.encode("utf-8")
         except (ValueError, LookupError, TypeError) as error:
@@ -215,7 +217,9 @@ class SettingsFile:
             with _refusing(self.path, "write"):
                 self._check_unchanged()
                 resolve_path(self.path).unlink()
-            self._remove_folders()
+            for folder in reversed(self.record.folders if self.record else []):
+                with suppress(OSError):
+                    os.rmdir(folder)
         else:
             self._replace(data)
         self.forget()
@@ -224,11 +228,6 @@ class SettingsFile:
     def missing_folders(self) -> list[str]:
         """Return the folders that must be created for the file, the innermost last."""
         return [str(folder) for folder in missing_folders(resolve_path(self.path).parent)]
-
-    def _remove_folders(self) -> None:
-        for folder in reversed(self.record.folders if self.record else []):
-            with suppress(OSError):
-                os.rmdir(folder)
 
     def _has_our_contents(self) -> bool:
         return (
@@ -287,10 +286,6 @@ def _refusing(path: Path, verb: str) -> Iterator[None]:
         raise RefusedFileError(
             f"cannot {verb} {path}: {reason}", hint=suggest_fix(error, path)
         ) from None
-
-
-def _is_equal(data: Any, other: Any) -> bool:
-    return bool(without_empty_tables(data) == without_empty_tables(other))
 
 
 def lookup(value: Any, path: jsonc.Path) -> Any:

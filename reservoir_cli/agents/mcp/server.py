@@ -74,7 +74,11 @@ class Worker:
 
 def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -> Server:
     """Return a server that offers tools."""
-    _silence_libraries()
+    # The tracebacks of the SDK and asyncio may quote messages.
+    for name in ("mcp", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
     tool_list = ListToolsResult(tools=[describe(tool) for tool in tools.values()])
 
     async def list_tools(
@@ -92,7 +96,8 @@ def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -
             arguments = tool.check(params.arguments or {})
             usual, folders = await scope_of(context)
             partition = arguments.pop("partition", None) or usual
-            caller = Caller(_client_name(context), folders)
+            client = context.session.client_params
+            caller = Caller(client.client_info.name if client else None, folders)
             return _result(await worker.answer(tool.name, arguments, partition, caller))
         except ReservoirError as error:
             return _failure(error)
@@ -106,18 +111,6 @@ def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-
-
-def _client_name(context: ServerRequestContext[Any, Any]) -> str | None:
-    params = context.session.client_params
-    return params.client_info.name if params else None
-
-
-def _silence_libraries() -> None:
-    for name in ("mcp", "asyncio"):
-        logger = logging.getLogger(name)
-        logger.addHandler(logging.NullHandler())
-        logger.propagate = False
 
 
 def describe(tool: Tool) -> ListedTool:

@@ -99,7 +99,8 @@ class _Session:
         with suppress(RuntimeError, OSError):  # the loop has ended, or stdin cannot be read
             while line := self._wire.input.readline(_MAX_LINE):
                 if len(line) == _MAX_LINE and not line.endswith(b"\n"):
-                    self._skip_line()
+                    while (rest := self._wire.input.readline(_MAX_LINE)) and rest[-1:] != b"\n":
+                        pass
                     line = b""  # reported as an invalid message
                 elif not line.strip():
                     continue
@@ -107,10 +108,6 @@ class _Session:
                 loop.call_soon_threadsafe(self._lines.put_nowait, line)
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(self._lines.put_nowait, None)
-
-    def _skip_line(self) -> None:
-        while (rest := self._wire.input.readline(_MAX_LINE)) and not rest.endswith(b"\n"):
-            pass
 
     def _note_request(self, message: JSONRPCMessage) -> None:
         """Record an open request; drop one that the client cancels, which gets no answer."""

@@ -276,16 +276,13 @@ class Answers:
             ):
                 return f"Nothing recalled: recall is switched off by {switch}."
             text: str = self._answers[tool](reservoir, partition, **arguments)
-            self._record(reservoir, partition, caller)
+            recall, self._recalled = self._recalled, None
+            if recall:
+                injections.record(reservoir, recall, "mcp", caller.client, partition)
         except StoreError:
             self.release()  # the next call reconnects
             raise
         return "\n".join([text, *(f"note: {note}" for note in self._notes)])
-
-    def _record(self, reservoir: Reservoir, partition: str, caller: Caller) -> None:
-        recall, self._recalled = self._recalled, None
-        if recall:
-            injections.record(reservoir, recall, "mcp", caller.client, partition)
 
     def _open_store(self, create: bool) -> Reservoir:
         reservoir = self._open_reservoir(create=create, notify=self._notes.append)

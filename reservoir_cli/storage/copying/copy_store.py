@@ -60,7 +60,10 @@ def _counts(store: Store) -> dict[str, int]:
 
 
 def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
-    after = _begin(source, target)
+    mark = _find_mark(source, target)
+    if mark is None:
+        _set_mark(source, target, None)
+    after = Key(*mark["after"]) if mark and mark["after"] else None
     total = source.holdings()["messages"]
     with source.snapshot():
         source.lift_timeouts()
@@ -103,14 +106,6 @@ def _find_shared_ids(store: Store) -> list[Key]:
     ).fetchall()
     first = {message_id: partition for partition, message_id in reversed(same)}
     return [Key(*row) for row in same if first[row[1]] != row[0]]
-
-
-def _begin(source: Store, target: Store) -> Key | None:
-    mark = _find_mark(source, target)
-    if mark is None:
-        _set_mark(source, target, None)
-        return None
-    return Key(*mark["after"]) if mark["after"] else None
 
 
 def _find_mark(source: Store, target: Store) -> Any:

@@ -183,16 +183,16 @@ def _define(name: str, table: Table) -> str:
     return f"CREATE TABLE {name} ({', '.join(parts)})"
 
 
-def _ranges() -> str:
-    return ";".join(
-        f"ALTER TABLE {table} ADD CONSTRAINT {table}_in_range CHECK ({check})"
-        for table, check in RANGES.items()
-    )
-
-
+_CONSTRAINTS = ";".join(
+    f"ALTER TABLE {table} ADD CONSTRAINT {table}_in_range CHECK ({check})"
+    for table, check in RANGES.items()
+)
 #: The name and the statements of each migration.
 MIGRATIONS: tuple[tuple[str, str], ...] = (
-    ("all tables", f"{';'.join(statements(TABLES, _define))};{_OWN_TABLES}{_FUNCTIONS}{_ranges()}"),
+    (
+        "all tables",
+        f"{';'.join(statements(TABLES, _define))};{_OWN_TABLES}{_FUNCTIONS}{_CONSTRAINTS}",
+    ),
 )
 
 

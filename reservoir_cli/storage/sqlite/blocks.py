@@ -341,8 +341,10 @@ def replace(connection: Connection, block_id: int, place: Place, entries: Entrie
 
 
 def _values(connection: Connection, place: Place, entries: Entries) -> dict[str, Any]:
+    [last] = connection.execute("SELECT MAX(id) FROM blocks").fetchone()
     return {
-        "id": _new_id(connection),
+        # No block ever had this id: SQLite alone would reuse those of deleted blocks.
+        "id": max(int(last or 0) + 1, time.time_ns()),
         "partition": place[0],
         "instance": place[1],
         "n": entries.size,
@@ -354,12 +356,6 @@ def _values(connection: Connection, place: Place, entries: Entries) -> dict[str,
             for name, form in COLUMNS.items()
         },
     }
-
-
-def _new_id(connection: Connection) -> int:
-    """Return an id that no block ever had: SQLite alone would reuse those of deleted blocks."""
-    last = connection.execute("SELECT MAX(id) FROM blocks").fetchone()[0] or 0
-    return max(int(last) + 1, time.time_ns())
 
 
 def unpack(blobs: Sequence[bytes]) -> Entries:

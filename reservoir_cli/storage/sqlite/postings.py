@@ -60,7 +60,10 @@ def read_postings(
     common: list[Stem] = []
     large = len(candidates.ids) > rank_by_words.LARGE
     most = rank_by_words.COMMON * len(candidates.ids)
-    elsewhere = _last_id(connection) - len(candidates.ids) if large else 0
+    elsewhere = 0
+    if large:  # at most as many as the highest id
+        [last] = connection.execute("SELECT MAX(id) FROM messages").fetchone()
+        elsewhere = (last or 0) - len(candidates.ids)
     for stem in look_up(connection, words):
         if large and (not stem.is_whole or stem.total - elsewhere > most):
             common.append(stem)  # its count alone proves that
@@ -77,10 +80,6 @@ def read_postings(
         else:
             absent.append(stem.name)
     return tuple(postings or (_in_scope(candidates, *stem.holders) for stem in common[:1])), absent
-
-
-def _last_id(connection: Connection) -> int:
-    return int(connection.execute("SELECT MAX(id) FROM messages").fetchone()[0] or 0)
 
 
 def correct_misspelt(

@@ -63,12 +63,6 @@ class Transactions(transactions.Transactions, ABC):
         if self._identity:
             refuse_hard_link(self._file)
 
-    def _refuse_new_code(self) -> None:
-        version = self._connection.execute("PRAGMA schema_version").fetchone()[0]
-        if version != self._checked_schema:
-            store_file.refuse_code(self._connection, self.location)
-            self._checked_schema = version
-
     def close(self) -> None:
         """Close the file after the transactions of other threads, and finish a deletion."""
         with self._lock:
@@ -94,10 +88,17 @@ class Transactions(transactions.Transactions, ABC):
                 with self._transaction(writes=True):
                     self._require_same_file()
                     known_version(self._connection)
-                    self._refuse_new_code()
+                    schema = self._connection.execute("PRAGMA schema_version").fetchone()[0]
+                    if schema != self._checked_schema:
+                        store_file.refuse_code(self._connection, self.location)
+                        self._checked_schema = schema
                     self._refuse_unfinished()
                     yield
-                    self._refuse_missing()
+                    if self.missing:  # an empty store in memory
+                        raise StoreError(
+                            f"there is no store at {self.location}",
+                            hint="reservoir ingest creates it",
+                        )
             self._require_same_file()
 
     @contextmanager
@@ -136,13 +137,6 @@ class Transactions(transactions.Transactions, ABC):
             raise
         finally:
             self._writing = False
-
-    def _refuse_missing(self) -> None:
-        """Refuse to commit to an empty store in memory: the write would be lost."""
-        if self.missing:
-            raise StoreError(
-                f"there is no store at {self.location}", hint="reservoir ingest creates it"
-            )
 
     def _refuse_unfinished(self) -> None:
         if self.receiving:

@@ -111,7 +111,10 @@ class KeptBlocks:
             kept = set(blocks.ids).intersection(block_ids)
             size = sum(row[2] * width for row in blocks.rows if row[0] in kept)
             missing = [block_id for block_id in block_ids if block_id not in kept]
-            if size + _unread_size(connection, missing) > MOST_KEPT:
+            for ids in batches(missing):
+                lengths = f"SUM(LENGTH(codes)) FROM blocks WHERE id IN ({placeholders(ids)})"
+                size += connection.execute(f"SELECT {lengths}", ids).fetchone()[0]
+            if size > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
             blocks, groups = _update(connection, block_ids, blocks, groups, width)
@@ -163,15 +166,6 @@ def _update(
             rows[row[0]], read[row[0]] = row, _decode(row[2], packed, width)
         updated[group] = np.concatenate([read[block_id] for block_id in group])
     return Blocks([rows[block_id] for block_id in block_ids]), updated
-
-
-def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
-    return sum(
-        connection.execute(
-            f"SELECT SUM(LENGTH(codes)) FROM blocks WHERE id IN ({placeholders(ids)})", ids
-        ).fetchone()[0]
-        for ids in batches(block_ids)
-    )
 
 
 def _read_blocks(connection: Connection, block_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:

@@ -36,7 +36,11 @@ def remove(
     for partition, message_ids in ids.items():
         for batch in batches(message_ids):
             messages = reads.by_id(connection, batch, Scope(partition))
-            _require_all(messages, partition, batch)
+            if missing := set(batch) - {message.id for message in messages}:
+                raise ReservoirError(
+                    f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
+                    hint="another command moved or forgot it at the same time; run this one again",
+                )
             for place, of_place in by_place(messages).items():
                 unindex(place, of_place)
             summaries.forget(connection, messages)
@@ -58,14 +62,6 @@ def by_place(messages: Sequence[StoredMessage]) -> dict[tuple[str, str], list[St
     for message in messages:
         places.setdefault((message.partition, message.instance), []).append(message)
     return places
-
-
-def _require_all(messages: Sequence[StoredMessage], partition: str, ids: Sequence[int]) -> None:
-    if missing := set(ids) - {message.id for message in messages}:
-        raise ReservoirError(
-            f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
-            hint="another command moved or forgot it at the same time; run this one again",
-        )
 
 
 def _require_none(connection: Connection, partition: str, ids: Sequence[int]) -> None:

@@ -126,11 +126,6 @@ class Ledger(Table):
         drop_quoted(self._connection, partition)
 
 
-def _change_version(connection: Connection, partition: str) -> None:
-    version_number, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
-    connection.execute(_PUT, [partition, "", 0, "", "", version_number, 1, now])
-
-
 def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
     """Delete the rows that quote messages; call it in the transaction that changes these."""
     listed, bound = connection.in_list("message_id", ids)
@@ -143,7 +138,9 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
         for row in rows:
             condition = "conversation = ? AND ordinal = ? AND question = ?"
             connection.delete(table, partition, condition, row)
-    _change_version(connection, partition)  # another process may be about to quote them
+    # A new version, in a row without a conversation: another process may be about to quote them.
+    version, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
+    connection.execute(_PUT, [partition, "", 0, "", "", version, 1, now])
 
 
 def drop_quoted(connection: Connection, partition: str) -> None:

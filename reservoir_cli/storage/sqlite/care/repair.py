@@ -318,7 +318,9 @@ def _common_columns(
 
 def _readable_rows(old: sqlite3.Connection, name: str, select: str) -> Iterator[Sequence[Any]]:
     """Yield the readable rows; without row ids, only those before the first bad page."""
-    if _has_no_ids(old, name):
+    row = old.execute("SELECT sql FROM sqlite_master WHERE name = ?", [name]).fetchone()
+    # An older store does not have all tables.
+    if row is None or str(row[0]).endswith("WITHOUT ROWID"):
         with suppress(sqlite3.DatabaseError):
             yield from old.execute(select)
         return
@@ -336,12 +338,6 @@ def _readable_rows(old: sqlite3.Connection, name: str, select: str) -> Iterator[
             if not is_one:
                 middle = (start + end) // 2
                 wanted += [(middle, end), (start, middle)]
-
-
-def _has_no_ids(old: sqlite3.Connection, name: str) -> bool:
-    row = old.execute("SELECT sql FROM sqlite_master WHERE name = ?", [name]).fetchone()
-    # An older store does not have all tables.
-    return row is None or str(row[0]).endswith("WITHOUT ROWID")
 
 
 def _is_newer_than(old: sqlite3.Connection, name: str) -> bool:

@@ -14,7 +14,6 @@ from reservoir_cli.storage.sqlite.care.repair import (
     copy_tables,
     count_missing,
 )
-from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.util.time_limits import OWN_FILE
 
@@ -48,7 +47,11 @@ def rescue(path: Path, fresh: Path, folder: Path) -> Lost:
         lost = _copy_rows(_copy_files(path, folder), fresh)
         with store.write():
             repaired = repair.repair_texts(store._connection)
-            without_calls = _drop_calls(store._connection)
+            without_calls = repair.find_unreadable(store._connection)
+            store._connection.executemany(
+                "UPDATE messages SET tool_calls = NULL WHERE id = ?",
+                [(message_id,) for message_id in without_calls],
+            )
             unreadable = repair.find_unreadable(store._connection)
             store._connection.executemany(
                 "DELETE FROM messages WHERE id = ?", [(message_id,) for message_id in unreadable]
@@ -59,18 +62,10 @@ def rescue(path: Path, fresh: Path, folder: Path) -> Lost:
             raise StoreCorruptError(_NOTHING, hint="copy a backup to its place")
     finally:
         store.close()
-    tables = (*lost.tables, "tool_calls") if without_calls > len(unreadable) else lost.tables
+    has_lost_calls = len(without_calls) > len(unreadable)
+    tables = (*lost.tables, "tool_calls") if has_lost_calls else lost.tables
     count = lost.messages + len(unreadable)
     return replace(lost, saved=saved, messages=count, tables=tables, texts=len(repaired))
-
-
-def _drop_calls(connection: Connection) -> int:
-    unreadable = repair.find_unreadable(connection)
-    connection.executemany(
-        "UPDATE messages SET tool_calls = NULL WHERE id = ?",
-        [(message_id,) for message_id in unreadable],
-    )
-    return len(unreadable)
 
 
 def _copy_rows(path: Path, fresh: Path) -> Lost:
