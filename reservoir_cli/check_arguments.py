@@ -149,8 +149,7 @@ def _check_now(name: str, value: Any) -> None:
         raise UsageError(f"{name} is too far from today: {value}") from None
 
 
-#: The largest number of a store.
-_LARGEST = 2**63 - 1
+_LARGEST = 2**63 - 1  #: The largest number of a store.
 _PATH = (str, os.PathLike)
 _PIECES = _rule(
     "a mapping of texts, or a list of pairs",

@@ -49,5 +49,4 @@ class Filter:
                 check_time(name, value)
 
 
-#: The filter that every message matches.
-EVERYTHING = Filter()
+EVERYTHING = Filter()  #: The filter that every message matches.

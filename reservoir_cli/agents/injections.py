@@ -14,10 +14,8 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import log_file
 from reservoir_cli.settings.locations import is_on_a_server
 
-#: What a line of the log is that has a record.
-_LEVEL, _TOPIC = "INFO", "recalled"
-#: A record in the log, after its time.
-_LINE = re.compile(rf"(\S+) {_LEVEL} {_TOPIC} (\{{.*\}})")
+_LEVEL, _TOPIC = "INFO", "recalled"  #: What a line of the log is that has a record.
+_LINE = re.compile(rf"(\S+) {_LEVEL} {_TOPIC} (\{{.*\}})")  #: A record in the log, after its time.
 #: What names and ids are written as they are; clients may send any text.
 _PLAIN = re.compile(r"[\w.:/@ -]{1,100}")
 

@@ -18,8 +18,7 @@ class KeptStore:
     def __init__(self, open_store: Callable[[bool], Reservoir]) -> None:
         self._open_store = open_store
         self._identity: tuple[int, int] | None = None
-        #: The store, while it is open.
-        self.reservoir: Reservoir | None = None
+        self.reservoir: Reservoir | None = None  #: The store, while it is open.
 
     def open(self, *, create: bool) -> Reservoir:
         """Return the store; reopen it if its file was removed, replaced or missing."""

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 
 from reservoir_cli.util.read_files import open_regular
 
-#: How much of the end is read, in bytes.
-_READ = 1 << 20
-#: The most turns that are returned.
-_TURNS = 12
+_READ = 1 << 20  #: How much of the end is read, in bytes.
+_TURNS = 12  #: The most turns that are returned.
 #: What earlier hooks printed, as the client keeps it, and the numbers of the messages in it.
 _FRAME = re.compile(
     r"\[Reservoir context\]((?:(?!\[Reservoir context\]).)*?)\[/Reservoir [a-z]{7}\]", re.DOTALL

@@ -38,8 +38,7 @@ from reservoir_cli.util.private_files import (
 MANIFEST = "manifest.json"
 #: How models are compiled; a change invalidates the cache, but not the stored vectors.
 _RULE = "onnx, dynamo, eager attention, basic, external weights; 2"
-#: Seconds after which an unfinished folder is considered abandoned.
-_ABANDONED = 3_600
+_ABANDONED = 3_600  #: Seconds after which an unfinished folder is considered abandoned.
 _DAY = 24 * 3_600
 #: Seconds to keep unused models of other versions, in case another installation uses them.
 _OUTDATED = 7 * _DAY

@@ -29,8 +29,7 @@ _AGREEMENT = 0.9999
 _MODULES = {"Transformer", "Pooling", "Dense", "LayerNorm", "Normalize"}
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _EXPORTED = "exported.onnx"
-#: How many samples the reference embeds at once.
-_FEW = 4
+_FEW = 4  #: How many samples the reference embeds at once.
 
 #: Texts whose vectors are compared: short and long, in many scripts, with code and symbols.
 SAMPLES = (

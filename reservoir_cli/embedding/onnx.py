@@ -20,10 +20,8 @@ MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.bin", "tokenizer.json"
 #: The most padded word pieces of a batch. Each thread works on its own batch; batches twice as
 #: large are 5% slower, because they no longer fit the processor's caches.
 BATCH_PIECES = 500
-#: How many texts are tokenized at once.
-_TEXTS_AT_ONCE = 1_024
-#: Limits memory: each thread uses about 20 MB.
-_MOST_THREADS = 8
+_TEXTS_AT_ONCE = 1_024  #: How many texts are tokenized at once.
+_MOST_THREADS = 8  #: Limits memory: each thread uses about 20 MB.
 
 
 class CompiledEmbedder(Embedder):

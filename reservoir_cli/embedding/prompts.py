@@ -9,8 +9,7 @@ from typing import NamedTuple
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.util.read_files import read_bounded
 
-#: The file in which a model publishes its prompts.
-CONFIG = "config_sentence_transformers.json"
+CONFIG = "config_sentence_transformers.json"  #: The file in which a model publishes its prompts.
 #: The names used for the prompt of stored texts.
 _DOCUMENT_NAMES = ("document", "passage", "corpus")
 #: Models trained with prompts that their cards describe but their files lack.

@@ -10,8 +10,7 @@ from reservoir_cli.util.read_files import read_bounded
 
 _LIBRARY = "sentence_transformers."
 _HINT = "choose a model that has a model.safetensors and needs no code of its own"
-#: The largest configuration file accepted, in bytes.
-_LARGEST = 8 << 20
+_LARGEST = 8 << 20  #: The largest configuration file accepted, in bytes.
 
 
 def require_plain(name: str, folder: Path) -> None:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-#: Characters from ``start`` (included) to ``end`` (excluded).
-Span = tuple[int, int]
+Span = tuple[int, int]  #: Characters from ``start`` (included) to ``end`` (excluded).
 
 #: The most word pieces of a passage, and how many of its last pieces the next passage repeats
 #: unless it ends with a paragraph.
@@ -25,8 +24,7 @@ _SHORT, _PARAGRAPHS = 40, 80
 #: Describes :func:`cut`. Changing it changes the vectors, and thus the identity of models.
 RULE = f"paragraphs of {_SHORT}, {_PARAGRAPHS} word pieces, or {PIECES} overlapping {OVERLAP}"
 
-#: How many characters of a question are embedded; no model reads more.
-QUESTION = 50_000
+QUESTION = 50_000  #: How many characters of a question are embedded; no model reads more.
 
 #: The quality of a position as a place to cut.
 _INSIDE, _WORD, _SENTENCE, _LINE, _PARAGRAPH = range(5)
@@ -35,8 +33,7 @@ _FENCE = re.compile(r"(?:```|~~~)\s*\Z")
 _SENTENCE_END = re.compile(r"[.!?…।॥۔؟][\"'”’»)\]]*\Z")  # noqa: RUF001 - intended
 #: Sentence ends in scripts that put no space after a sentence.
 _IDEOGRAPHIC_END = re.compile(r"[。！？｡][」』”’）]*\Z")  # noqa: RUF001 - intended
-#: Characters before a cut to check for a sentence end: the stop and closing quotes.
-_NEAR = 8
+_NEAR = 8  #: Characters before a cut to check for a sentence end: the stop and closing quotes.
 
 
 def limit_for(max_length: int, taken: int) -> int:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Tokenizers without a limit report a maximal length above this number.
-_NO_LIMIT = 1_000_000
+_NO_LIMIT = 1_000_000  #: Tokenizers without a limit report a maximal length above this number.
 
 
 class ReferenceEmbedder(Embedder):

@@ -49,8 +49,7 @@ class Calibration:
     unrelated_median: float
 
 
-#: The minimum and maximum number of questions to measure.
-FEWEST, MOST = 100, 1_000
+FEWEST, MOST = 100, 1_000  #: The minimum and maximum number of questions to measure.
 #: Questions needed to measure a loss of 0.2%. With fewer, a single question would decide, so the
 #: floor is not lowered.
 ENOUGH = 500

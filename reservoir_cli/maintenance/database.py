@@ -19,8 +19,7 @@ from reservoir_cli.util.time_limits import OWN_FILE
 if TYPE_CHECKING:
     from reservoir_cli.maintenance.calibration import Calibration
 
-#: Number of partitions in the status of a store.
-_LARGEST = 10
+_LARGEST = 10  #: Number of partitions in the status of a store.
 
 
 class Database:

@@ -49,10 +49,8 @@ from reservoir_cli.util.progress import Progress, counted
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
-#: The age of failed hooks that are reported.
-_RECENT = timedelta(days=7)
-#: By how much a multiplier may differ from what providers report.
-_FACTOR_ERROR = 0.1
+_RECENT = timedelta(days=7)  #: The age of failed hooks that are reported.
+_FACTOR_ERROR = 0.1  #: By how much a multiplier may differ from what providers report.
 
 
 class Status(StrEnum):

@@ -8,8 +8,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.languages import guess_language
 
-#: A model that reads about a hundred languages.
-MULTILINGUAL = "intfloat/multilingual-e5-small"
+MULTILINGUAL = "intfloat/multilingual-e5-small"  #: A model that reads about a hundred languages.
 #: The messages examined, and the fewest of a known language that say something about a store.
 _SAMPLE, _FEWEST = 200, 3
 

@@ -36,12 +36,9 @@ _SECONDS, LONGEST, _MOST_BYTES = 120, 2_000, 1 << 20
 #: the rest of the output then.
 _POLL, _GRACE = 0.2, 1.0
 EXTRACT = "extract"
-#: The most tokens of an extractive summary.
-_MOST_TOKENS = 60
-#: How many sentences of the most central messages are compared.
-_MOST_SENTENCES = 100
-#: The fewest and most words of a sentence worth quoting.
-_FEWEST_WORDS, _MOST_WORDS = 4, 60
+_MOST_TOKENS = 60  #: The most tokens of an extractive summary.
+_MOST_SENTENCES = 100  #: How many sentences of the most central messages are compared.
+_FEWEST_WORDS, _MOST_WORDS = 4, 60  #: The fewest and most words of a sentence worth quoting.
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
 

@@ -35,8 +35,7 @@ from reservoir_cli.util.unicode_text import plain_number
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 
 
-#: The largest budget: more than the context window of any model.
-_MAX_TOKENS = 1_000_000_000
+_MAX_TOKENS = 1_000_000_000  #: The largest budget: more than the context window of any model.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

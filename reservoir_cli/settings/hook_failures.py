@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from reservoir_cli.settings import log_file
 
-#: A line of a hook, after its time.
-_LINE = re.compile(r"(\S+) WARNING (hook\b.*)")
+_LINE = re.compile(r"(\S+) WARNING (hook\b.*)")  #: A line of a hook, after its time.
 
 
 class HookFailure(NamedTuple):

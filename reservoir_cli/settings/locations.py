@@ -5,8 +5,7 @@ from pathlib import Path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import is_text
 
-#: URL schemes of a store on a server.
-SERVERS = ("postgresql", "postgres")
+SERVERS = ("postgresql", "postgres")  #: URL schemes of a store on a server.
 #: The first keyword of a libpq connection string, which is not a URL.
 _LIBPQ_KEYWORDS = (
     *("host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service"),

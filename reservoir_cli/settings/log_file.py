@@ -9,8 +9,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import make_private_dir, restrict_permissions
 from reservoir_cli.util.read_files import open_regular
 
-#: The size in bytes at which the log is rotated.
-_MAX_SIZE = 1_000_000
+_MAX_SIZE = 1_000_000  #: The size in bytes at which the log is rotated.
 #: The largest log that is read, in bytes: more than it has before it is rotated.
 _LARGEST = 4 << 20
 

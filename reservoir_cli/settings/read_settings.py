@@ -24,8 +24,7 @@ from reservoir_cli.settings.setting_keys import dotted_key, find_setting, simila
 from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
 Tables = dict[str, dict[str, Value]]
-#: The largest settings file accepted, in bytes.
-_MAX_SIZE = 1 << 20
+_MAX_SIZE = 1 << 20  #: The largest settings file accepted, in bytes.
 #: Names after ``RESERVOIR_`` that are not settings.
 _OTHERS = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|PLUGINS|TEST_.*")
 #: The hint for an invalid file.

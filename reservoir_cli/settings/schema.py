@@ -292,10 +292,8 @@ TABLES: Mapping[str | None, Mapping[str, Setting]] = {
         )
     ),
 }
-#: Tables of tables.
-GROUPS = ("partitions", "models", "sources", upstreams.TABLE)
-#: Single tables with settings of their own.
-SINGLE = ("mcp", "proxy")
+GROUPS = ("partitions", "models", "sources", upstreams.TABLE)  #: Tables of tables.
+SINGLE = ("mcp", "proxy")  #: Single tables with settings of their own.
 
 #: Names of settings in the documents of earlier systems, and ours; they are replaced when read.
 DOCUMENTED_NAMES = {

@@ -36,8 +36,7 @@ _MEANT = {
 }
 #: How similar a suggested setting must be, and how much less than the nearest one.
 _SIMILAR, _NEARLY = 0.76, 0.1
-#: The shortest typed text that may be a part of a name.
-_MIN_PART = 4
+_MIN_PART = 4  #: The shortest typed text that may be a part of a name.
 #: A key with balanced quotes, and a value.
 _ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
 

@@ -11,13 +11,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Value = TypeVar("Value")
-#: A condition, and the values of its placeholders.
-Condition = tuple[str, list[Any]]
+Condition = tuple[str, list[Any]]  #: A condition, and the values of its placeholders.
 
-#: The ``LIMIT`` that returns all rows.
-NO_LIMIT = 2**62
-#: The batch size for operations on many rows.
-AT_ONCE = 5_000
+NO_LIMIT = 2**62  #: The ``LIMIT`` that returns all rows.
+AT_ONCE = 5_000  #: The batch size for operations on many rows.
 #: The exceptions that decoding a damaged value can raise.
 UNDECODABLE = (ValueError, TypeError, AttributeError, OverflowError)
 
@@ -45,10 +42,8 @@ class Cursor(Protocol):
 class Connection(Protocol):
     """A connection to a database, with the SQL in which the two dialects differ."""
 
-    #: A join that makes the planner read the left table first.
-    ordered_join: str
-    #: The function that returns the position of one text in another, counted from 1.
-    instr: str
+    ordered_join: str  #: A join that makes the planner read the left table first.
+    instr: str  #: The function that returns the position of one text in another, counted from 1.
     #: The table of vectors, the columns of its key without the model, and how many rows of it are
     #: deleted in one transaction.
     vectors: str

@@ -29,8 +29,7 @@ from reservoir_cli.tokens import TokenCounter, counter_id
 from reservoir_cli.util.clock import FAR_AHEAD
 from reservoir_cli.util.question_marks import has_question_mark
 
-#: A time after that of every message.
-LATEST = 2**62
+LATEST = 2**62  #: A time after that of every message.
 
 
 class Prepared(NamedTuple):

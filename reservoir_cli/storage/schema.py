@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-#: The number of the schema. A later one is reached by a migration of each database.
-VERSION = 1
+VERSION = 1  #: The number of the schema. A later one is reached by a migration of each database.
 #: The types of columns: text, integers of 64 bits, floats of 64 bits, bytes.
 TYPES = ("text", "integer", "real", "blob")
 

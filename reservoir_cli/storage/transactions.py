@@ -34,8 +34,7 @@ class Transactions(ABC):
     receiving: bool
     _connection: Connection
     _lock: threading.RLock
-    #: Whether the open transaction, if there is one, may write.
-    _writing = False
+    _writing = False  #: Whether the open transaction, if there is one, may write.
 
     @abstractmethod
     def close(self) -> None:

@@ -9,8 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-#: The names that lead to an entry or a table.
-Path = Sequence[str]
+Path = Sequence[str]  #: The names that lead to an entry or a table.
 
 
 def set_value(text: str, path: Path, value: Any) -> str:

@@ -53,8 +53,7 @@ _FIRST_PERSON = {
 _WORD, _CHINESE, _KANA = r"[^\W\d_]+", "[\u3400-\u4dbf\u4e00-\u9fff]", "[\u3040-\u30ff]"
 _FIRST_PERSON_CHINESE = "我(?!们|們)"
 _LATIN_END = "\u024f"
-#: Only this many words of a text are examined.
-_MOST_WORDS = 200
+_MOST_WORDS = 200  #: Only this many words of a text are examined.
 
 
 def guess_language(text: str) -> str | None:

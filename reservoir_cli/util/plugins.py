@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 #: What plugins may offer, by the last part of the group of their entry points.
 KINDS = ("importers", "exports", "counters", "embedders", "secrets")
-#: Switches all plugins off.
-VARIABLE = "RESERVOIR_PLUGINS"
+VARIABLE = "RESERVOIR_PLUGINS"  #: Switches all plugins off.
 #: The beginning of a group of ours in a package's list of entry points.
 _GROUP = re.compile(rb"^\[\s*reservoir\.", re.M)
 _PACKAGES = (".dist-info", ".egg-info")

@@ -16,8 +16,7 @@ from reservoir_cli.util.time_limits import FILE_IN_USE
 
 #: The suffix of a temporary file's name; a temporary store may have a write-ahead log beside it.
 _TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
-#: Seconds after which a temporary file is considered abandoned.
-_ABANDONED = 24 * 3_600
+_ABANDONED = 24 * 3_600  #: Seconds after which a temporary file is considered abandoned.
 #: Seconds between two attempts to take a lock, where the system cannot wait for one.
 _LOCK_PAUSE = 0.05
 #: Windows does not replace a file while another process, such as a virus scanner, reads it.
@@ -26,8 +25,7 @@ _WAITS_FOR_READERS = os.name == "nt"
 _FOLDER_LOCK = ".reservoir.lock"
 #: The ending of files that are only locked; a folder's name is never created as a file.
 _LOCK_SUFFIX = ".lock"
-#: The temporary files and folders of this process.
-_in_use: set[Path] = set()
+_in_use: set[Path] = set()  #: The temporary files and folders of this process.
 
 
 def make_private_dir(folder: Path) -> None:

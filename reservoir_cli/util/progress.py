@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 #: Called with the name of the work, the amount done, and the total (0: unknown).
 Progress = Callable[[str, int, int], None]
-#: Seconds before a rate is meaningful.
-_MEASURABLE = 1.0
+_MEASURABLE = 1.0  #: Seconds before a rate is meaningful.
 
 
 def report_megabytes(progress: Progress, done: int, total: int) -> None:

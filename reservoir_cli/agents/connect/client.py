@@ -15,21 +15,16 @@ from reservoir_cli.agents.connect.edit_file import Edit, RefusedFileError, Setti
 from reservoir_cli.util.installation import IN_PYTHON
 from reservoir_cli.util.programs import split_command
 
-#: The name of our entry in every client's settings.
-SERVER = "reservoir"
-#: Our package, as ``python -m`` runs it.
-_MODULE = IN_PYTHON[-1]
-#: The option that users may add to our hook commands.
-_BUDGET = r"--budget[ =]\d+"
+SERVER = "reservoir"  #: The name of our entry in every client's settings.
+_MODULE = IN_PYTHON[-1]  #: Our package, as ``python -m`` runs it.
+_BUDGET = r"--budget[ =]\d+"  #: The option that users may add to our hook commands.
 #: The arguments of one of our hook commands, with NULs between them.
 _HOOK = re.compile(
     r"(?:(?:--(?:config|db)\0[^\0]+|-(?!-config\0|-db\0)[^\0]+)\0)*hook"
     r"(?:\0--budget[\0=]\d+)?\0(?:user-prompt|stop|session-\w+)(?:\0--budget[\0=]\d+)?"
 )
-#: What PowerShell needs before a program in quotation marks, to run it.
-POWERSHELL_CALL = "& "
-#: A variable before a command.
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+POWERSHELL_CALL = "& "  #: What PowerShell needs before a program in quotation marks, to run it.
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")  #: A variable before a command.
 #: The events of Claude Code, which Codex has too.
 HOOK_EVENTS = {
     "SessionStart": "session-start",
@@ -47,21 +42,15 @@ class Client(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    #: The program's name on PATH, if it has one.
-    program: ClassVar[str | None] = None
+    program: ClassVar[str | None] = None  #: The program's name on PATH, if it has one.
     #: The format of its history, if we find that on this machine.
     history: ClassVar[str | None] = None
-    #: The member of the settings that holds the servers.
-    servers: ClassVar[str] = "mcpServers"
-    #: Extensions of JSON that the client accepts.
-    comments: ClassVar[bool] = True
+    servers: ClassVar[str] = "mcpServers"  #: The member of the settings that holds the servers.
+    comments: ClassVar[bool] = True  #: Extensions of JSON that the client accepts.
     trailing_commas: ClassVar[bool] = True
-    #: Our hook events by the client's.
-    events: ClassVar[Mapping[str, str]] = {}
-    #: The timeout of a hook, in the client's unit.
-    hook_timeout: ClassVar[int] = 3
-    #: What the user has to do after connecting.
-    next_step: ClassVar[str] = ""
+    events: ClassVar[Mapping[str, str]] = {}  #: Our hook events by the client's.
+    hook_timeout: ClassVar[int] = 3  #: The timeout of a hook, in the client's unit.
+    next_step: ClassVar[str] = ""  #: What the user has to do after connecting.
     hooks_step: ClassVar[str] = ""
 
     @abstractmethod

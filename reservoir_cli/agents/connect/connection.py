@@ -30,8 +30,7 @@ from reservoir_cli.settings.read_settings import missing_file_error
 from reservoir_cli.util import installation
 from reservoir_cli.util.time_limits import CLIENT_COMMAND
 
-#: Returns the edits that a file needs.
-_Plan = Callable[[SettingsFile], list[Edit]]
+_Plan = Callable[[SettingsFile], list[Edit]]  #: Returns the edits that a file needs.
 _PROGRAM_NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 
 

@@ -31,8 +31,7 @@ from reservoir_cli.util.private_files import (
 )
 from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
-#: The largest settings file that is edited, in bytes.
-_MAX_SIZE = 32 << 20
+_MAX_SIZE = 32 << 20  #: The largest settings file that is edited, in bytes.
 
 
 class RefusedFileError(ReservoirError):

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: A path to a value: names of members and positions in arrays.
-Path = tuple[str | int, ...]
+Path = tuple[str | int, ...]  #: A path to a value: names of members and positions in arrays.
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.S)
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
-#: The deepest nesting that is read; settings have a few levels.
-_MAX_DEPTH = 200
+_MAX_DEPTH = 200  #: The deepest nesting that is read; settings have a few levels.
 
 
 @dataclass(slots=True)

@@ -10,8 +10,7 @@ from typing import Any
 from reservoir_cli.agents.connect.jsonc import Path
 from reservoir_cli.util import edit_toml
 
-#: The byte order mark that some editors write at the beginning of a file.
-_MARK = "\ufeff"
+_MARK = "\ufeff"  #: The byte order mark that some editors write at the beginning of a file.
 
 
 def loads(text: str) -> Any:

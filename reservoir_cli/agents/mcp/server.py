@@ -37,8 +37,7 @@ from reservoir_cli.util.time_limits import CLIENT_FOLDERS, LAST_CALL
 
 #: Returns the partition of a call and the folders that its client works in, given its request.
 ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[tuple[str, tuple[Path, ...]]]]
-#: Seconds without a call after which the store is closed and the model unloaded.
-IDLE = 300.0
+IDLE = 300.0  #: Seconds without a call after which the store is closed and the model unloaded.
 
 
 class Worker:

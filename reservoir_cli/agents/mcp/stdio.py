@@ -30,10 +30,8 @@ from mcp.types.jsonrpc import (
 
 from reservoir_cli.agents.mcp.reserve_pipes import Wire
 
-#: The longest line in bytes; longer ones are skipped.
-_MAX_LINE = 4 << 20
-#: Seconds to answer open requests after stdin has ended.
-_GRACE = 5.0
+_MAX_LINE = 4 << 20  #: The longest line in bytes; longer ones are skipped.
+_GRACE = 5.0  #: Seconds to answer open requests after stdin has ended.
 
 
 async def serve(server: Server, wire: Wire) -> None:

@@ -21,12 +21,10 @@ from reservoir_cli.storage.transactions import reading
 from reservoir_cli.util.progress import Progress
 
 _AT_ONCE = 500
-#: The modulus for sums of hashes.
-_HASHES = 2**256
+_HASHES = 2**256  #: The modulus for sums of hashes.
 
 
-#: The new ids of messages that cannot keep theirs in the target.
-NewIds = Mapping[Key, int]
+NewIds = Mapping[Key, int]  #: The new ids of messages that cannot keep theirs in the target.
 
 
 def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:

@@ -26,8 +26,7 @@ from reservoir_cli.storage.transactions import reading, writing
 
 #: Properties that describe the state of a store instead of its contents.
 _NOT_COPIED = (UNFINISHED_COPY, properties.UNFINISHED, properties.INDEX, properties.DIMENSIONS)
-#: The attributes of a message that name its place.
-_PLACE = ("partition", "instance")
+_PLACE = ("partition", "instance")  #: The attributes of a message that name its place.
 _PARTITION = COLUMNS.split(", ").index("partition")
 
 

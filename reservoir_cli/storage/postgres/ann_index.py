@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: How many passages the index returns: the maximum of pgvector's ``ef_search``.
-FOUND = 1_000
+FOUND = 1_000  #: How many passages the index returns: the maximum of pgvector's ``ef_search``.
 #: The recall is measured with this many stored vectors and their nearest neighbours.
 _SAMPLES, _NEAREST = 50, 20
 

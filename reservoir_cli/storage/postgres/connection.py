@@ -37,8 +37,7 @@ except ImportError as missing:  # pragma: no cover - the tests install it
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 _names = itertools.count()
-#: The batch size for reading many rows.
-_AT_ONCE = 2_000
+_AT_ONCE = 2_000  #: The batch size for reading many rows.
 #: The expressions that convert a number to bytes, by its type in numpy.
 _SEND = {
     "i8": "int8send(({})::int8)",
@@ -46,10 +45,8 @@ _SEND = {
     "i2": "int2send(({})::int2)",
     "f4": "float4send(({})::float4)",
 }
-#: The number of values that one statement can have.
-_MOST_VALUES = 65_535
-#: The OIDs of the types ``real`` and ``real[]``.
-_REAL, _REALS = 700, 1021
+_MOST_VALUES = 65_535  #: The number of values that one statement can have.
+_REAL, _REALS = 700, 1021  #: The OIDs of the types ``real`` and ``real[]``.
 
 if TYPE_CHECKING:
     import numpy as np

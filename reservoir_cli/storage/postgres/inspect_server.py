@@ -6,8 +6,7 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.tables import SCHEMA
 
-#: The oldest supported versions of PostgreSQL and pgvector.
-_POSTGRES, _VECTOR = 15, (0, 8)
+_POSTGRES, _VECTOR = 15, (0, 8)  #: The oldest supported versions of PostgreSQL and pgvector.
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     _Ints = NDArray[np.int64]
-#: Up to this number of stems, ranking each of them is faster than unpacking the rows.
-_FEW = 40
-#: Few texts contain a word more often.
-_OFTEN = 32
+_FEW = 40  #: Up to this number of stems, ranking each of them is faster than unpacking the rows.
+_OFTEN = 32  #: Few texts contain a word more often.
 #: A misspelled word is compared with words that share this many first letters, in this many rows.
 _BEGINNING, _SAMPLED = 3, 500
 

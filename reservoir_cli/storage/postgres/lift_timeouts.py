@@ -2,8 +2,7 @@
 
 #: The timeouts that end a transaction; a write transaction sets ``lock_timeout`` itself.
 _OF_TRANSACTIONS = ("statement_timeout", "idle_in_transaction_session_timeout")
-#: The first version of PostgreSQL with ``transaction_timeout``.
-_TRANSACTION_TIMEOUT = 170_000
+_TRANSACTION_TIMEOUT = 170_000  #: The first version of PostgreSQL with ``transaction_timeout``.
 
 
 def in_transaction(version: int) -> str:

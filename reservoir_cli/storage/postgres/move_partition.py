@@ -16,8 +16,7 @@ from reservoir_cli.storage.search.stemmer import scope_stems
 from reservoir_cli.storage.tables import find_by_filter, tag_and_pin_rows, writes
 
 _Place = tuple[str, str]
-#: The number of messages whose rows are in memory at once.
-_AT_ONCE = 1_000
+_AT_ONCE = 1_000  #: The number of messages whose rows are in memory at once.
 #: The columns of a message that do not change.
 _KEPT = ", ".join(
     name

@@ -20,8 +20,7 @@ from reservoir_cli.storage.postgres.tables import EVERYWHERE, SCHEMA, SPREAD
 from reservoir_cli.storage.schema import TABLES, Table, define_columns, statements
 from reservoir_cli.storage.transactions import refuse_newer
 
-#: The greatest number that ranking can hold.
-_GREATEST = 2**31 - 1
+_GREATEST = 2**31 - 1  #: The greatest number that ranking can hold.
 _TIMES = f"BETWEEN {FIRST_MS} AND {LAST_MS}"
 #: The check constraints of tables, whoever writes to them.
 RANGES = {

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: The columns of a passage.
-_PASSAGE = 'passage, start, "end", vector'
+_PASSAGE = 'passage, start, "end", vector'  #: The columns of a passage.
 
 
 def to_text(vector: NDArray[np.float32]) -> str:

@@ -15,8 +15,7 @@ from reservoir_cli.storage.search.fulltext import Span
 #: The marks that FTS5 puts around words: noncharacters, which have no meaning in a text.
 _START, _END = "\ufdd0", "\ufdd1"
 _WORD = re.compile(r"[^\W_]+")
-#: The most different words that are looked for.
-_MOST_TERMS = 200
+_MOST_TERMS = 200  #: The most different words that are looked for.
 #: The longest text that is examined whole, in characters, and the parts of longer ones that are
 #: indexed together.
 _LONGEST, _BATCH = 1 << 15, 8

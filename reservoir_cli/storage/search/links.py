@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: A partition and an instance.
-Place = tuple[str, str]
+Place = tuple[str, str]  #: A partition and an instance.
 #: The message of each vector, ascending, shape (n,), and the vectors, shape (n, dimensions).
 Vectors = tuple["NDArray[np.int64]", "NDArray[np.float32]"]
 #: Reads the vectors of those messages of a place that have any.
 ReadVectors = Callable[[Place, Sequence[int]], Vectors | None]
 
-#: How many messages back a link can reach.
-BEFORE = 256
+BEFORE = 256  #: How many messages back a link can reach.
 _NEAREST = 3
 #: Cosines are compared after rounding, so that equal texts are equally near on every machine.
 _DECIMALS = 6

@@ -12,8 +12,7 @@ from reservoir_cli.storage.search import fulltext
 
 #: The limits of a ``tsvector``: the highest position, the positions of one stem, and the bytes.
 _POSITIONS, OF_ONE, _BYTES = 16_000, 255, 400_000
-#: Bytes of the longest stem; the end of a longer one is replaced by a hash.
-_LONGEST = 1_900
+_LONGEST = 1_900  #: Bytes of the longest stem; the end of a longer one is replaced by a hash.
 #: The prefix of a scope's words among the stems; the tokenizer never returns it in a stem.
 _MARK = "#"
 

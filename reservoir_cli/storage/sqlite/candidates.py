@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    #: Data of messages by name; arrays of one length.
-    Columns = dict[str, NDArray[Any]]
+    Columns = dict[str, NDArray[Any]]  #: Data of messages by name; arrays of one length.
 
 
 def gather(connection: Connection, query: Query, cache: QuestionCache | None = None) -> Uncompared:

@@ -15,8 +15,7 @@ from reservoir_cli.storage.transactions import closed_error
 #: (3.32), ``trusted_schema`` (3.31), aggregates with ``FILTER`` (3.30) and FTS5's
 #: ``remove_diacritics 2`` (3.27).
 _OLDEST = (3, 32)
-#: The most values bound in one statement; SQLite's limit is 32,766.
-_MOST_VALUES = 5_000
+_MOST_VALUES = 5_000  #: The most values bound in one statement; SQLite's limit is 32,766.
 _PERMISSIONS = "check the permissions of the file and its folder"
 #: The error and the hint for each of SQLite's primary result codes.
 _FAULTS = {

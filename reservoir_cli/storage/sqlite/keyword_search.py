@@ -21,8 +21,7 @@ from reservoir_cli.storage.search import fulltext, rank_by_words
 from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
 
-#: The most stems of a query: more take seconds, and nobody types them.
-MOST_STEMS = 10_000
+MOST_STEMS = 10_000  #: The most stems of a query: more take seconds, and nobody types them.
 
 
 def index(

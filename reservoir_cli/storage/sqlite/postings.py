@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 #: How many occurrences of a word are always read, and how many for one question beyond that.
 #: Reading a million occurrences takes 0.1 s, and counting them a tenth of that.
 _FEW, _READ_AT_MOST = 10_000, 250_000
-#: The length of the words in the index's column ``scope``.
-_SCOPE_KEY = 18
+_SCOPE_KEY = 18  #: The length of the words in the index's column ``scope``.
 
 
 class Stem:

@@ -24,10 +24,8 @@ from reservoir_cli.storage.sqlite.connection import (
 from reservoir_cli.storage.transactions import refuse_newer
 from reservoir_cli.util.private_files import make_private_dir
 
-#: The application id in the file's header: "Rsvr".
-APPLICATION_ID = 0x52737672
-#: The endings of SQLite's files beside a store.
-_COMPANIONS = ("-wal", "-shm", "-journal")
+APPLICATION_ID = 0x52737672  #: The application id in the file's header: "Rsvr".
+_COMPANIONS = ("-wal", "-shm", "-journal")  #: The endings of SQLite's files beside a store.
 _WAY_BACK = "move it and the files -wal and -shm beside it away, then copy a backup there"
 #: Our tables; those of the full-text index start with :data:`FULL_TEXT`.
 TABLES = frozenset({*schema.TABLES, "blocks", "_sqlite_migrations"})

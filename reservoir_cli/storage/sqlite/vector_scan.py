@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    #: The codes of one or several blocks, shape (n, dimensions).
-    _Codes = NDArray[np.int8]
-    #: The codes of groups by the ids of their blocks.
-    _Groups = dict[tuple[int, ...], _Codes]
+    _Codes = NDArray[np.int8]  #: The codes of one or several blocks, shape (n, dimensions).
+    _Groups = dict[tuple[int, ...], _Codes]  #: The codes of groups by the ids of their blocks.
     #: Takes the vectors of :meth:`Query.matrix`, and returns the cosines of all passages by their
     #: codes, shape (n, vectors); NaN for those without a vector.
     Compare = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -36,10 +34,8 @@ if TYPE_CHECKING:
 #: The columns of a block that ranking reads, except its codes.
 HEAD = tuple(name for name in packed_blocks.COLUMNS if name not in ("starts", "ends", "codes"))
 _ROW = ("id", "instance", "n", *HEAD)
-#: How many blocks are compared at once if they are kept.
-_AT_ONCE = 8
-#: The most bytes of codes that are kept between questions.
-MOST_KEPT = 256 * 1024**2
+_AT_ONCE = 8  #: How many blocks are compared at once if they are kept.
+MOST_KEPT = 256 * 1024**2  #: The most bytes of codes that are kept between questions.
 
 
 class Blocks:

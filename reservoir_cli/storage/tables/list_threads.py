@@ -11,8 +11,7 @@ from reservoir_cli.storage.tables import conversations
 from reservoir_cli.storage.tables.conversations import moment_of
 from reservoir_cli.storage.tables.find_by_filter import conditions
 
-#: How many characters of a text are read for a title and a snippet.
-_BEGINNING = 1_000
+_BEGINNING = 1_000  #: How many characters of a text are read for a title and a snippet.
 
 
 class ListedThread(NamedTuple):

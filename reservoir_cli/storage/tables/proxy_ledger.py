@@ -14,8 +14,7 @@ from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.transactions import Table, reading, reads_with, writing
 
-#: How long a row is kept.
-LIFETIME = timedelta(days=30)
+LIFETIME = timedelta(days=30)  #: How long a row is kept.
 #: Insert or replace the block added to a user's message.
 _PUT = """
     INSERT INTO ledger (partition, conversation, ordinal, question, block, tokens, masked, at)

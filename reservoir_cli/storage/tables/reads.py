@@ -33,10 +33,8 @@ COLUMNS = (
     "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
     "m.secrets"
 )
-#: The upper end of the range of ids with a prefix.
-_LAST_CHARACTER = "\U0010ffff"
-#: How many ids to read for a prefix: enough to show that it is ambiguous.
-_IDS_SHOWN = 10
+_LAST_CHARACTER = "\U0010ffff"  #: The upper end of the range of ids with a prefix.
+_IDS_SHOWN = 10  #: How many ids to read for a prefix: enough to show that it is ambiguous.
 #: The columns that always hold text. In a damaged row of SQLite they may hold any type.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 _in_time = attrgetter("created_at", "id")

@@ -9,8 +9,7 @@ from reservoir_cli.storage.portable_sql import Condition, Connection
 from reservoir_cli.storage.tables import holdings, reads, writes
 from reservoir_cli.storage.transactions import Table, reading, writing
 
-#: The key in a state for the conversations that must not be stored.
-MARKED = "do_not_index"
+MARKED = "do_not_index"  #: The key in a state for the conversations that must not be stored.
 #: The key in a state for a hash of the settings that left out messages of the file.
 LEFT_OUT = "left_out"
 #: The columns of :class:`reservoir_cli.storage.tables.sources.SourceFile`.
@@ -24,8 +23,7 @@ PUT = f"""
     ON CONFLICT (partition, machine, path) DO UPDATE SET
     {", ".join(f"{name} = excluded.{name}" for name in _STATE.split(", "))}
 """
-#: Up to this number of conversations, only the rows that name one of them are reset.
-_FEW = 50
+_FEW = 50  #: Up to this number of conversations, only the rows that name one of them are reset.
 
 
 class SourceFile(NamedTuple):

@@ -8,10 +8,8 @@ from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.portable_sql import Condition, Connection, batches, decoding, of_message
 from reservoir_cli.storage.schema import OF_MESSAGES
 
-#: Partition, message id, name.
-Tag = tuple[str, int, str]
-#: Partition, message id, milliseconds since 1970.
-Pin = tuple[str, int, int]
+Tag = tuple[str, int, str]  #: Partition, message id, name.
+Pin = tuple[str, int, int]  #: Partition, message id, milliseconds since 1970.
 
 TABLES = ("tags", "pins")
 

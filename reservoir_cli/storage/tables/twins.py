@@ -9,8 +9,7 @@ from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.portable_sql import Connection, batches
 from reservoir_cli.storage.tables import find_by_filter, reads, tag_and_pin_rows
 
-#: A partition and an instance.
-Place = tuple[str, str]
+Place = tuple[str, str]  #: A partition and an instance.
 #: Gives a message, the first one, the text of another one, which was edited at a moment.
 ReplaceText = Callable[[StoredMessage, StoredMessage, int], None]
 

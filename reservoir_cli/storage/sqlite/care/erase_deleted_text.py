@@ -7,8 +7,7 @@ from contextlib import closing
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.sqlite.connection import Connection
 
-#: The next step: rewrite the file, or only empty its log.
-_REWRITE, _EMPTY_LOG = "rewrite", "log"
+_REWRITE, _EMPTY_LOG = "rewrite", "log"  #: The next step: rewrite the file, or only empty its log.
 #: The size up to which a store is rewritten in memory, not through a temporary file.
 _IN_MEMORY = 256 << 20
 

@@ -36,8 +36,7 @@ _AT_ONCE = 1_000
 _DERIVED = ("ledger%", "messages_fts%", "_sqlite_%", "sqlite_%")
 #: Tables that a store can lose: vectors can be computed again, records of runs are statistics.
 DISPENSABLE = {"blocks", "pending", "rebuilding", "context_runs", "summaries", "sources"}
-#: Pages per step of the copy: so few that the first step never copies the whole file.
-_PAGES = 8
+_PAGES = 8  #: Pages per step of the copy: so few that the first step never copies the whole file.
 #: Where the ids of messages are, beside their own pages.
 _OTHER_IDS = (
     "SELECT id FROM messages INDEXED BY messages_by_instance",

@@ -18,8 +18,7 @@ from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.util.time_limits import OWN_FILE
 
 _NOTHING = "nothing of the store can be read"
-#: The greatest size to believe in a header; a greater one is damage.
-_LONGEST = 1 << 40
+_LONGEST = 1 << 40  #: The greatest size to believe in a header; a greater one is damage.
 
 
 @dataclass(frozen=True, slots=True)
