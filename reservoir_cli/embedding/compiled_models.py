@@ -195,12 +195,8 @@ def require_resources(error: Exception) -> None:
 
 def _is_scarcity(error: BaseException) -> bool:
     code = error.errno if isinstance(error, OSError) else None
-    scarce = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    return (
-        isinstance(error, MemoryError)
-        or code in scarce
-        or re.search(_SCARCE, str(error)) is not None
-    )
+    is_scarce = code in (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+    return is_scarce or isinstance(error, MemoryError) or bool(re.search(_SCARCE, str(error)))
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -113,6 +113,16 @@ def of_message(alias: str, messages: str = "m") -> str:
     return f"{alias}.partition = {messages}.partition AND {alias}.message_id = {messages}.id"
 
 
+def select_messages(
+    connection: Connection, columns: str, partition: str, ids: Sequence[int]
+) -> list[Any]:
+    """Return columns of the messages of a partition with these ids, as far as they exist."""
+    listed, bound = connection.in_list("id", ids)
+    hint = connection.index_hint(None)  # else SQLite scans the partition
+    sql = f"SELECT {columns} FROM messages {hint} WHERE partition = ? AND {listed}"
+    return connection.execute(sql, [partition, *bound]).fetchall()
+
+
 def placeholders(values: Sequence[object]) -> str:
     """Return a placeholder for each value."""
     return ", ".join("?" * len(values))

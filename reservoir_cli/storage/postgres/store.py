@@ -74,8 +74,6 @@ class PostgresStore(Transactions, Store):
     def engine(self) -> str:
         return self.server.describe()
 
-    # Writing
-
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         with_threads = [(*row, thread_key(*(row[at] for at in _THREAD))) for row in rows]
         self._connection.insert("messages", f"{COLUMNS}, thread", with_threads)
@@ -202,8 +200,6 @@ class PostgresStore(Transactions, Store):
         )
         return str(rows[0][0]) if rows else None
 
-    # Checking and repairing
-
     def problems(self) -> list[Problem]:
         with self.snapshot():
             self.lift_timeouts()
@@ -219,8 +215,6 @@ class PostgresStore(Transactions, Store):
         repair.rebuild(self._connection, self._stemmer, self._model_id())
         return Repaired()  # a server refuses invalid bytes
 
-    # Questions
-
     @reading
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
@@ -230,8 +224,6 @@ class PostgresStore(Transactions, Store):
 
     def _gather(self, query: Query) -> Uncompared:
         return candidates.gather(self._connection, self._stemmer, query)
-
-    # Models
 
     def _require_whole(self) -> None:
         """Keep a member, who does not see every message, from changing the shared model."""

@@ -128,8 +128,6 @@ class Transactions(transactions.Transactions, ABC):
             hint="ask its owner to run db migrate once",
         )
 
-    # Transactions
-
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
         with self._reserve(self._patience if wait is None else wait) as left:

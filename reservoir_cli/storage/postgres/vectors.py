@@ -88,12 +88,8 @@ def add(
         return
     put_dimensions(connection, passages)
     stored = round_to_codes(np.stack([passage.vector for passage in passages]))
-    listed, bound = connection.in_list("id", list(by_message))
     instances = dict(
-        connection.rows(
-            f"SELECT id, instance FROM messages WHERE partition = ? AND {listed}",
-            [partition, *bound],
-        )
+        portable_sql.select_messages(connection, "id, instance", partition, list(by_message))
     )
     ids = [message_id for message_id, of_message in by_message.items() for _ in of_message]
     connection.insert(

@@ -68,8 +68,6 @@ class SqliteStore(Transactions, Store):
     def engine(self) -> str:
         return f"SQLite {sqlite3.sqlite_version}, schema {VERSION}"
 
-    # Writing
-
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self._connection.insert("messages", COLUMNS, rows)
 
@@ -165,8 +163,6 @@ class SqliteStore(Transactions, Store):
             [after.id if after else 0, count],
         ).fetchall()
 
-    # Checking and repairing
-
     def problems(self) -> list[Problem]:
         from reservoir_cli.storage.sqlite.care import repair
 
@@ -205,8 +201,6 @@ class SqliteStore(Transactions, Store):
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
             with closing(fresh):
                 yield fresh
-
-    # Questions
 
     @reading
     def keyword(

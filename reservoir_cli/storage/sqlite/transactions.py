@@ -71,8 +71,6 @@ class Transactions(transactions.Transactions, ABC):
                     erase_deleted_text.finish(self._connection, wait=0)
             self._connection.close()
 
-    # Transactions
-
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
         patience = self._patience if wait is None else wait

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage.portable_sql import Connection, batches, select_messages
 from reservoir_cli.storage.schema import OF_MESSAGES
 from reservoir_cli.storage.tables import (
     conversations,
@@ -51,7 +51,11 @@ def remove(
             for table in OF_MESSAGES:
                 writes.delete_rows(connection, table, partition, batch)
             connection.delete("messages", partition, *connection.in_list("id", batch))
-            _require_none(connection, partition, batch)
+            for (remaining,) in select_messages(connection, "id", partition, batch):
+                raise StoreError(
+                    f"message {remaining} could not be deleted, so nothing was",
+                    hint="reservoir doctor",
+                )
             conversations.drop_empty(connection, messages)
             progress("forgetting", deleted := deleted + len(batch), total)
 
@@ -62,16 +66,3 @@ def by_place(messages: Sequence[StoredMessage]) -> dict[tuple[str, str], list[St
     for message in messages:
         places.setdefault((message.partition, message.instance), []).append(message)
     return places
-
-
-def _require_none(connection: Connection, partition: str, ids: Sequence[int]) -> None:
-    listed, bound = connection.in_list("id", ids)
-    remaining = connection.execute(
-        f"SELECT id FROM messages {connection.index_hint(None)} "
-        f"WHERE partition = ? AND {listed} LIMIT 1",
-        [partition, *bound],
-    ).fetchone()
-    if remaining:
-        raise StoreError(
-            f"message {remaining[0]} could not be deleted, so nothing was", hint="reservoir doctor"
-        )

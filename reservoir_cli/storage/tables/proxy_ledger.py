@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reservoir_cli.messages import to_epoch_ms
-from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.portable_sql import Connection, select_messages
 from reservoir_cli.storage.transactions import Table, reading, reads_with, writing
 
 LIFETIME = timedelta(days=30)  #: How long a row is kept.
@@ -93,22 +93,15 @@ class Ledger(Table):
         values = [entry.block, entry.tokens, int(entry.masked), to_epoch_ms(now)]
         self._connection.lock([partition])
         changed = read_version(self._connection, partition) != version
-        if changed or not self._exist(partition, quoted):
+        if changed:
+            return False
+        found = select_messages(self._connection, "id", partition, quoted)
+        if len(found) != len(set(quoted)):  # they may have been moved
             return False
         self._connection.execute(_PUT, [partition, *key, *values])
         rows = [[partition, message_id, *key] for message_id in quoted]
         self._connection.executemany(_PUT_QUOTED, rows)
         return True
-
-    def _exist(self, partition: str, ids: Sequence[int]) -> bool:
-        """Return whether messages are still in the partition, which may have been moved."""
-        listed, bound = self._connection.in_list("id", ids)
-        hint = self._connection.index_hint(None)  # else SQLite scans the partition
-        rows = self._connection.execute(
-            f"SELECT COUNT(*) FROM messages {hint} WHERE partition = ? AND {listed}",
-            [partition, *bound],
-        )
-        return bool(rows.fetchone()[0] == len(set(ids)))
 
     @reading
     def partitions(self) -> list[str]:

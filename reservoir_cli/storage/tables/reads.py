@@ -23,6 +23,7 @@ from reservoir_cli.storage.portable_sql import (
     NO_LIMIT,
     UNDECODABLE,
     Connection,
+    select_messages,
     where_scope,
     where_thread,
 )
@@ -121,13 +122,8 @@ def edit_times(connection: Connection, messages: Sequence[StoredMessage]) -> dic
     """Return when a person edited messages, in milliseconds, for those among these that were."""
     times: dict[Key, int] = {}
     for partition, ids in by_partition(message.key for message in messages).items():
-        listed, bound = connection.in_list("id", ids)
-        rows = connection.execute(
-            f"SELECT id, edited_at FROM messages {connection.index_hint(None)} "
-            f"WHERE partition = ? AND {listed} AND edited_at IS NOT NULL",
-            [partition, *bound],
-        )
-        times |= {Key(partition, message_id): moment for message_id, moment in rows}
+        rows = select_messages(connection, "id, edited_at", partition, ids)
+        times |= {Key(partition, number): moment for number, moment in rows if moment is not None}
     return times
 
 

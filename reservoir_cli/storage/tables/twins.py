@@ -6,7 +6,7 @@ They have the same source and source id. Those of the target keep their ids, and
 from collections.abc import Callable, Sequence
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage.portable_sql import Connection, batches, select_messages
 from reservoir_cli.storage.tables import find_by_filter, reads, tag_and_pin_rows
 
 Place = tuple[str, str]  #: A partition and an instance.
@@ -48,14 +48,7 @@ def _find(
     """Return the twins, by id, of messages whose source and source id another place has."""
     twins: dict[int, int] = {}
     for batch in batches(candidates):
-        listed, bound = connection.in_list("id", batch)
-        rows = connection.execute(
-            f"""
-            SELECT source, source_id, id FROM messages {connection.index_hint(None)}
-            WHERE partition = ? AND {listed}
-            """,
-            [old[0], *bound],
-        )
+        rows = select_messages(connection, "source, source_id, id", old[0], batch)
         by_source: dict[str, dict[str, int]] = {}
         for source, own, message_id in rows:
             by_source.setdefault(source, {})[own] = message_id
