@@ -34,15 +34,8 @@ def open_for_use(
             raise problem
         store.read_only = True
         notify(f"{problem.message}: {problem.hint}")
-    _fix_permissions(store, notify)
-    return store
-
-
-def _fix_permissions(store: Store, notify: Callable[[str], None]) -> None:
-    fixed = restrict_permissions(paths.private_files(store.files()))
-    if fixed:
-        names = [path.name for path in fixed if not path.name.endswith(_COMPANIONS)] or [
-            fixed[0].name
-        ]
+    if fixed := [path.name for path in restrict_permissions(paths.private_files(store.files()))]:
+        names = [name for name in fixed if not name.endswith(_COMPANIONS)] or fixed[:1]
         verb = "was" if len(names) == 1 else "were"
         notify(f"fixed permissions: {', '.join(names)} {verb} readable by other users")
+    return store

@@ -141,11 +141,9 @@ def _is_current(
     """Return whether a summary may stay: an extract never replaces what a program wrote."""
     if known is None:
         return False
-    stored, author = known
     if not command:
-        return stored.partition(":")[0] == digest
-    # Summaries by earlier versions have no hash of the command.
-    return author == made_by and stored in (digest, _add_command(digest, command))
+        return known[0].partition(":")[0] == digest
+    return known == (_add_command(digest, command), made_by)
 
 
 def _add_command(digest: str, command: Sequence[str]) -> str:

@@ -203,15 +203,11 @@ def read_environment(file: Path | None) -> tuple[dict[str, Value], tuple[str, ..
         f"{VARIABLES[loser]} is ignored: {VARIABLES[winner]} is set, too"
         for loser, winner in ignored
     )
-    return values, (*_missing_file(file), *overridden, *unknown_variables())
-
-
-def _missing_file(file: Path | None) -> Iterator[str]:
+    missing = []
     if file is None and os.environ.get("RESERVOIR_CONFIG") and not paths.config_file().exists():
-        yield (
-            f"RESERVOIR_CONFIG names {paths.config_file()}, which does not exist: "
-            "using default settings"
-        )
+        path = paths.config_file()
+        missing = [f"RESERVOIR_CONFIG names {path}, which does not exist: using default settings"]
+    return values, (*missing, *overridden, *unknown_variables())
 
 
 def unknown_variables() -> Iterator[str]:

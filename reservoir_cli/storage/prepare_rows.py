@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -62,14 +62,20 @@ def prepare(
     prepared = Prepared([], [])
     question_times: dict[str, int] = {}
 
-    def asked_at(trace_id: str) -> int | None:
-        return question_times.get(trace_id) or _asked_at(connection, scope, trace_id)
+    def moment_of(message: Message, trace_id: str | None) -> int:
+        """Return a message's own time, else now, or 1 ms after a question that is in the future."""
+        if message.created_at:
+            return to_epoch_ms(message.created_at)
+        question = None
+        if trace_id and message.role in ("assistant", "tool"):
+            question = question_times.get(trace_id) or _asked_at(connection, scope, trace_id)
+        return now_ms if question is None or question <= now_ms else min(question + 1, LAST_MS)
 
     for message in messages:
         trace_id = message.trace_id
         if trace_id is None and pair and message.role == "assistant":
             trace_id = _open_question(connection, scope, now_ms)
-        moment = _moment(message, trace_id, now_ms, asked_at)
+        moment = moment_of(message, trace_id)
         if message.role == "user" and trace_id:
             question_times[trace_id] = moment
         row = _row(scope, message, trace_id, moment)
@@ -84,19 +90,6 @@ def prepare(
         prepared.rows.append((*row, *counts, None))
         prepared.added.append(to_message(row))
     return prepared
-
-
-def _moment(
-    message: Message, trace_id: str | None, now_ms: int, asked_at: Callable[[str], int | None]
-) -> int:
-    """Return a message's own time, else now, or 1 ms after its question if that is in the future.
-
-    Messages of the same millisecond are ordered by id.
-    """
-    if message.created_at:
-        return to_epoch_ms(message.created_at)
-    question = asked_at(trace_id) if trace_id and message.role in ("assistant", "tool") else None
-    return now_ms if question is None or question <= now_ms else min(question + 1, LAST_MS)
 
 
 def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> tuple[Any, ...]:

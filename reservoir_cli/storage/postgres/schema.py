@@ -224,7 +224,12 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
         if applied:
             vectors.note_dimensions(connection)
             _grant_as_on_messages(connection)
-            _guard(connection, guarding)
+            guarded = connection.number(
+                "SELECT relrowsecurity::int FROM pg_class "
+                f"WHERE oid = '{SCHEMA}.messages'::regclass"
+            )
+            for statement in guarding if guarded else ():
+                connection.execute(statement)
         _finish(connection)
     return applied
 
@@ -258,14 +263,6 @@ def _grant_as_on_messages(connection: Connection) -> None:
     )
     for (table,), (privileges, user) in product(without, rights):
         connection.execute(f"GRANT {privileges} ON {SCHEMA}.{table} TO {user}")
-
-
-def _guard(connection: Connection, statements: Sequence[str]) -> None:
-    guarded = connection.number(
-        f"SELECT relrowsecurity::int FROM pg_class WHERE oid = '{SCHEMA}.messages'::regclass"
-    )
-    for statement in statements if guarded else ():
-        connection.execute(statement)
 
 
 def _finish(connection: Connection) -> None:

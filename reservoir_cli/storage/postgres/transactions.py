@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import properties, transactions
+from reservoir_cli.storage import transactions
 from reservoir_cli.storage.copying import unfinished_copy
 from reservoir_cli.storage.postgres import lift_timeouts, lock_holders, schema
 from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
@@ -143,18 +143,16 @@ class Transactions(transactions.Transactions, ABC):
                 yield
 
     def _require_writable(self) -> None:
-        if self.read_only:
-            self._refuse_unfinished()
-            raise StoreError(
-                f"the store {self.location} cannot be written to",
-                hint="the server or the user is read-only",
-            )
-
-    def _refuse_unfinished(self) -> None:
+        if not self.read_only:
+            return
         if not self.receiving:
-            with self.snapshot():
-                mark = properties.get(self._connection, unfinished_copy.UNFINISHED_COPY)
-            unfinished_copy.refuse(mark, self.location)
+            unfinished_copy.refuse(
+                self.get_property(unfinished_copy.UNFINISHED_COPY), self.location
+            )
+        raise StoreError(
+            f"the store {self.location} cannot be written to",
+            hint="the server or the user is read-only",
+        )
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -126,16 +126,11 @@ def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bo
 
 
 def _count_matches(connection: Connection, stems: list[str], is_prefix: bool) -> Counter[int]:
-    last = len(stems) - 1
-    starts = [
-        _starts(connection, stem, at, is_prefix and at == last) for at, stem in enumerate(stems)
-    ]
+    starts: list[set[Any]] = []
+    for before, stem in enumerate(stems):
+        condition, values = "term = ?", [stem]
+        if is_prefix and before == len(stems) - 1:
+            condition, values = "term >= ? AND term < ?", [stem, stem + "\U0010ffff"]
+        places = f"SELECT doc, offset - ? FROM temp.stem_places WHERE {condition} AND col = 'text'"
+        starts.append(set(connection.execute(places, [before, *values])))
     return Counter(message for message, _ in set.intersection(*starts))
-
-
-def _starts(connection: Connection, stem: str, before: int, is_prefix: bool) -> set[Any]:
-    condition, values = "term = ?", [stem]
-    if is_prefix:
-        condition, values = "term >= ? AND term < ?", [stem, stem + "\U0010ffff"]
-    places = f"SELECT doc, offset - ? FROM temp.stem_places WHERE {condition} AND col = 'text'"
-    return set(connection.execute(places, [before, *values]))

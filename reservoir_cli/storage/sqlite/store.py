@@ -1,8 +1,8 @@
 """The store in one SQLite file."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,9 +183,11 @@ class SqliteStore(Transactions, Store):
         if not damaged:
             with self.write():
                 return Repaired(repair.rebuild(self._connection, self._model_id))
-        with self._temporary_store() as fresh:
-            texts: list[int] = []
-            with self._outside_transaction():
+        texts: list[int] = []
+        remove_leftovers(self._file)
+        with temporary_folder(self._file.parent, f".{self._file.name}.") as folder:
+            fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
+            with closing(fresh), self._outside_transaction():
                 summaries = repair.rewrite_damaged(
                     self._file,
                     fresh._file,
@@ -193,14 +195,6 @@ class SqliteStore(Transactions, Store):
                     self._patience,
                 )
         return Repaired(texts, summaries)
-
-    @contextmanager
-    def _temporary_store(self) -> "Iterator[SqliteStore]":
-        remove_leftovers(self._file)
-        with temporary_folder(self._file.parent, f".{self._file.name}.") as folder:
-            fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
-            with closing(fresh):
-                yield fresh
 
     @reading
     def keyword(

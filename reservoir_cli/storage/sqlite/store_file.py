@@ -246,11 +246,8 @@ def _describe(
         return None
     if sql.upper().startswith("CREATE VIRTUAL") != (table == FULL_TEXT):
         return f"another kind of table in place of {table}"
-    if table != FULL_TEXT and _has_generated(connection, table):
-        return f"a generated column in {table}"
-    return None
-
-
-def _has_generated(connection: sqlite3.Connection, table: str) -> bool:
-    rows = connection.execute("SELECT hidden FROM pragma_table_xinfo(?)", [table])
-    return any(hidden in (2, 3) for (hidden,) in rows)
+    if table == FULL_TEXT:
+        return None
+    columns = connection.execute("SELECT hidden FROM pragma_table_xinfo(?)", [table])
+    is_generated = any(hidden in (2, 3) for (hidden,) in columns)
+    return f"a generated column in {table}" if is_generated else None

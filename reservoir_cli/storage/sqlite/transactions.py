@@ -101,16 +101,14 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def _pragma(self, name: str, value: str | int, usual: str | int) -> Iterator[None]:
-        if value != usual:
-            self._set(name, value)
+        if value == usual:
+            yield
+            return
+        self._connection.execute(f"PRAGMA {name} = {value}").fetchall()
         try:
             yield
         finally:
-            if value != usual:
-                self._set(name, usual)
-
-    def _set(self, pragma: str, value: str | int) -> None:
-        self._connection.execute(f"PRAGMA {pragma} = {value}").fetchall()
+            self._connection.execute(f"PRAGMA {name} = {usual}").fetchall()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -84,14 +84,18 @@ def _examine(
 
     Then the entries as they should be, and for each whether it belongs to an embedded message.
     """
-    width = _find_width(connection, model_id)
+    width = connection.execute(  # of most vectors
+        "SELECT LENGTH(codes) / n FROM blocks WHERE model_id = ? AND embedded > 0 "
+        "GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1",
+        [model_id],
+    ).fetchone() or (0,)
     for block_id in _find_ids(connection, model_id):
         partition, instance, *blobs = connection.execute(
             f"SELECT partition, instance, {blocks.NAMES} FROM blocks WHERE id = ?", [block_id]
         ).fetchone()
         with suppress(StoreCorruptError):
             entries = blocks.unpack(blobs)
-            if (entries.flags & EMBEDDED).any() and entries.codes.shape[1] != width:
+            if (entries.flags & EMBEDDED).any() and entries.codes.shape[1] != width[0]:
                 continue
             place = partition, instance
             expected = blocks.repeat_messages(connection, place, entries, _NOT_PENDING)
@@ -103,15 +107,6 @@ def _are_equal(entries: Entries, fresh: Entries) -> NDArray[np.bool_]:
     for name in ("created_at", "threads", "tokens", "word_counts"):
         equal = equal & (getattr(fresh, name) == getattr(entries, name))
     return equal
-
-
-def _find_width(connection: Connection, model_id: str) -> int:
-    row = connection.execute(
-        "SELECT LENGTH(codes) / n FROM blocks WHERE model_id = ? AND embedded > 0 "
-        "GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1",
-        [model_id],
-    ).fetchone()
-    return int(row[0]) if row else 0
 
 
 def _find_ids(connection: Connection, model_id: str) -> list[int]:
