@@ -66,7 +66,6 @@ class Manifest:
 
     :param refused: why the model cannot be compiled; empty if it was.
     :param max_length: the most word pieces the model reads; 0 if unlimited.
-    :param passage_pieces: the most word pieces of a passage.
     """
 
     model_id: str

@@ -53,8 +53,6 @@ def cut(text: str, pieces: Sequence[Span], limit: int = PIECES) -> list[Span]:
     questions, against 53% with passages of maximal length.) If no paragraph ends in range, the
     passage has maximal length, and the next one repeats its end.
 
-    :param pieces: the span of each word piece, in order; text between two pieces, such as
-        spaces, belongs to the first.
     :returns: passages in order, which together cover the text; one if the text is short. A
         passage exceeds the limit only if a single character does.
     """

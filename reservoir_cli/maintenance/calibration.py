@@ -33,8 +33,6 @@ class Calibration:
     :param recall_floor: the floor, which the store keeps; 0 is off.
     :param lost: share of the questions that the floor refuses although their session is stored.
     :param refused: share of the questions that it refuses when their session is left out.
-    :param related_median: median relevance of the questions to the store.
-    :param unrelated_median: the same without their own session.
     """
 
     model: str

@@ -26,11 +26,8 @@ class Setting:
 
     :param kind: the type of its values: ``bool``, ``int``, ``float``, ``str``, or ``list`` of
         strings.
-    :param above: a bound that values must exceed.
     :param duration: whether it is stored in seconds and written like ``4h``.
     :param days: whether it is stored in days and also written as an age such as ``90d``.
-    :param in_partitions: whether ``[partitions.NAME]`` tables may have it.
-    :param in_models: whether ``[models.NAME]`` tables may have it.
     :param convert: a further check of a value of the right type, which returns the value to store;
         it gets the value and the name to use in errors.
     """

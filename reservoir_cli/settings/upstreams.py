@@ -46,11 +46,7 @@ def check_url(url: Any, where: str) -> str:
 def resolve(
     tables: Mapping[str, Mapping[str, Any]], typed: Mapping[str, str] | None = None
 ) -> dict[str, Upstream]:
-    """Return the upstreams by name: the defaults, overridden by the settings and by this run.
-
-    :param tables: the checked ``[upstreams.NAME]`` tables.
-    :param typed: URLs by name, for this run.
-    """
+    """Return the upstreams by name: the defaults, overridden by the settings and by this run."""
     upstreams = {name: Upstream(name, name, url) for name, url in DEFAULTS.items()}
     for name, table in tables.items():
         default = upstreams.get(name)

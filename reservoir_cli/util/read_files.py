@@ -133,11 +133,7 @@ def _read_pipe(path: Path, most: int) -> bytes:
 
 
 def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, int]:
-    """Return bytes as text, and how many characters of it replace bytes that are not text.
-
-    :param cut: the bytes are the beginning of a file, and may end within a character.
-    :raises NotTextError: more than a tenth of the bytes are not text.
-    """
+    """Return bytes as text, and how many characters of it replace bytes that are not text."""
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
     replaced = text.count("\ufffd") + text.count("\0")
     if replaced > max(8, len(text) // 10):

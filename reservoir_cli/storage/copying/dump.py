@@ -80,7 +80,6 @@ class DumpMetadata:
     :param conversations: (partition, instance, id, title, source, model, project, branch).
     :param runs: records of built contexts, oldest first, without their ids.
     :param forgotten: tombstones, ascending.
-    :param properties: the properties of the store.
     :param summaries: rows with the columns of
         :data:`reservoir_cli.storage.tables.summaries.COLUMNS`.
     :param sources: rows with the columns of :data:`reservoir_cli.storage.tables.sources.COLUMNS`.

@@ -140,7 +140,6 @@ class Connection:
         return int(row[0] or 0) if row else 0
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
-        """Run a statement for each row."""
         values = list(rows)
         if values:
             self.last = _translate(sql), values[0]
@@ -158,7 +157,6 @@ class Connection:
             yield from cursor
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> Sequence[int]:
-        """Return an integer column without nulls."""
         ids: Sequence[int] = self.arrays({"ids": (column, "i8")}, rest, values)["ids"].tolist()
         return ids
 
@@ -224,13 +222,11 @@ class Connection:
             self.execute(f"SELECT {SCHEMA}.add_shared(?, ?, NULL)", [table, marks])
 
     def together(self) -> AbstractContextManager[object]:
-        """Return a context in which statements without results are sent in one round trip."""
         return self.server.pipeline()
 
     def delete(
         self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
     ) -> None:
-        """Delete the rows of a partition that meet a condition."""
         found = f"FROM {table} WHERE partition = ? AND {condition}", [partition, *values]
         if self.may_delete:
             self.execute(f"DELETE {found[0]}", found[1])
@@ -241,7 +237,6 @@ class Connection:
             self.execute(f"SELECT {SCHEMA}.delete_rows(?, ?, ?::json)", arguments)
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
-        """Return the condition that a column has one of these values."""
         cast = "::bigint[]" if values and isinstance(values[0], int) else ""
         return f"{column} = ANY(?{cast})", [list(values)]
 
@@ -250,15 +245,12 @@ class Connection:
         return ""
 
     def null_safe(self, column: str) -> str:
-        """Return the condition that a column equals a value, null being equal to null."""
         return f"{column} IS NOT DISTINCT FROM ?"
 
     def octets(self, column: str) -> str:
-        """Return the expression for the length of a text column in bytes."""
         return f"octet_length({column})"
 
     def lock(self, partitions: Iterable[str] | None, /) -> None:
-        """Take the write locks of these partitions until the transaction ends."""
         try:
             if partitions is None:
                 locks.lock_everything(self)
@@ -270,7 +262,6 @@ class Connection:
             raise locked_error() from None
 
     def new_ids(self, partition: str, table: str = "messages") -> Iterator[int]:
-        """Yield ids for new rows of a partition; call it inside a write transaction."""
         return self.ids.take(self, partition, table)
 
 

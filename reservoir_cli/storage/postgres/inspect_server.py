@@ -14,8 +14,6 @@ class Server:
     """The state of a server and of the store on it.
 
     :param version: of PostgreSQL, such as 160004.
-    :param schema: the number of applied migrations; ``None`` if there is no store yet.
-    :param writable: whether this user may write to the store, or create one.
     :param whole: whether this user sees the whole store, and may change shared properties.
     :param may_delete: whether this user may delete rows, other than by the function for members.
     :param listed: whether the user sees all partitions, or is a member of any.

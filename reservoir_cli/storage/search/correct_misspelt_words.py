@@ -45,7 +45,6 @@ def correct(
     :param absent: the words as typed, by their stems.
     :param vocabulary: returns the stems of the index that begin like a stem, with the number of
         their messages.
-    :returns: the corrected words, and the postings of their corrections.
     """
     common = stems_of(foreign_function_words(question)[:_COMMON])
     if not all(len(posting_of(stem).places) for stem in common):

@@ -115,17 +115,14 @@ class Connection(sqlite3.Connection):
     vectors, vectors_key, vectors_at_once = "blocks", "id", 16
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
-        """Yield the rows of a query."""
         return self.execute(sql, values)
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> list[int]:
-        """Return a column of integers."""
         return [row[0] for row in self.execute(f"SELECT {column} {rest}", values)]
 
     def insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
     ) -> None:
-        """Insert rows."""
         names = columns.split(", ")
         # Not INSERT OR IGNORE, which would also skip rows that break another constraint.
         conflict = "ON CONFLICT DO NOTHING" if ignore else ""
@@ -134,13 +131,11 @@ class Connection(sqlite3.Connection):
         )
 
     def together(self) -> AbstractContextManager[object]:
-        """Return a context that changes nothing: a file has no round trips."""
         return nullcontext()
 
     def delete(
         self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
     ) -> None:
-        """Delete the rows of a partition that meet a condition."""
         # Without the hint SQLite would scan the partition.
         hint = self.index_hint(None) if table == "messages" else ""
         self.execute(
@@ -160,22 +155,18 @@ class Connection(sqlite3.Connection):
         return f"{column} IN (SELECT value FROM json_each(?))", [json.dumps(list(values))]
 
     def index_hint(self, index: str | None) -> str:
-        """Return the planner hint to use an index."""
         return f"INDEXED BY {index}" if index else "NOT INDEXED"
 
     def null_safe(self, column: str) -> str:
-        """Return the condition that a column equals a value, null being equal to null."""
         return f"{column} IS ?"
 
     def octets(self, column: str) -> str:
-        """Return the expression for the length of a text column in bytes."""
         return f"LENGTH(CAST({column} AS BLOB))"
 
     def lock(self, _partitions: Iterable[str] | None, /) -> None:
         """Do nothing: every write transaction locks the whole file."""
 
     def new_ids(self, _partition: str, table: str = "messages") -> Iterator[int]:
-        """Yield ids greater than any used before; call it inside a write transaction."""
         last_used = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
         row = self.execute(
             last_used if table == "messages" else f"SELECT MAX(id) FROM {table}"

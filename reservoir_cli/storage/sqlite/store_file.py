@@ -33,9 +33,8 @@ FULL_TEXT = "messages_fts"
 
 
 def open_file(path: Path, create: bool, patience: float) -> tuple[Connection, bool]:
-    """Open a file, or create it.
+    """Open a file; create a missing one, or open a database in memory in its place.
 
-    :param create: whether to create a missing file; otherwise a database in memory is opened.
     :returns: the connection, and whether the file or its folder cannot be written to.
     """
     refuse_old_sqlite()

@@ -19,7 +19,6 @@ class ListedThread(NamedTuple):
 
     :param conversation: ``None`` for documents and single messages.
     :param document: the id of the document's message; ``None`` for the others.
-    :param question: the beginning of its first question.
     :param latest: the beginning of the last text that a person or a model wrote, or the document's.
     """
 

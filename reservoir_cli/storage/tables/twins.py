@@ -23,7 +23,6 @@ def merge(
 ) -> list[int]:
     """Give messages of a place the tags, and the newer edits, of their twins in another place.
 
-    :param among: only twins with these ids; ``None`` for all of the place.
     :returns: the ids of the twins, which can be deleted.
     """
     ids = find_by_filter.find(connection, Scope(*old)).ids if among is None else among

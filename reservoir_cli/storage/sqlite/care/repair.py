@@ -87,10 +87,9 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
 
 
 def rebuild(connection: Connection, active: Callable[[], str | None]) -> list[int]:
-    """Rebuild all derived data.
+    """Rebuild all derived data, and return the ids of messages that were not valid UTF-8.
 
     :param active: returns the active model, called after its identity is repaired.
-    :returns: ids of messages whose texts were not valid UTF-8.
     """
     repaired = repair_texts(connection)
     tag_and_pin_rows.remove_orphans(connection)
