@@ -1,8 +1,4 @@
-"""Read the end of a client's transcript: what was said last, and which messages it holds already.
-
-Claude Code and Codex name the transcript of a session in the events of their hooks. It is read
-instead of the store, which has only what ``sync`` has imported so far.
-"""
+"""Read the end of a client's transcript: what was said last, and which messages it has already."""
 
 import json
 import os

@@ -1,13 +1,8 @@
 """The cache of compiled models on disk.
 
-Each folder of ``models`` in the cache holds a model compiled by one set of library versions, or a
-note that they cannot compile it. The folder's name is a hash of everything the result depends on.
-So a lookup needs no comparisons, an upgrade uses another folder, and all homes and environments of
-a user with the same weights and versions share one. Folders are published by renaming them.
-
-Sizes and times of the files are checked whenever a model is opened. Their contents are checked once
-a day, as this takes a fifth of the time of a question. The manifest's modification time records the
-last full check, and thereby the last use of the model.
+A folder's name is a hash of all that its contents depend on, so an upgrade uses another one, and
+all environments of a user share them. They are published by renaming. Sizes and times of files are
+checked at each opening, contents once a day: the manifest's time records when.
 """
 
 import errno

@@ -1,8 +1,4 @@
-"""Open the default model from an installed package, ``reservoir-model-minilm``.
-
-The package holds a model that was compiled from the bundled weights when it was built, so nothing
-is compiled here. Its manifest names the runtimes it supports; with others it is ignored.
-"""
+"""Open the default model from the package ``reservoir-model-minilm``, with runtimes it supports."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""Language models: their context windows and reserves, and how their names are matched.
-
-The table is in ``models.toml``; it is read when a model is first looked up.
-"""
+"""Language models: their context windows and reserves, and how their names are matched."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

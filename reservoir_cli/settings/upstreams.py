@@ -1,10 +1,6 @@
 """The tables ``[upstreams.NAME]`` of the settings: servers with models.
 
-    [upstreams.openai]
-    url = "http://localhost:8080/v1"
-
-An upstream that is named after a protocol gets all requests of that protocol. Any other has a
-setting ``protocol``, and requests may select it by name.
+One that is named after a protocol gets all its requests; any other has a setting ``protocol``.
 """
 
 import re

@@ -1,10 +1,4 @@
-"""Find and load plugins: what other packages offer by entry points.
-
-They are asked only for what is not one of ours. A package names them in its ``pyproject.toml``::
-
-    [project.entry-points."reservoir.importers"]
-    toy = "toy_importer:Toy"
-"""
+"""Find and load plugins: what other packages offer by entry points of ``reservoir.KIND``."""
 
 import os
 import re

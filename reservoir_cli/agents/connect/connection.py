@@ -233,14 +233,7 @@ def _revert(client: Client, path: Path, *, dry_run: bool) -> Change:
         before = file.original_contents()
     except LookupError:
         return _remove_entries(client, file, dry_run=dry_run)
-    return _restore(file, before, dry_run=dry_run)
-
-
-def _restore(file: SettingsFile, before: bytes | None, *, dry_run: bool) -> Change:
-    if not dry_run:
-        return file.restore(before)
-    text = None if before is None else before.decode("utf-8")
-    return Change(file.path, "removed" if before is None else "restored", diff=file.diff(text))
+    return file.restore(before, dry_run=dry_run)
 
 
 def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Change:
@@ -256,15 +249,11 @@ def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Cha
     try:
         before = file.without_settings(text)
     except LookupError:
-        return _write(file, text, dry_run=dry_run)
-    return _restore(file, before, dry_run=dry_run)
-
-
-def _write(file: SettingsFile, text: str, *, dry_run: bool) -> Change:
-    if not dry_run:
-        file.write(text)
-        file.forget()
-    return Change(file.path, "changed", diff=file.diff(text))
+        if not dry_run:
+            file.write(text)
+            file.forget()
+        return Change(file.path, "changed", diff=file.diff(text))
+    return file.restore(before, dry_run=dry_run)
 
 
 def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:

@@ -209,9 +209,12 @@ class SettingsFile:
             raise LookupError
         return None if self.record.before is None else b""
 
-    def restore(self, data: bytes | None) -> Change:
+    def restore(self, data: bytes | None, *, dry_run: bool) -> Change:
         """Restore the original contents, and delete the backup."""
         diff = self.diff(data.decode("utf-8") if data is not None else None)
+        change = Change(self.path, "removed" if data is None else "restored", diff=diff)
+        if dry_run:
+            return change
         if data is None:
             with _refusing(self.path, "write"):
                 self._check_unchanged()
@@ -222,7 +225,7 @@ class SettingsFile:
         else:
             self._replace(data)
         self.forget()
-        return Change(self.path, "removed" if data is None else "restored", diff=diff)
+        return change
 
     def missing_folders(self) -> list[str]:
         """Return the folders that must be created for the file, the innermost last."""

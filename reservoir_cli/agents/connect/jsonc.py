@@ -1,7 +1,4 @@
-"""Edit JSON with comments in place, without changing any byte outside the edited member.
-
-Comments and trailing commas are accepted, because editors accept them in their settings.
-"""
+"""Edit JSON with comments in place, without changing any byte outside the edited member."""
 
 import json
 import re

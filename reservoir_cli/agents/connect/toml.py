@@ -1,7 +1,4 @@
-"""Edit TOML settings of other programs in place, with the interface of :mod:`jsonc`.
-
-The byte order mark and CRLF line endings stay; :mod:`reservoir_cli.util.edit_toml` does the rest.
-"""
+"""Edit TOML settings of other programs in place, with the interface of :mod:`jsonc`."""
 
 import tomllib
 from collections.abc import Callable

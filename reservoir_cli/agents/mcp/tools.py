@@ -1,7 +1,4 @@
-"""The server's five tools: descriptions for clients, and answers from a store.
-
-Messages in answers are quoted, framed, and redacted.
-"""
+"""The server's five tools: descriptions for clients, and answers from a store."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,9 +1,6 @@
-"""Copy a whole store to another, between any two databases.
+"""Copy a whole store to another, in batches that can be resumed, and compare the two at the end.
 
-The copy runs in batches. Each transaction also stores the position reached, so that an
-interrupted copy can resume there. At the end both stores are read and compared. Messages keep
-their ids, unless the target is a file and two partitions of a server use the same id. Indexes are
-rebuilt at the target.
+Messages keep their ids, unless the target is a file and two partitions of a server use the same id.
 """
 
 import hashlib

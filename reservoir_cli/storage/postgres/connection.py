@@ -1,7 +1,4 @@
-"""Connect to the server, and run statements that serve both databases.
-
-Only this package loads psycopg, and only for a store at the URL of a server.
-"""
+"""Connect to the server, and run statements that serve both databases."""
 
 import itertools
 import json

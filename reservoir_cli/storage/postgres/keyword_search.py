@@ -1,8 +1,4 @@
-"""Read the postings of a question's words on a server, and search for typed terms and phrases.
-
-An index finds the rows that contain any of the stems. The scores are computed from their counts
-with the same formulas as in the store in a file.
-"""
+"""Read the postings of a question's words on a server, and search for typed terms and phrases."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Store vectors on a server, and compare them by exact search.
-
-They are made from the codes that a file would hold, so that both stores give the same answers.
-"""
+"""Store vectors on a server, made from the codes that a file would hold, and compare them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
 """Blocks: the vectors of up to 256 passages with all that ranking needs, packed into one row.
 
-A question over a million messages reads these rows in one scan, and rows of messages only for the
-best ones. A block belongs to one model, partition and instance. Its codes and offsets are the only
-record of an embedding; its other columns repeat the messages' and can be renewed from them.
-
-A block is never changed but replaced by one with a new id, so a process that has read it can tell
-by its id whether it is still current.
+A block belongs to one model, partition and instance. Its codes and offsets are the only record of
+an embedding; its other columns repeat the messages'. A block is never changed but replaced by one
+with a new id, so its id tells a process that has read it whether it is still current.
 """
 
 from __future__ import annotations

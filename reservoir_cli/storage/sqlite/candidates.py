@@ -1,7 +1,4 @@
-"""Gather every message of a scope with its ranking data, in order of time.
-
-Embedded messages are read from the blocks, pending ones from their rows.
-"""
+"""Gather every message of a scope with its ranking data, in order of time."""
 
 from __future__ import annotations
 

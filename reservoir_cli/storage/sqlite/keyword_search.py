@@ -1,9 +1,6 @@
-"""Search for words, phrases and prefixes as typed, ranked by BM25 over the scope.
+"""Search for words, phrases and prefixes as typed, ranked by BM25 over the scope, without numpy.
 
-The words are looked up in the index's postings. FTS5's own ranking uses the frequencies of the
-whole file, so text in other partitions would change the scores.
-
-This module does without numpy, because loading it takes longer than the search.
+FTS5's own ranking uses the whole file: text in other partitions would change the scores.
 """
 
 import sys

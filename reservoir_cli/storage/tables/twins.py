@@ -1,7 +1,4 @@
-"""Merge messages that would become the same by moving a partition, with the newest edit.
-
-They have the same source and source id. Those of the target keep their ids, and so their order.
-"""
+"""Merge messages of the same source and source id that moving a partition brings together."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,12 +1,8 @@
 """Check a store, rebuild derived data, and rewrite a damaged file.
 
-Messages and the vectors in blocks are the primary data; the full-text index and what blocks repeat
-of messages are derived from them. A message whose vectors are damaged is embedded again.
-
-A damaged page of an index, of the full-text index or of the blocks cannot be repaired in place.
-Therefore the tables are copied row by row into a fresh file, without using any index. If every
-message can be read, the pages of that file replace the store's in one transaction, so that programs
-that have the store open can keep using it.
+A damaged page of an index, of the full-text index or of the blocks cannot be repaired in place:
+tables are copied row by row into a fresh file, without any index. If every message can be read, its
+pages replace the store's in one transaction, so that programs can keep the store open.
 """
 
 import sqlite3
