@@ -143,7 +143,9 @@ def _is_current(
         return False
     if not command:
         return known[0].partition(":")[0] == digest
-    return known == (_add_command(digest, command), made_by)
+    # Summaries by earlier versions have no hash of the command.
+    stored, author = known
+    return author == made_by and stored in (digest, _add_command(digest, command))
 
 
 def _add_command(digest: str, command: Sequence[str]) -> str:
