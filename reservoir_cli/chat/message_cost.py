@@ -40,7 +40,6 @@ def message_cost(
 
 
 def _parts(message: ChatMessage) -> tuple[list[str], int]:
-    """Return the texts of a message, and how many attachments it has."""
     if is_item(message):
         item, attachments = _without_attachments(message)
         return ([] if item is None else [_compact(item)]), attachments
@@ -60,7 +59,6 @@ def _parts(message: ChatMessage) -> tuple[list[str], int]:
 
 
 def _without_attachments(value: Any, depth: int = 0) -> tuple[Any, int]:
-    """Return a value without the attachments in it, ``None`` if it is one, and their number."""
     if depth > _DEEPEST or not isinstance(value, dict | list):
         return value, 0
     if isinstance(value, list):

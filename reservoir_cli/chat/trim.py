@@ -124,7 +124,6 @@ class _Unit:
 def _choose_cut(
     units: list[_Unit], costs: dict[int, int], budget: float, multiplier: float
 ) -> set[int]:
-    """Return the indices of the messages to leave out."""
     total, left_out = sum(costs.values()), set[int]()
     for unit in sorted(units, key=lambda unit: unit.last):
         if round(total * multiplier, 6) <= budget:
@@ -140,8 +139,6 @@ def _choose_cut(
 
 
 class _OldMessages:
-    """Divides the messages between the first one and the turn into units that are cut together."""
-
     def __init__(self, messages: Sequence[ChatMessage], start: int) -> None:
         self._messages, self._start = messages, start
         self._old = [
@@ -156,7 +153,6 @@ class _OldMessages:
         self._at_the_end = start == len(messages)
 
     def units(self) -> list[_Unit]:
-        """Return the units in order."""
         starts = self._unit_starts()
         units: list[_Unit] = []
         for index in self._old:
@@ -166,7 +162,6 @@ class _OldMessages:
         return self._mark(self._join_pairs(units))
 
     def _unit_starts(self) -> set[int]:
-        """Return the indices at which a unit begins: questions and steps."""
         first = self._questions[0] if self._questions else self._start
         after = self._start if self._open_question is None else self._open_question
         stepwise = [index for index in self._old if index < first or index > after]
@@ -184,7 +179,6 @@ class _OldMessages:
         return is_result(previous) or not (is_item(previous) or is_item(message))
 
     def _join_pairs(self, units: list[_Unit]) -> list[_Unit]:
-        """Join the units between a call and its result."""
         unit_of = {index: number for number, unit in enumerate(units) for index in unit.indices}
         last_joined = list(range(len(units)))
         for call, result in self._pairs():

@@ -150,10 +150,7 @@ _SPARE = bytearray(1 << 20)
 
 
 def main(*, always_succeed: bool = False) -> None:
-    """Run the command line and exit with its code.
-
-    :param always_succeed: exit with 0 whatever happens.
-    """
+    """Run the command line and exit with its code."""
     # Ensure that the owner keeps access to new files; their modes are set where they are created.
     os.umask(os.umask(0o077) & 0o077)
     _take_streams()

@@ -24,11 +24,7 @@ _MODEL = "embedding_model"
 
 
 def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> None:
-    """Change settings together or not at all, and print notes for the user.
-
-    :param edits: the text of each key's new value; ``None`` unsets it.
-    :raises UsageError: a wrong key or value.
-    """
+    """Change settings together or not at all, and print notes; ``None`` unsets a key."""
     if model := edits.get(_MODEL):  # a relative path would lead elsewhere from another folder
         edits = {**edits, _MODEL: absolute(model)}
     absent = [
@@ -46,14 +42,12 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
 
 
 def _edit(config_file: Path | None, file: Path, edits: Mapping[str, str | None]) -> None:
-    """Check changes against this machine, and write them."""
     if any(text is not None for text in edits.values()):
         check_changes(config.load(config_file), edits)
     edit_settings_file.edit(file, edits)
 
 
 def _note_absent_model(name: str | None) -> None:
-    """Note that the new embedding model is not on this machine yet."""
     if name and not find_scheme("embedders", name)[0]:
         try:
             locate(name, offline=True, progress=no_progress)
@@ -62,7 +56,6 @@ def _note_absent_model(name: str | None) -> None:
 
 
 def _note_wrong_sources(ctx: typer.Context, keys: Iterable[str]) -> None:
-    """Note which sources among changed settings cannot be read yet."""
     changed = dict.fromkeys(name for table, name, _ in map(split_key, keys) if table == "sources")
     if changed:
         known = config.load(globals_of(ctx).config)
@@ -83,7 +76,6 @@ def note_empty_partition(ctx: typer.Context, partition: str | None) -> None:
 
 
 def _note_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
-    """Note how many stored messages still contain secrets, if ``redact`` is now ``remove``."""
     with suppress(ReservoirError), open_store.open_reservoir(ctx) as reservoir:
         if reservoir.config.lookup("redact", partition)[0] != "remove":
             return
@@ -97,11 +89,7 @@ def _note_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
 
 
 def parse_edits(changes: list[str], unset: list[str]) -> dict[str, str | None]:
-    """Return the text of each key's new value; ``None`` for a key to unset.
-
-    :param changes: assignments of the form ``KEY=VALUE``.
-    :raises UsageError: an assignment has another form.
-    """
+    """Return the new text of each key, ``None`` to unset it; raise UsageError without ``=``."""
     edits: dict[str, str | None] = dict.fromkeys(unset)
     for assignment in changes:
         key, value = split_assignment(assignment)

@@ -40,7 +40,6 @@ def copy(text: str) -> None:
 
 
 def _commands() -> Iterator[Sequence[str]]:
-    """Yield the clipboard commands of this platform, the most likely first."""
     if sys.platform == "darwin":
         yield ("pbcopy",)
     elif sys.platform == "win32":

@@ -15,11 +15,7 @@ from reservoir_cli.util.time_limits import LOCKED_STORE_OF_COMPLETION
 def read(
     kind: str, options: Mapping[str, Any], location: str | None, config_file: Path | None
 ) -> list[str]:
-    """Return the names of a kind; none if the store cannot be read.
-
-    :param kind: a key of :data:`KINDS`.
-    :param options: the options of the command so far.
-    """
+    """Return the names of a kind in :data:`KINDS`; none if the store cannot be read."""
     try:
         with Reservoir.open(
             location, config_file=config_file, create=False, patience=LOCKED_STORE_OF_COMPLETION
@@ -34,7 +30,6 @@ def _partitions(reservoir: Reservoir, _: Mapping[str, Any]) -> list[str]:
 
 
 def _instances(reservoir: Reservoir, options: Mapping[str, Any]) -> list[str]:
-    """Return the instances of the partition given with ``-p``, or of all."""
     wanted, places = options.get("partition"), reservoir.lookup.places()
     return sorted({instance for partition, instance, _ in places if wanted in (None, partition)})
 
@@ -42,12 +37,10 @@ def _instances(reservoir: Reservoir, options: Mapping[str, Any]) -> list[str]:
 def _filter_values(
     field: NamedField, reservoir: Reservoir, options: Mapping[str, Any]
 ) -> list[str]:
-    """Return the sources, projects or tags of the messages that the command reads."""
     return reservoir.lookup.names(field, _scope(reservoir, options))
 
 
 def _conversations(reservoir: Reservoir, options: Mapping[str, Any]) -> list[str]:
-    """Return the ids of conversations as output shows them."""
     scope = _scope(reservoir, options)
     ids = reservoir.lookup.ids("conversation_id", scope)
     return [shown_id(reservoir, identity, scope) for identity in ids]

@@ -76,7 +76,6 @@ def answer(group: Any) -> int:
 
 
 def _typed_words(shell: str, arguments: Sequence[str]) -> list[str]:
-    """Return the words of the shell's command line, the one to complete last."""
     if shell == "zsh":
         return list(arguments)
     if shell == "fish":
@@ -88,7 +87,6 @@ def _typed_words(shell: str, arguments: Sequence[str]) -> list[str]:
 def _format_lines(
     shell: str, arguments: Sequence[str], items: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """Format completions for a shell, one per line, some with a tab and a description."""
     if shell == "bash":
         words, is_quoted = _split(arguments[0])
         replaced = arguments[1].lstrip("\"'").replace("\\", "")
@@ -117,12 +115,10 @@ def _for_bash(
 
 
 def _value_of(word: str) -> str:
-    """Return the part of a word to complete: the value of ``--option=value``."""
     return word.partition("=")[2] if word.startswith("-") and "=" in word else word
 
 
 def _quote(value: str) -> str:
-    """Quote a value for PowerShell."""
     return value if value.replace("-", "").isalnum() else f"'{value}'"
 
 
@@ -131,7 +127,6 @@ def _describe(value: str, about: str) -> str:
 
 
 def _split(line: str) -> tuple[list[str], bool]:
-    """Split a line into words, the unfinished one last; return also whether a quote is open."""
     lexer = shlex.shlex(line, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     words: list[str] = []
@@ -145,10 +140,6 @@ def _split(line: str) -> tuple[list[str], bool]:
 
 
 def _find_target(group: Any, words: Sequence[str]) -> tuple[Any, Any, str]:
-    """Return what the last word belongs to: an option, an argument, or a command for its options.
-
-    :returns: the context of the command, the target, and the part of the word to complete.
-    """
     *before, word = words
     ctx, before = _command_at(group, before)
     if word.startswith("-") and "=" in word:
@@ -165,7 +156,6 @@ def _takes_files(target: Any) -> bool:
 
 
 def _complete(ctx: Any, target: Any, word: str) -> list[tuple[str, str]]:
-    """Return completions of a word, each with a description or an empty text."""
     if isinstance(target, CommandGroup) and not word.startswith("-"):
         return list(SUMMARIES.items())
     # The shell or the caller filters by the word; only options must begin with its dash.
@@ -176,7 +166,6 @@ def _complete(ctx: Any, target: Any, word: str) -> list[tuple[str, str]]:
 
 
 def _is_harmless(value: str, *, is_option: bool) -> bool:
-    """Return whether a value has no shell syntax, and is not taken for an option."""
     if value.startswith("-") and not is_option:
         return False
     value = value.removesuffix("=")
@@ -201,7 +190,6 @@ def _command_at(group: Any, words: Sequence[str]) -> tuple[Any, list[str]]:
 
 
 def _option_awaiting_value(ctx: Any, words: Sequence[str]) -> Any:
-    """Return the option that takes the next word as its value."""
     for option in ctx.command.get_params(ctx):
         if isinstance(option, TyperOption) and not option.is_flag and not option.count:
             for word in words[-option.nargs :]:
@@ -230,10 +218,7 @@ def _read_script(shell: str) -> str:
 
 
 def install() -> str:
-    """Install the completion script for the current shell; return a message for the user.
-
-    :raises ReservoirError: a file cannot be written.
-    """
+    """Install the completion script for the current shell; return a message for the user."""
     shell = _current_shell()
     if shell not in _LOCATIONS:
         raise UsageError(
@@ -259,7 +244,6 @@ def install() -> str:
 
 
 def _append_line(profile: Path, line: str) -> None:
-    """Append a line to a file unless the file has it."""
     text = profile.read_bytes() if profile.exists() else b""
     if line.encode() not in text.splitlines():
         end = b"" if not text or text.endswith(b"\n") else b"\n"
@@ -299,10 +283,6 @@ if os.name == "posix":
 
 
 def _current_shell() -> str:
-    """Return the name of the shell that runs this process.
-
-    :raises UsageError: the shell is unknown or unsupported.
-    """
     import shellingham  # Typer requires it
 
     with suppress(shellingham.ShellDetectionFailure, OSError):

@@ -42,10 +42,7 @@ def sync_sources(ctx: typer.Context) -> list[str]:
 
 
 def stored(kind: str) -> Completer:
-    """Return a completer for names in the store.
-
-    :param kind: a key of :data:`reservoir_cli.cli.completion_from_store.KINDS`.
-    """
+    """Return a completer for a kind of names in ``completion_from_store.KINDS``."""
 
     def complete(ctx: typer.Context) -> list[str]:
         from reservoir_cli.cli import completion_from_store

@@ -231,7 +231,6 @@ def messages(
 
 
 def _place_prefix(found: Sequence[StoredMessage]) -> Callable[[StoredMessage], str]:
-    """Return a function that names a message's place, as far as it differs among the messages."""
     if len({(message.partition, message.instance) for message in found}) < 2:
         return lambda _: ""
     if len({message.partition for message in found}) < 2:
@@ -302,10 +301,7 @@ def style_help(text: str) -> str:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
 ) -> None:
-    """Print a table; in a pipe its cells are separated by tabs, without a header.
-
-    :param numeric: right-aligned columns.
-    """
+    """Print a table; in a pipe its cells are separated by tabs, without a header."""
     if sys.stdout.isatty():
         console = _console(sys.stdout)
         console.print(tables.fit(columns, rows, console.width, plain=_plain, numeric=numeric))
@@ -314,7 +310,6 @@ def table(
 
 
 def _cell(text: str) -> str:
-    """Escape tabs and line breaks in a table cell."""
     return text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
 
 
@@ -399,7 +394,6 @@ class ProgressBar:
         )
 
     def _pace(self, description: str, done: int, total: int) -> str:
-        """Format the progress of the work, and its rate since the first call."""
         now = time.monotonic()
         if description != self._start[0] or done < self._start[1]:
             self._start = (description, done, now)
@@ -473,5 +467,4 @@ def stamp(message: StoredMessage) -> str:
 
 
 def _line(text: str) -> str:
-    """Escape a text for one line of a terminal."""
     return escaped(text.replace("\n", "\\n"))

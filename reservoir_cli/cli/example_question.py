@@ -15,19 +15,13 @@ _TYPEABLE = re.compile(r"[^\x00-\x1f\x7f-\x9f`\"$\\!/<][^\x00-\x1f\x7f-\x9f`\"$\
 
 
 class _Rank(IntEnum):
-    """How good an example a text is."""
-
     TEXT = 1
     QUESTION = 2
     ANSWERED = 3
 
 
 def choose_question(reservoir: Reservoir, home: str, forms: Sequence[str]) -> str | None:
-    """Return an answered question without secrets; else any question, else a short text or title.
-
-    :param home: the partition to search.
-    :param forms: the formats of the histories it may come from.
-    """
+    """Return an answered question without secrets, else any question, short text or title."""
     best: tuple[int, str | None] = (0, None)
     for rank, text in _candidates(reservoir, home, forms):
         if rank > best[0]:
@@ -54,7 +48,6 @@ def _candidates(
 
 
 def _is_usable(text: str) -> bool:
-    """Return whether a text can be typed at a prompt and has no secret."""
     return bool(_TYPEABLE.fullmatch(text)) and "[redacted:" not in text and not find(text)
 
 

@@ -61,10 +61,7 @@ def message_filter(
     pinned: bool = False,
     secrets: bool = False,
 ) -> Filter:
-    """Return the filter that the options describe.
-
-    :raises UsageError: an unknown role, an invalid time, or an empty text.
-    """
+    """Return the filter of the options; raise UsageError for an invalid one."""
     if text is not None and not text.strip():
         raise UsageError("--match needs a text", hint='--match "some words"')
     now = datetime.now(UTC)
@@ -148,10 +145,7 @@ def shown_id(reservoir: Reservoir, identity: str, scope: Scope) -> str:
 
 
 def complete_session(reservoir: Reservoir, typed: str | None, partition: str | None) -> str | None:
-    """Return the id of the session with this prefix; the text itself if there is none.
-
-    :raises UsageError: several sessions of the partition have this prefix, and none equals it.
-    """
+    """Return the only session with this prefix, or the text if none; else raise UsageError."""
     beginning = clean_text(typed or "")
     if not beginning:
         return None
@@ -164,10 +158,7 @@ def complete_session(reservoir: Reservoir, typed: str | None, partition: str | N
 
 
 def _only(reservoir: Reservoir, scope: Scope, ids: Sequence[str], typed: str, option: str) -> str:
-    """Return the only id; the typed text if there is none.
-
-    :raises UsageError: there are several.
-    """
+    """Return the only id; the typed text if there is none."""
     if len(ids) > 1:
         shown = ", ".join(shown_id(reservoir, known, scope) for known in ids[:3])
         shown += ", …" if len(ids) > 3 else ""

@@ -45,10 +45,7 @@ _LONGEST = 200
 
 
 def as_usage_error(failure: Any, group: Any) -> UsageError:
-    """Convert an error of the option parser to a UsageError.
-
-    :param group: the program's top-level command.
-    """
+    """Convert an error of the option parser to a UsageError."""
     context = getattr(failure, "ctx", None)
     name = context.command_path if context else "reservoir"
     option = getattr(failure, "option_name", None)
@@ -67,7 +64,6 @@ def as_usage_error(failure: Any, group: Any) -> UsageError:
 
 
 def _message(failure: Any, context: Any) -> str:
-    """Return the message of an error of the option parser, for an unknown option with near ones."""
     if not context or not hasattr(failure, "possibilities"):
         return " ".join(failure.format_message().split()).rstrip(".")
     names = [name for parameter in context.command.params for name in parameter.opts]
@@ -78,7 +74,6 @@ def _message(failure: Any, context: Any) -> str:
 
 
 def _named_command(group: Any) -> tuple[Any, list[str]]:
-    """Return the innermost command that is named on the command line, and its names."""
     command, names = group, []
     for word in sys.argv[1:]:
         if word in getattr(command, "commands", ()):
@@ -88,7 +83,6 @@ def _named_command(group: Any) -> tuple[Any, list[str]]:
 
 
 def _move_after(option: str, group: Any) -> str | None:
-    """Return the command line with a command's option, and what follows it, after the name."""
     command, names = _named_command(group)
     if not names or not any(option in parameter.opts for parameter in command.params):
         return None
@@ -109,7 +103,6 @@ def _option_usage(option: str | None, group: Any) -> str | None:
 
 
 def _suggest(failure: Any, message: str, context: Any) -> str | None:
-    """Return the command that the user most likely meant."""
     if option := getattr(failure, "option_name", None):
         return _replace_option(option, context.command)
     if message.startswith("Missing"):
@@ -125,7 +118,6 @@ def _suggest(failure: Any, message: str, context: Any) -> str | None:
 
 
 def _replace_option(typed: str, command: Any) -> str | None:
-    """Return the command with an unknown option replaced by a similar one of the command."""
     words = sys.argv[1:]
     number = typed[1:] if re.fullmatch(r"-\d+", typed) else ""
     if typed not in words:
@@ -145,7 +137,6 @@ def _replace_option(typed: str, command: Any) -> str | None:
 
 
 def _add_missing(parameter: Any, context: Any) -> str | None:
-    """Return the command line with a missing option, or all missing arguments, appended."""
     if parameter.param_type_name != "argument":
         return quote_command([*sys.argv[1:], parameter.opts[0], parameter.make_metavar(context)])
     rest = context.command.params[context.command.params.index(parameter) :]
@@ -159,10 +150,7 @@ def _add_missing(parameter: Any, context: Any) -> str | None:
 
 
 def _place_extra(extra: str, context: Any) -> str | None:
-    """Return the command with extra arguments turned into the option that is meant.
-
-    :param extra: the arguments, separated by blanks.
-    """
+    """Return the command with extra arguments turned into the option that is meant."""
     words, name = sys.argv[1:], context.info_name
     if (position := _find_words(extra, words)) is None:
         return None
@@ -184,7 +172,6 @@ def _place_extra(extra: str, context: Any) -> str | None:
 
 
 def _find_words(text: str, words: Sequence[str]) -> tuple[int, int] | None:
-    """Return the start and end of the words that form a text; of several places, the last."""
     for start in range(len(words) - 1, 0, -1):
         for end in range(start + 1, len(words) + 1):
             if " ".join(words[start:end]) == text:

@@ -86,7 +86,6 @@ def describe_others(
 
 
 def _name_places(scope: Scope, places: _Places, in_partition: str | None, beyond: str) -> str:
-    """Name the most likely places of those outside of a scope, with their options."""
     own = [entry for entry in places if entry[0] == scope.partition]
     if own or beyond:
         near = own or places
@@ -141,7 +140,6 @@ def name_partitions(places: _Places) -> str:
 
 
 def _count_rest(places: _Places, named: Sequence[tuple[str, int]]) -> list[str]:
-    """Return the number of messages in partitions that are not named, if there are any."""
     totals = _totals(places)
     for name, _ in named:
         del totals[name]
@@ -151,12 +149,10 @@ def _count_rest(places: _Places, named: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _option(option: str, name: str) -> str:
-    """Return an option with a name as one types it in a shell."""
     return shlex.join([option, name])
 
 
 def _totals(places: _Places) -> Counter[str]:
-    """Return the number of messages of each partition."""
     totals: Counter[str] = Counter()
     for partition, _, count in places:
         totals[partition] += count
@@ -164,7 +160,6 @@ def _totals(places: _Places) -> Counter[str]:
 
 
 def _similar_names(scope: Scope, places: _Places) -> list[tuple[str, int]]:
-    """Return partitions with names like that of a scope whose partition does not exist."""
     totals = _totals(places)
     if scope.partition is None or scope.partition in totals:
         return []
@@ -209,7 +204,6 @@ def describe_no_match(
 
 
 def _name_existing(reservoir: Reservoir, field: NamedField, scope: Scope, where: Filter) -> str:
-    """Return the end of a note that names the sources, projects or tags which a scope has."""
     names, typed = reservoir.lookup.names(field, scope), str(getattr(where, field))
     if typed in names:
         return "; the messages that have it are in no conversation"

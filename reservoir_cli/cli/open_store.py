@@ -54,7 +54,6 @@ def open_reservoir(
 
 
 def _is_missing(location: str | None) -> bool:
-    """Return whether a named store is a file that does not exist."""
     return (
         location is not None
         and not is_on_a_server(location)
@@ -98,10 +97,7 @@ _UNEXPECTED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticErr
 
 
 def _check_damage(reservoir: Reservoir, error: Exception) -> None:
-    """Replace an unexpected exception if the store is damaged.
-
-    :raises StoreCorruptError: the store is damaged.
-    """
+    """Replace an unexpected exception if the store is damaged."""
     if reservoir.database.is_damaged():
         raise StoreCorruptError(
             f"the store {reservoir.location} is corrupt", hint=StoreCorruptError.WAY_OUT

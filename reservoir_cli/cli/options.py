@@ -31,10 +31,7 @@ OUTPUT = "Output"
 
 
 def check_typed_name(param: typer.CallbackParam, value: str | None) -> str | None:
-    """Return a name from the command line, cleaned.
-
-    :raises UsageError: the name is empty.
-    """
+    """Return a typed name, cleaned; raise UsageError if it is empty."""
     if value is not None and not value.strip():
         raise UsageError(f"{param.opts[-1]} cannot be empty", hint="leave the option out")
     return clean_text(value) if value else None
@@ -70,10 +67,7 @@ def tokens_option(
     hidden: bool = False,
     panel: str | None = None,
 ) -> Any:
-    """Return an option that takes a number of tokens, such as 150000 or 150,000.
-
-    :param least: the smallest number; ``None`` if any is valid.
-    """
+    """Return an option for a number of tokens, such as 150,000; ``least=None`` allows any."""
 
     def parse(value: str | int) -> int:
         try:
@@ -256,11 +250,7 @@ def warn_of_unknown_variables() -> None:
 
 
 def warn_of_variables(flags: Globals, starter: str, command: str) -> None:
-    """Warn if a program that starts us may use other files than this shell, which sets variables.
-
-    :param starter: the program, for the warning.
-    :param command: the command to repeat with the paths.
-    """
+    """Warn if ``starter`` may use other files than this shell, which sets variables."""
     names = [name for name in _VARIABLES if os.environ.get(name)]
     missing = []
     if flags.config is None and paths.config_file().is_file():
@@ -286,11 +276,7 @@ def _digits_of(typed: str) -> str:
 
 
 def message_number(typed: str, name: str = "--id") -> int:
-    """Parse a message number, with or without ``#``.
-
-    :param name: the option or argument, for the error.
-    :raises UsageError: the text is not a number, or is out of range.
-    """
+    """Parse a message number, with or without ``#``; ``name`` is for the UsageError."""
     digits = _digits_of(typed)
     if not is_number(typed):
         raise UsageError(f"{name}: {typed!r} is not a message number", hint="use 12 or '#12'")
@@ -336,10 +322,7 @@ def can_ask() -> bool:
 
 
 def require_answer(question: str, yes: bool) -> None:
-    """Check that the question can be asked, or that ``--yes`` answers it.
-
-    :raises UsageError: stdin is not a terminal, and ``--yes`` was not given.
-    """
+    """Raise UsageError if the question cannot be asked, and ``--yes`` does not answer it."""
     if not yes and not can_ask():
         raise UsageError(f"cannot ask without a terminal: {question}", hint="add --yes")
 
@@ -363,10 +346,7 @@ def describe_marked(conversations: Sized) -> str:
 
 
 def check_one_form(**flags: bool) -> None:
-    """Check that at most one of several options that choose the output is set.
-
-    :raises UsageError: more than one is set.
-    """
+    """Raise UsageError if several options that choose the form of the output are set."""
     names = [f"--{name}" for name, value in flags.items() if value]
     if len(names) > 1:
         raise UsageError(
@@ -375,31 +355,20 @@ def check_one_form(**flags: bool) -> None:
 
 
 def text_or_stdin(text: str, what: str = "text") -> str:
-    """Return the text, cleaned; for ``-``, the text on stdin.
-
-    :param what: what to type on a terminal.
-    """
+    """Return the text, cleaned; for ``-``, the text on stdin, named ``what`` on a terminal."""
     if text != "-":
         return clean_text(text)
     return decode(read_stdin(what), "stdin")[0].strip()
 
 
 def check_stdin_once(arguments: Sequence[str]) -> None:
-    """Check that at most one argument is ``-``.
-
-    :raises UsageError: several arguments are.
-    """
+    """Raise UsageError if more than one argument is ``-``."""
     if arguments.count("-") > 1:
         raise UsageError("stdin can be read only once", hint="use - only once")
 
 
 def read_stdin(what: str, most: int = LARGEST) -> bytes:
-    """Read all of stdin; a closed stdin is empty.
-
-    :param what: what to type on a terminal.
-    :param most: the largest number of bytes.
-    :raises ReservoirError: stdin is larger, or cannot be read.
-    """
+    """Read all of stdin, or raise ReservoirError if it is too large; a closed one is empty."""
     if sys.stdin is None:
         return b""
     if can_ask():

@@ -70,7 +70,6 @@ def plot_weeks(rows: Sequence[Mapping[str, Any]], width: int) -> "list[Text]":
 
 
 def _split(week: Mapping[str, Any], tools: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Return a week's messages of each tool; those of tools without a name count as others."""
     counts = dict(week["stored"])
     named = [(name, counts.pop(name, 0)) for name, _ in tools]
     rest = sum(counts.values())
@@ -82,7 +81,6 @@ def _tokens(week: Mapping[str, Any]) -> int:
 
 
 def _add_bar(line: "Text", parts: Parts, most: int, width: int, digits: int) -> None:
-    """Add a bar of several parts and their sum to a line; a part that is not 0 has a character."""
     total, filled = sum(size for size, _ in parts), 0
     for size, (fill, colour) in parts:
         length = min(width - filled, max(1, round(size * width / most))) if size else 0
@@ -113,5 +111,4 @@ def _legends(tools: Sequence[tuple[str, int]]) -> "list[Text]":
 
 
 def _short(name: str) -> str:
-    """Return the name of a tool, on one line and not too long."""
     return escaped(" ".join(name.split()))[:24]

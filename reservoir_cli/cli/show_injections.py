@@ -51,14 +51,12 @@ def show_injections(
 
 
 def _stored(reservoir: Reservoir, injection: Injection) -> list[StoredMessage]:
-    """Return those messages of an injection that are still stored, in its order."""
     found = reservoir.messages(injection.messages, Scope(injection.partition))
     order = {number: index for index, number in enumerate(injection.messages)}
     return sorted(found, key=lambda message: order[message.id])
 
 
 def _find_switch(reservoir: Reservoir, partition: str | None) -> str | None:
-    """Return what switches recall off for an agent in the current folder."""
     folder = None
     with suppress(OSError):  # it was deleted
         folder = os.getcwd()
@@ -80,7 +78,6 @@ def _row(injection: Injection, messages: Sequence[StoredMessage]) -> dict[str, A
 
 
 def _describe(injection: Injection, messages: Sequence[StoredMessage]) -> str:
-    """Return the lines that describe an injection."""
     count = options.counted(len(injection.messages), "message")
     parts = [injection.at.isoformat(timespec="seconds"), injection.client, injection.door]
     parts += [f"session {injection.session}" if injection.session else None]

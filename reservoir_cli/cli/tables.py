@@ -77,27 +77,23 @@ def fit(
 
 
 def _local_minute(match: re.Match[str]) -> str:
-    """Format a time as local time with its offset, to the minute."""
     return to_local(datetime.fromisoformat(match[0])).isoformat(timespec="minutes")
 
 
 def _without(
     index: int, columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the header and rows without one column."""
     header, *others = ([*row[:index], *row[index + 1 :]] for row in (columns, *rows))
     return header, others
 
 
 def _shorten(text: str, width: int) -> str:
-    """Cut a text to a width; an ellipsis marks the cut."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"
 
 
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Return the minimum width of a table: its columns, with two spaces between them."""
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]

@@ -35,10 +35,7 @@ class ServerIdentity:
     started: str
 
     def prove(self, nonce: str, second: int) -> str | None:
-        """Return a server's proof that it knows the token; ``None`` if the nonce is invalid.
-
-        :param second: the server's clock, from which codes count their age.
-        """
+        """Return a server's proof that it knows the token; ``None`` if the nonce is invalid."""
         if not _NONCE.fullmatch(nonce):
             return None
         return f"{second} {self._sign('server', nonce, second)}"
@@ -51,11 +48,7 @@ class ServerIdentity:
         )
 
     def make_code(self, nonce: str, second: int) -> str:
-        """Return a code that opens the page.
-
-        :param nonce: one that no other code has.
-        :param second: as in the server's proof.
-        """
+        """Return a code that opens the page; no two have the same nonce."""
         return f"{second}.{nonce}.{self._sign('code', nonce, second)}"
 
     def check_code(self, code: str) -> tuple[str, int] | None:

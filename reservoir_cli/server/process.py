@@ -167,10 +167,7 @@ def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address.
-
-    :raises ReservoirError: the address is in use, or is not one of this machine's.
-    """
+    """Return a listening socket, or raise ReservoirError if the address is in use or not ours."""
     try:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -215,7 +212,6 @@ def _share_memory() -> None:
 
 
 def _url_host(host: str) -> str:
-    """Return the host part of a URL by which this machine reaches an address."""
     if host in ("0.0.0.0", ""):
         return "127.0.0.1"
     if host == "::":

@@ -7,10 +7,7 @@ from reservoir_cli.server import limits
 
 
 class RefusedBody(Exception):
-    """The body of a request is not accepted.
-
-    :cvar status: of the answer.
-    """
+    """The body of a request is not accepted."""
 
     status = 400
 
@@ -49,7 +46,6 @@ async def read_body(receive: Receive, most: int = limits.MAX_BODY) -> bytes:
 
 
 async def _next_chunk(receive: Receive) -> tuple[bytes, bool]:
-    """Return the next chunk of a body, and whether more follow."""
     try:
         with anyio.fail_after(limits.READ_TIMEOUT):
             message = await receive()

@@ -68,7 +68,6 @@ class RunningServer:
         return None if second is None else self._identity.make_code(nonce, second)
 
     def _ask_for_proof(self, nonce: str) -> str:
-        """Return the body of the answer to a nonce; empty if there is none."""
         url = urlsplit(self._identity.origin)
         request = f"GET /ui/proof?nonce={nonce} HTTP/1.0\r\nHost: {url.netloc}\r\n\r\n"
         with suppress(OSError, ValueError):
@@ -100,7 +99,6 @@ class RunningServer:
 
 
 def _receive(connection: socket.socket) -> Iterator[bytes]:
-    """Yield the pieces of an answer until it ends, within limits of time and size."""
     deadline, size = time.monotonic() + SERVER_ANSWER, 0
     while size < _MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
         connection.settimeout(left)
@@ -120,10 +118,7 @@ def announce(base_url: str) -> None:
 
 
 def require_writable() -> None:
-    """Check that a new server can add itself to the file: otherwise nobody would find it.
-
-    :raises ReservoirError: the file cannot be written.
-    """
+    """Raise ReservoirError if a new server cannot add itself to the file, to be found by it."""
     file = paths.server_file()
     try:
         make_private_dir(file.parent)
@@ -156,7 +151,6 @@ def _port(server: RunningServer) -> int | None:
 
 
 def _parse_entry(entry: Any) -> RunningServer | None:
-    """Return the server of an entry, or ``None`` if the entry is invalid."""
     try:
         server = RunningServer(str(entry["base_url"]), int(entry["pid"]), str(entry["started"]))
     except (TypeError, KeyError, ValueError):

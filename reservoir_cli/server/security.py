@@ -100,7 +100,6 @@ def is_known_host(host: str, hosts: Collection[str]) -> bool:
 
 
 def _parse_host(host: str) -> str:
-    """Return the name or address in a Host header, without brackets; empty if it is invalid."""
     match = _HOST.fullmatch(host)
     if match is None or int(match[3] or 0) > _MAX_PORT:
         return ""
@@ -154,10 +153,7 @@ def _is_own_origin(origin: str, host: str) -> bool:
 
 
 def load_token() -> str:
-    """Return the token of this home; create one if there is none.
-
-    :raises ReservoirError: its file cannot be read or written.
-    """
+    """Return the token of this home, made at first; a ReservoirError if its file is unusable."""
     file = paths.token_file()
     try:
         restrict_permissions([file])
@@ -173,7 +169,6 @@ def load_token() -> str:
 
 
 def _read(file: Path) -> str:
-    """Return the token in a file, or ``""`` if it has none that is safe in a URL."""
     try:
         token = read_regular(file, _MAX_SIZE).decode("ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):

@@ -133,7 +133,6 @@ class StoreThread:
                 self._recorder.record(reservoir.runs.take_recalls())
 
     def _add_records(self, reservoir: Reservoir) -> None:
-        """Store all queued records."""
         records = [self._records.popleft() for _ in range(len(self._records))]
         reservoir.runs.add(records)
 
@@ -151,7 +150,6 @@ class StoreThread:
         return reservoir
 
     def _load_model(self, reservoir: Reservoir) -> None:
-        """Load the model, or use the one of the store that was open before."""
         setting = reservoir.config.settings().embedding_model
         if self.model and setting == self._model_setting:
             reservoir.indexer.share(self.model)
@@ -161,7 +159,6 @@ class StoreThread:
         self._model_setting = setting
 
     def _current_store(self) -> Reservoir:
-        """Return the store with the current settings."""
         reservoir = self._store.open(create=True)
         reservoir.use(self._settings.current())
         return reservoir

@@ -154,10 +154,6 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
 
 
 def _require_format(file: File, form: str | None) -> DetectedFile:
-    """Return a file that the user named with its importer.
-
-    :raises ReservoirError: its format is unknown.
-    """
     if form is None and file.name.lower().endswith(".zip"):
         raise ReservoirError(
             f"{file.name} is not a zip, despite its name",
@@ -167,7 +163,6 @@ def _require_format(file: File, form: str | None) -> DetectedFile:
 
 
 def _choose_specific(detected: Sequence[DetectedFile]) -> list[DetectedFile]:
-    """Return the files of the most specific formats."""
     best = min(map(_generality, detected), default=0)
     return [file for file in detected if _generality(file) == best]
 
@@ -188,7 +183,6 @@ def _choose_named(detected: Sequence[DetectedFile], form: str) -> list[DetectedF
 def _describe_nothing(
     source: Path | File, form: str | None, files: Sequence[File], links: Sequence[str]
 ) -> ReservoirError:
-    """Return the error for a folder or zip with no file that is read."""
     wanted = f"the format {form}" if form else "a known format"
     hint = _describe_zips(files) or (_NAMED if files else "it has no files that are read")
     if links and not files:
@@ -206,7 +200,6 @@ def _may_have_messages(name: str) -> bool:
 def _detect_all(
     files: Sequence[File], form: str | None, owners: Owners
 ) -> tuple[list[DetectedFile], list[tuple[File, OSError | LockedError]]]:
-    """Detect the formats of files; also return those that cannot be opened."""
     detected, unreadable = [], []
     for file in files:
         try:
@@ -237,7 +230,6 @@ def _has_conversations(file: File) -> bool:
 
 
 def _describe_zips(files: Sequence[File]) -> str:
-    """Return how to import the first zip among the files of a folder or zip; empty if none."""
     for file in files:
         if file.name.lower().endswith(".zip"):
             if file.path is None:
@@ -283,7 +275,6 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
 
 
 def _suffix(name: str) -> str:
-    """Return the last ending of a file's name, without that of its compression."""
     place = PurePath(name.lower())
     return PurePath(place.stem).suffix if place.suffix in _COMPRESSED else place.suffix
 
@@ -300,7 +291,6 @@ def _recognise(file: File, text: str) -> Importer | None:
 
 
 def _recognise_plugin(head: Head) -> Importer | None:
-    """Return the first importer of a plugin that recognises a file that is not one of ours."""
     plugins = plugin_importers().values()
     return next((importer for importer in plugins if importer.detect(head)), None)
 
@@ -319,7 +309,6 @@ def _recognise_ours(file: File, head: Head) -> Importer | None:
 
 
 def _recognise_text(head: Head) -> Importer | None:
-    """Return the first importer that recognises the beginning of a file, if one does."""
     if not head.is_json:
         aider = importer_named("aider")
         return aider if aider.detect(head) else None
@@ -365,7 +354,6 @@ def is_of_tool(path: Path, tool: str) -> bool:
 
 
 def _is_likely(file: File, found: Importer | None, tool: str) -> bool:
-    """Return whether a file that is not recognised as another tool's is probably a tool's."""
     if found and found.name not in (*LISTS, *TEXTS):
         return False
     name = PurePath(file.name.replace("\\", "/")).name
@@ -373,16 +361,12 @@ def _is_likely(file: File, found: Importer | None, tool: str) -> bool:
 
 
 def _is_owned(file: File, tool: str) -> bool:
-    """Return whether a file is where the tool keeps its history, and has the tool's ending."""
     is_database = file.name.endswith(watched_files.DATABASES)
     return not is_database and Owners([importer_named(tool)]).owner_of(Path(file.name)) == tool
 
 
 def _begins_damaged(file: File, form: str) -> bool:
-    """Return whether lines of a format, or none that are valid, follow damaged ones.
-
-    Such a file must not be ignored: its damaged lines are reported, and the others are imported.
-    """
+    """Return whether lines of a format, or none that are valid, follow damaged ones."""
     if not file.name.lower().endswith((*_LINES, COMPRESSED)):
         return False
     with suppress(ReservoirError, Unreadable):
@@ -397,7 +381,6 @@ def _begins_damaged(file: File, form: str) -> bool:
 
 
 def _recognise_behind_damage(file: File) -> Importer | None:
-    """Return the first importer that recognises the lines that follow damaged ones."""
     with suppress(ReservoirError, Unreadable):
         head = _head_behind_damage(file)
         return _recognise_text(head) if head else None
@@ -405,7 +388,6 @@ def _recognise_behind_damage(file: File) -> Importer | None:
 
 
 def _head_behind_damage(file: File) -> Head | None:
-    """Return what follows the damaged lines at the beginning of a file; ``None`` if nothing."""
     with file.open() as stream:
         for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
             if isinstance(parse_line("", line), dict):
@@ -416,13 +398,7 @@ def _head_behind_damage(file: File) -> Head | None:
 def _detect(
     file: File, form: str | None = None, owners: Owners | None = None
 ) -> DetectedFile | None:
-    """Detect the format of a file; ``None`` if it is unknown.
-
-    :param form: the format to expect, even if the beginning of the file is damaged.
-    :param owners: know which files are a tool's whatever their content looks like.
-    :raises OSError: the file cannot be opened.
-    :raises LockedError: the file is a database that is in use.
-    """
+    """Detect a format, or expect ``form`` even if the beginning of the file is damaged."""
     found: Importer | None = None
     try:
         # A folder of notes and exports may also contain other programs' databases.
@@ -447,7 +423,6 @@ def _detect(
 
 
 def _database_importer(file: File) -> Importer | None:
-    """Return the importer of a database by its tables and columns."""
     tables = _tables_of(file.path) if file.path else frozenset()
     for importer in _importers_of_databases(tables):
         if any(required <= tables for required in importer.tables):
@@ -461,10 +436,6 @@ def _importers_of_databases(tables: frozenset[str]) -> Iterator[Importer]:
 
 
 def _require_database_format(file: File) -> Importer:
-    """Return the importer of a database.
-
-    :raises ReservoirError: its format is unknown.
-    """
     # The importer for llm names the command for a store of Reservoir, and for a database in a zip.
     if file.path is None or "context_runs" in _tables_of(file.path):
         return importer_named("llm")

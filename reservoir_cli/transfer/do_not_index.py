@@ -61,10 +61,7 @@ def may_contain_mark(file: File) -> bool:
 def skip_marked(
     records: Iterable[Record | Skipped], marked: Container[str], left_out: set[str]
 ) -> Iterator[Record | Skipped]:
-    """Yield the records that are not of marked conversations.
-
-    :param left_out: receives the ids of the conversations that are left out.
-    """
+    """Yield the records of other conversations; add the ids of the others to ``left_out``."""
     for record in records:
         if isinstance(record, Record) and is_marked(record, marked):
             left_out.add(str(record.message.conversation_id))

@@ -39,7 +39,6 @@ class Follower:
         return Scope(partition, instance or record.instance or partition)
 
     def _find(self, record: Record, conversation: str) -> Scope:
-        """Return where a conversation is, or the one that its subagent works for."""
         assigned = self._assigned(record)
         if self._places is None:
             self._places = [Scope(*place[:2]) for place in self._store.places()]

@@ -52,10 +52,7 @@ class RecordReader:
         return groups
 
     def _remove_contexts(self, record: Record) -> Record | None:
-        """Return a record without contexts printed by Reservoir; ``None`` if nothing remains.
-
-        A title and an embedding that were made from such a context are dropped, too.
-        """
+        """Return a record without contexts printed by Reservoir; ``None`` if nothing remains."""
         message, count = remove_contexts(record.message)
         if not count:
             return record
@@ -81,13 +78,11 @@ class _Clock:
     begun: bool = False
 
     def look_ahead(self, messages: Iterable[Message]) -> None:
-        """Take the first time of a file from its first batch."""
         if not self.begun:
             self.previous = next(filter(None, map(self._usable_time, messages)), None)
         self.begun = True
 
     def set_time(self, message: Message) -> Message:
-        """Return a message with its time, or with that of the previous message."""
         if message.created_at is None:
             return replace(message, created_at=self.previous)
         self.previous = self._usable_time(message) or self.previous

@@ -131,7 +131,6 @@ def describe_links(links: Sequence[str], most: int | None = _NAMES) -> str:
 
 
 def _list_names(names: Sequence[str], most: int | None) -> str:
-    """Return the first names of a list, and how many more there are and how to see them."""
     shown = names[:most]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more (--json names all)" if more else "")

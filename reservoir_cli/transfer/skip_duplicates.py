@@ -76,7 +76,6 @@ class ProxyFilter:
                 yield record
 
     def _load_unmatched(self, partition: str, conversation: str) -> _StoredTexts:
-        """Return the stored messages of a conversation that no record has matched yet."""
         key = (partition, conversation)
         if key not in self._unmatched:
             selection = Filter(conversation_id=conversation, source=SOURCE)
@@ -88,7 +87,6 @@ class ProxyFilter:
 
 
 def _match(unmatched: _StoredTexts, message: Message) -> bool:
-    """Remove a message's parts from the unmatched ones; return whether all were there."""
     since = message.created_at and message.created_at - _SLACK
     times = [unmatched.get(part, []) for part in parts_of(message)]
     first = [

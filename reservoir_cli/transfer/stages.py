@@ -100,7 +100,6 @@ class Stages:
     def _find_unchanged(
         self, scope: Scope, records: Sequence[Record], known: Sequence[bool]
     ) -> list[bool]:
-        """Return which of the known records have the text that is stored."""
         ids: dict[str, list[str]] = {}
         for record, is_known in zip(records, known, strict=True):
             if is_known and record.message.source and record.message.source_id:
@@ -184,7 +183,6 @@ class Stages:
         return Passed(kept, self._sort_forgotten(scope, _without(records, kept)))
 
     def _check_forgotten_texts(self, scope: Scope, messages: Sequence[Message]) -> list[bool]:
-        """Return which contents were forgotten, or with ``include_forgotten`` replaced."""
         partition = str(scope.partition)
         redacted = [self._redactor.scan(message, partition)[0] for message in messages]
         if not self._options.include_forgotten:
@@ -225,7 +223,6 @@ def _without(records: Sequence[Record], others: Sequence[Record]) -> list[Record
 
 
 def _redact_ids(message: Message) -> Message:
-    """Return a message with secrets in its source and source id replaced by hashes."""
     source, source_id = (text and redact_id(text) for text in (message.source, message.source_id))
     if (source, source_id) == (message.source, message.source_id):
         return message

@@ -66,7 +66,6 @@ def budget(
 
 
 def _lines(planned: TokenBudget, recommended: int | None) -> list[tuple[str, int | None]]:
-    """Return every term of the sum with its sign, and the recommended budget."""
     names = {"episode": "episodes"}
     sections = [(names.get(key, key.value), -count) for key, count in planned.sections.items()]
     return [
@@ -82,7 +81,6 @@ def _lines(planned: TokenBudget, recommended: int | None) -> list[tuple[str, int
 
 
 def _is_shown(key: str, lines: list[tuple[str, int | None]]) -> bool:
-    """Return whether a line adds information to the others."""
     values = dict(lines)
     if key == "recommended":
         return values[key] not in (None, values["available"])

@@ -22,12 +22,10 @@ _KEY = "A setting; partitions.P.KEY and models.M.KEY apply to one partition or m
 
 
 def _keys(ctx: typer.Context) -> list[str]:
-    """Complete the name of a setting."""
     return list(SETTINGS)
 
 
 def _assignments(ctx: typer.Context) -> list[str]:
-    """Complete the name of a setting and the equals sign."""
     return [f"{key}=" for key in _keys(ctx)]
 
 
@@ -42,10 +40,6 @@ class _Config(ActionGroup):
     }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the action that the first word names; ``get`` for a key alone.
-
-        :raises UsageError: there is no such action; the hint is the command that may be meant.
-        """
         key, *rest = args
         if key not in self.commands and key not in self.other_words:
             values = [word for word in rest if not word.startswith("-")]
@@ -179,11 +173,7 @@ def _refuse(message: str, assignment: str) -> NoReturn:
 
 
 def _settings_file(typed: Path | None) -> Path:
-    """Return the path of the settings file, even if its content is invalid.
-
-    :param typed: the value of ``--config``.
-    :raises UsageError: the named file does not exist.
-    """
+    """Return the path of the settings file, even if its content is invalid."""
     if typed is not None and not typed.exists():
         return settings.load(typed).path  # raises the error
     return typed or paths.config_file()

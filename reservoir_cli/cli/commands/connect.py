@@ -90,7 +90,6 @@ def _print_next_step(outcome: Outcome, hooks: bool) -> None:
 
 
 def _add_source(ctx: typer.Context, client: Client, partition: str | None) -> None:
-    """Add the client's history to the settings, so that hooks import it, unless it is there."""
     with suppress(ReservoirError):
         config = options.load_config(ctx)
         known = {table.get("tool", name) for name, table in config.sources.items()}
@@ -156,7 +155,6 @@ def _file_row(change: Change, dry_run: bool) -> dict[str, Any]:
 
 
 def _list(statuses: list[Status], program: list[str], as_json: bool) -> None:
-    """List the clients; without ``--json`` only those on this machine."""
     if as_json:
         console.document({"clients": [_row(status, program) for status in statuses]})
         return

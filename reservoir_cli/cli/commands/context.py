@@ -54,7 +54,6 @@ _NEAREST_MISSES = 10
 
 
 def _choices(key: str) -> tuple[str, ...]:
-    """Return the values that a setting accepts."""
     return SETTINGS[key].choices
 
 
@@ -332,10 +331,6 @@ def context(
 
 
 def _check(values: dict[str, Value]) -> None:
-    """Check the values of options that override settings.
-
-    :raises UsageError: a value is invalid.
-    """
     for option, value in values.items():
         if value is not None:
             setting = _SETTINGS.get(option) or SETTINGS[option[2:].replace("-", "_")]
@@ -343,7 +338,6 @@ def _check(values: dict[str, Value]) -> None:
 
 
 def _describe_loss(window: ContextWindow) -> str:
-    """Say how many messages and pieces are missing or shortened."""
     losses = {
         "left out or cut for lack of room": window.truncations,
         "printed as excerpts": window.excerpts,
@@ -352,7 +346,6 @@ def _describe_loss(window: ContextWindow) -> str:
 
 
 def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
-    """Store the question; note if it goes to another instance than the newest messages."""
     question, request = window.request.question(), window.request
     if question is None:
         return
@@ -395,7 +388,6 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir, *, everyt
 
 
 def _note_dropped_pins(window: ContextWindow) -> None:
-    """Print a note for each pinned message that the budget has no room for."""
     for dropped in window.selection.dropped:
         if dropped.candidate.pinned and dropped.for_room:
             message = dropped.candidate.message
@@ -471,10 +463,6 @@ def print_explanation(window: ContextWindow, *, everything: bool = False) -> Non
 
 
 def _cells(row: dict[str, Any], candidate: Candidate, best: int | None) -> Sequence[str]:
-    """Return a row of the table.
-
-    :param best: the id of the candidate with the highest priority.
-    """
     return (
         str(row["id"]),
         row["created_at"][:10],
@@ -491,7 +479,6 @@ def _cells(row: dict[str, Any], candidate: Candidate, best: int | None) -> Seque
 
 
 def _describe(row: dict[str, Any], candidate: Candidate, best: int | None) -> str:
-    """Say in words why a message was taken or left out."""
     if row["outcome"] == "kept" and row["id"] == best:
         return "best match"
     if row["reason"] == "newest":

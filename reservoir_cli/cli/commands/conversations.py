@@ -61,10 +61,7 @@ def conversations(
 def _filter(
     summaries: Sequence[ConversationSummary], reservoir: Reservoir, scope: Scope, where: Filter
 ) -> Sequence[ConversationSummary]:
-    """Return the conversations that match a filter; the text may be in the title, too.
-
-    The tag and the text may be in different messages of a conversation.
-    """
+    """Filter conversations; the tag and the text may be in different messages of one."""
     if where.project:
         summaries = [entry for entry in summaries if entry.conversation.project == where.project]
     if where.since:
@@ -86,7 +83,6 @@ def _filter(
 def _newest(
     summaries: Sequence[ConversationSummary], limit: int | None
 ) -> Sequence[ConversationSummary]:
-    """Return the conversations with the newest messages, in their original order."""
     if limit is None:
         return summaries
     newest = {entry.thread for entry in sorted(summaries, key=attrgetter("last"))[-limit:]}
@@ -108,7 +104,6 @@ def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, filtered
 
 
 def _row(summary: ConversationSummary) -> dict[str, Any]:
-    """Return a conversation as plain JSON values."""
     return {
         **asdict(summary.conversation),
         "partition": summary.partition,
@@ -156,6 +151,5 @@ def _short_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _shared_length(one: str, other: str) -> int:
-    """Return the length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -53,7 +53,6 @@ _MOST = 5
 
 
 def _entry_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the table row of a partition, a table, a machine or an index."""
     name, *values = entry.values()
     parts = (
         options.counted(value, field.replace("_", " ").removesuffix("s"))

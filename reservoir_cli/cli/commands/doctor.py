@@ -78,7 +78,6 @@ def doctor(
 
 
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:
-    """Measure the model's recall floor, keep it in the store, and print it."""
     with open_store.open_reservoir(ctx) as reservoir:
         measured = reservoir.database.calibrate()
         setting = reservoir.config.settings().recall_floor
@@ -92,7 +91,6 @@ def _calibrate(ctx: typer.Context, as_json: bool) -> None:
 
 
 def _salvage(flags: Globals, target: Path, as_json: bool) -> None:
-    """Save the readable part of a damaged store, and report what is lost."""
     config = load(flags.config)
     console.progress("reading the damaged store", 0, 0)
     try:

@@ -58,10 +58,7 @@ def edit(
 
 
 def _refuse_masked(message: StoredMessage) -> None:
-    """Refuse a text with masked secrets, which an editor would store instead of the secrets.
-
-    :raises ReservoirError: the text has masked secrets.
-    """
+    """Refuse a text with masked secrets, which an editor would store instead of the secrets."""
     if "[redacted:" in message.content:
         command = shlex.join(["reservoir", "edit", str(message.id), "-p", message.partition])
         raise ReservoirError(
@@ -84,10 +81,6 @@ def _saving_text(text: str) -> Iterator[None]:
 
 
 def _edit_interactively(text: str) -> str:
-    """Return a text after the user edited it in their editor, in a private file.
-
-    :raises ReservoirError: the editor cannot be run, or fails.
-    """
     from tempfile import gettempdir  # few edits need it
 
     command = _editor()
@@ -114,10 +107,6 @@ def _edit_interactively(text: str) -> str:
 
 
 def _editor() -> list[str]:
-    """Return the command of the user's editor.
-
-    :raises UsageError: no editor is set and stdin is not a terminal, or it cannot be parsed.
-    """
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
         command = split_command(chosen)

@@ -114,10 +114,7 @@ def export(
 
 
 def _refuse_empty_scope(reservoir: Reservoir, scope: Scope, out: Path) -> None:
-    """Check that a scope has messages, or that the store has none; its name may be mistyped.
-
-    :raises ReservoirError: all messages are outside of the scope.
-    """
+    """Check that a scope has messages, or that the store has none; its name may be mistyped."""
     if reservoir.view(scope, 1):
         return
     places = reservoir.lookup.elsewhere(scope)

@@ -122,7 +122,6 @@ def forget(
 
 
 def _count_instances(reservoir: Reservoir, scope: Scope, found: Sequence[Key]) -> str:
-    """Return the numbers of messages of each instance, if there are several."""
     counts: Counter[str] = Counter()
     for start in range(0, len(found), _BATCH):
         for message in reservoir.messages(found[start : start + _BATCH]):
@@ -150,7 +149,6 @@ class _Choice:
     scope: bool
 
     def wider(self) -> tuple[str | None, str]:
-        """Return the options for more than one instance; none for everything in a scope."""
         return (None, "") if self.scope else _WIDER
 
     def check(self) -> None:
@@ -162,10 +160,6 @@ class _Choice:
             )
 
     def resolve(self, reservoir: Reservoir, scope: Scope) -> "_Choice":
-        """Return the choice with shortened ids completed; print their full forms.
-
-        :raises UsageError: several ids of the scope have the same prefix.
-        """
         trace_id = filters.complete_id(reservoir, "trace_id", self.trace_id, scope)
         conversation = filters.complete_id(reservoir, "conversation_id", self.conversation, scope)
         for typed, whole in ((self.trace_id, trace_id), (self.conversation, conversation)):
@@ -185,10 +179,7 @@ class _Choice:
         return where
 
     def places(self, reservoir: Reservoir, scope: Scope) -> list[tuple[str, str, int]] | None:
-        """Return (partition, instance, number of messages) for matching messages anywhere.
-
-        ``None``: see :meth:`~reservoir_cli.retrieval.lookup.Lookup.elsewhere`.
-        """
+        """``None``: see :meth:`~reservoir_cli.retrieval.lookup.Lookup.elsewhere`."""
         if not self.expired:
             return reservoir.lookup.elsewhere(scope, self.where())
         keys = reservoir.lookup.expired(reservoir.config, Scope(None)) or ()
@@ -201,10 +192,7 @@ class _Choice:
         return [(*place, count) for place, count in counts.items()]
 
     def find(self, reservoir: Reservoir, scope: Scope) -> Sequence[Key] | None:
-        """Return the keys of the chosen messages; ``None`` if messages never expire.
-
-        :raises ReservoirError: there is no message with one of the ids.
-        """
+        """Return the keys of the chosen messages; ``None`` if messages never expire."""
         if self.expired:
             return reservoir.lookup.expired(reservoir.config, scope)
         if not self.ids:
@@ -218,10 +206,7 @@ class _Choice:
 def _explain_nothing(
     reservoir: Reservoir, scope: Scope, choice: _Choice, found: Sequence[Key] | None
 ) -> bool:
-    """Say where matching messages are; never name an option that would delete other messages.
-
-    :returns: whether there are some.
-    """
+    """Say where matching messages are; never name an option that would delete other messages."""
     if found is None:
         console.note("messages never expire: the setting retention_days is unset")
         return False
@@ -245,7 +230,6 @@ def _explain_nothing(
 
 
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
-    """Say where other messages match that are outside of the scope, and so stay."""
     if choice.match is None and choice.before is None:
         return
     places = reservoir.lookup.elsewhere(scope, choice.where())

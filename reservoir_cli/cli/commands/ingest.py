@@ -137,7 +137,6 @@ def ingest(
 
 
 def _describe_unreadable(report: ImportReport, form: str | None) -> ReservoirError | None:
-    """Return the error for files of which nothing could be read; ``None`` without any."""
     if not report.unreadable:
         return None
     names = ", ".join(report.unreadable)
@@ -153,10 +152,6 @@ def _check_options(
     form: str | None,
     names: Sequence[str | None],
 ) -> tuple[str, datetime | None]:
-    """Return the role and the time of a message from stdin.
-
-    :raises UsageError: an option is invalid; nothing was created yet.
-    """
     if not is_message and any(option is not None for option in (role, trace_id, at)):
         raise UsageError(
             "--role, --trace-id and --at are for a message from stdin",
@@ -179,10 +174,7 @@ def _is_new(reservoir: Reservoir, partition: str) -> bool:
 
 
 def _check_exist(sources: list[str]) -> None:
-    """Check that the files exist; the hint for a message typed as a path says how to store it.
-
-    :raises ReservoirError: a path does not exist.
-    """
+    """Check that the files exist; the hint for a message typed as a path says how to store it."""
     for source in sources:
         if source != "-" and not os.path.lexists(source):
             words = " ".join(source.split())
@@ -201,7 +193,6 @@ def _store_stdin(
     embed: bool,
     as_json: bool,
 ) -> None:
-    """Store the text of stdin with the other fields of ``message``."""
     data = options.read_stdin("message", LARGEST)
     if data.startswith(_ZIP):
         raise ReservoirError(
@@ -234,10 +225,7 @@ def _store_stdin(
 
 
 def _embed(reservoir: Reservoir, imported: int) -> None:
-    """Embed what was imported and what earlier commands left.
-
-    If nothing was imported, only note what is not embedded yet.
-    """
+    """Embed what was imported and what earlier commands left."""
     earlier = reservoir.indexer.pending() - imported
     if not imported:
         if earlier:
@@ -257,7 +245,6 @@ def _open_source(source: str) -> str | File:
 
 
 def _print_summary(report: ImportReport, dry_run: bool) -> None:
-    """Print to stderr how many messages were imported and skipped, and why."""
     console.aside(report.line(dry_run=dry_run))
     if not report.total:
         console.note("nothing to ingest")
@@ -276,7 +263,6 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
 
 
 def _print_forgotten(report: ImportReport, included: bool) -> None:
-    """Print how many forgotten messages were imported, and how many were left out."""
     if report.restored:
         messages = options.counted(report.restored, "message")
         console.note(f"forgotten earlier, and included: {messages}")

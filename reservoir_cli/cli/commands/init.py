@@ -51,13 +51,7 @@ _FIRST_BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A history after it was examined.
-
-    :param source: its source, with the partition it is imported to.
-    :param report: the report of a dry run.
-    :param failure: the reason if it cannot be read.
-    :param imported: number of messages added.
-    """
+    """A history after a dry run, and with the number of messages imported since."""
 
     history: History
     source: Source
@@ -164,10 +158,6 @@ def _print_places(places: Sequence[History], present: Sequence[History]) -> None
 def _sources(
     reservoir: Reservoir, histories: Sequence[History], partition: str | None
 ) -> dict[History, Source]:
-    """Return the source of each history: from the settings, or a new one.
-
-    :param partition: the partition for all of them; ``None`` for that of the settings.
-    """
     default = partition or str(reservoir.config.lookup("partition")[0])
     known = {(source.tool, source.path): source for source in configured_sources(reservoir.config)}
     taken, sources = set(reservoir.config.sources), {}
@@ -184,11 +174,7 @@ def _sources(
 def _examine(
     reservoir: Reservoir, history: History, source: Source, partition: str | None
 ) -> _Read:
-    """Find out what importing a history would do.
-
-    :param partition: the partition the user named; messages stored elsewhere are imported to it,
-        too.
-    """
+    """Do a dry run; with a ``partition``, messages that are stored elsewhere count, too."""
     try:
         report = reservoir.import_files(
             history.path,
@@ -236,7 +222,6 @@ def _print_contents(read: Sequence[_Read]) -> None:
 
 
 def _say_why(history: History) -> None:
-    """Print the command that says why records of a history were skipped."""
     words = ["reservoir", "ingest", "--dry-run", "--format", history.form, str(history.path)]
     console.note(f"why some were skipped: {shlex.join(words)}")
 
@@ -245,11 +230,7 @@ def _say_why(history: History) -> None:
 
 
 def _choose(read: Sequence[_Read], partition: str | None) -> tuple[list[_Read], str | None]:
-    """Ask which histories to import, and into which partition.
-
-    :param partition: from the command line; ``None`` to ask.
-    :returns: the histories and the partition; ``None`` if each keeps that of its source.
-    """
+    """Return the histories and the partition; ``None`` if each keeps that of its source."""
     chosen = _pick(read)
     name = partition or _ask_partition(chosen)
     if name:
@@ -277,7 +258,6 @@ def _ask_partition(chosen: Sequence[_Read]) -> str | None:
 
 
 def _pick(read: Sequence[_Read]) -> list[_Read]:
-    """Ask for histories by number; Enter takes all that have new messages."""
     new = [number for number, entry in enumerate(read, 1) if entry.report.imported]
     default = ",".join(map(str, new))
     while True:
@@ -291,10 +271,7 @@ def _pick(read: Sequence[_Read]) -> list[_Read]:
 
 
 def _parse_numbers(answer: str, most: int) -> set[int]:
-    """Return the numbers of a list such as ``1, 3-4``; none if it has another form.
-
-    :param most: the largest number allowed; the smallest is 1.
-    """
+    """Return the numbers of a list such as ``1, 3-4``; none if it has another form."""
     numbers: set[int] = set()
     for part in re.split(r"[,\s]+", answer):
         match = _NUMBERS.fullmatch(part)
@@ -326,11 +303,6 @@ def _import(
     *,
     embed: bool,
 ) -> list[_Read]:
-    """Import the chosen histories.
-
-    :param partition: the partition the user named, if any.
-    :returns: all histories, with the numbers of imported messages.
-    """
     results = []
     with open_store.open_reservoir(ctx, create=True) as reservoir:
         # Do this first: if the import is interrupted, the next one uses the same partition.
@@ -359,7 +331,6 @@ def _import(
 
 
 def _make_default(reservoir: Reservoir, partition: str | None) -> None:
-    """Make the partition that the user named, if any, the default."""
     config = reservoir.config
     if partition and partition != config.lookup("partition")[0]:
         edit_settings_file.edit(config.path, {"partition": partition})
@@ -367,7 +338,6 @@ def _make_default(reservoir: Reservoir, partition: str | None) -> None:
 
 
 def _move_sources(reservoir: Reservoir, sources: list[Source]) -> None:
-    """Update the partitions of sources in the settings."""
     known = configured_sources(reservoir.config)
     before = {(source.name, source.path): source.partition for source in known}
     for source in sources:
@@ -406,10 +376,7 @@ def _add_sources(
     can_ask: bool,
     dry_run: bool,
 ) -> None:
-    """Say that nothing is new, and let ``reservoir sync`` read the histories in future.
-
-    :param partition: the partition the user named, if any; it becomes the default here, too.
-    """
+    """Say that nothing is new, and let ``reservoir sync`` read the histories in future."""
     for source in [entry.source for entry in read]:
         excluded = watched_files.compile_exclusion(list(source.exclude))
         for reason in watched_files.unreadable_folders(source.path, excluded):
@@ -445,7 +412,6 @@ def _sync(reservoir: Reservoir, source: Source, *, copies: bool) -> ImportReport
 
 
 def _name_agents(read: "Sequence[_Read]") -> None:
-    """Print the commands that connect the agents among these histories, unless they are."""
     forms = {entry.history.form for entry in read}
     agents = [status(client) for client in CLIENTS.values() if client.history in forms]
     names = [found.client.name for found in agents if found.is_installed and not found.command]

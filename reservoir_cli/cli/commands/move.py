@@ -128,7 +128,6 @@ def _find(
 
 
 def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[str, str]]) -> None:
-    """Print how many messages were moved, and the command that moves them back."""
     console.aside(f"moved {options.counted(len(moved), 'message')} to {to}")
     if merged:
         verb = "was" if merged == 1 else "were"
@@ -141,7 +140,6 @@ def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[
 
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> bool:
-    """Say that nothing matches, or where; return whether it does anywhere."""
     others = reservoir.lookup.elsewhere(scope, where)
     if others:
         nothing_found.tell(scope, others, "", "--all-partitions", say=console.warn)

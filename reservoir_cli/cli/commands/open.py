@@ -54,7 +54,6 @@ def open(
 
 
 def _address() -> str | None:
-    """Return an address with a one-time code; ``None`` if no server answers."""
     for server in reversed(running_servers.read_servers()):
         if code := server.make_code():
             return f"{server.page}enter?code={code}"
@@ -86,7 +85,6 @@ def _command(ctx: typer.Context, port: int) -> list[str]:
 
 
 def _start_error(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> ReservoirError:
-    """Stop a server that does not answer, and return an error with its last error message."""
     process.terminate()
     errors.seek(0)
     output = errors.read(10_000).decode("utf-8", "replace")
@@ -96,7 +94,6 @@ def _start_error(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> Reser
 
 
 def _last_line(output: str, prefix: str) -> str:
-    """Return the last line with a prefix, without the prefix."""
     lines = [line for line in output.splitlines() if line.startswith(prefix)]
     return lines[-1].removeprefix(prefix) if lines else ""
 

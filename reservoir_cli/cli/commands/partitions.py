@@ -107,7 +107,6 @@ def _list_as_json(ctx: typer.Context, reservoir: Reservoir, as_json: bool) -> No
 
 
 def _command(verb: str, *names: str) -> str:
-    """Return the command with these arguments, quoted for the shell."""
     return f"reservoir partitions {options.quote(verb, *names)}"
 
 
@@ -135,7 +134,6 @@ def _merge(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
 
 
 def _note_lost_settings(config: Config, old: str, new: str) -> None:
-    """Note which settings of a partition will not apply to its messages after the move."""
     lost = []
     for key in config.partitions.get(old, {}):
         before, after = (config.lookup(key, partition=name)[0] for name in (old, new))
@@ -147,12 +145,6 @@ def _note_lost_settings(config: Config, old: str, new: str) -> None:
 
 
 def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None) -> dict[str, str]:
-    """Map each partition to a text with its numbers of messages and instances.
-
-    :param old: the partition that is moved or deleted.
-    :param new: the partition that it is moved to.
-    :raises ReservoirError: the old partition does not exist.
-    """
     if new is not None:
         check_name(new)
     if old == new:
@@ -189,7 +181,6 @@ def _move(reservoir: Reservoir, old: str, new: str, verb: str) -> None:
 
 
 def _move_sources(config: Config, old: str, new: str) -> None:
-    """Change the sources that are synced into the old partition to the new one."""
     if not any(table.get("partition") == old for table in config.sources.values()):
         return
     try:
@@ -201,11 +192,7 @@ def _move_sources(config: Config, old: str, new: str) -> None:
 
 
 def _move_settings(config: Config, old: str, new: str, *, table: bool) -> bool:
-    """Apply the settings that refer to the old partition to the new one; print a note or warning.
-
-    :param table: rename the partition's table, too, not only references to the partition.
-    :returns: whether the table was renamed.
-    """
+    """Return whether the partition's table was renamed."""
     is_named = old in config.projects.values() or old in config.mcp_partitions
     if not is_named and not (table and config.partitions.get(old)):
         return False

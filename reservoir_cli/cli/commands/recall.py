@@ -77,10 +77,6 @@ def recall(
 
 
 def _refuse_with_last(words: list[str] | None, *values: object) -> None:
-    """Refuse what would shape a recall.
-
-    :raises UsageError: there is a question or an option for one.
-    """
     if words or any(value is not None for value in values):
         raise UsageError(
             "--last takes no question", hint="reservoir recall --last [--client NAME] [-p NAME]"
@@ -88,7 +84,6 @@ def _refuse_with_last(words: list[str] | None, *values: object) -> None:
 
 
 def _print_notes(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None) -> None:
-    """Print the notes, and why nothing was recalled."""
     for note in outcome.notes:
         console.note(note)
     if isinstance(outcome, Skipped):

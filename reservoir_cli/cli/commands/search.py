@@ -191,12 +191,10 @@ def search(
 
 
 def _age(hit: Hit) -> tuple[float, int]:
-    """Return a sort key that puts the newest hit first."""
     return -hit.message.created_at.timestamp(), -hit.message.id
 
 
 def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
-    """Print notes on how the hits were found."""
     if not any(map(str.isalnum, term)):
         console.note("the term contains no words; ranked by embedding similarity only")
     elif hybrid and not any(hit.bm25 for hit in found):
@@ -217,7 +215,6 @@ _GUESSED = 2_000
 
 
 def _differing_languages(term: str, found: Sequence[Hit]) -> tuple[str, str] | None:
-    """Return the languages of a question and of most of its hits, if they are known and differ."""
     asked = guess_language(term[:_GUESSED])
     guesses = Counter(guess_language(hit.message.content[:_GUESSED]) for hit in found)
     [(language, count)] = guesses.most_common(1)
@@ -294,7 +291,6 @@ def _line(message: StoredMessage, hit: Hit | None, form: Form) -> str:
 
 
 def _styled_lines(hit: Hit, form: Form) -> "Iterator[Text]":
-    """Yield the lines of a hit on a terminal."""
     from rich.text import Text
 
     if form.oneline:
@@ -316,7 +312,6 @@ def _styled_lines(hit: Hit, form: Form) -> "Iterator[Text]":
 def _heading(
     message: StoredMessage, start: str, title: str | None, form: Form, width: int
 ) -> "Text":
-    """Return the line above a hit: role, day, number, place and title, cut to the width."""
     from rich.text import Text
 
     day = f"{to_local(message.created_at):%Y-%m-%d}"
@@ -332,7 +327,6 @@ def _heading(
 
 
 def _passage(hit: Hit, text: str, width: int) -> "Iterator[Text]":
-    """Yield the passage of a hit in at most two lines."""
     from rich.cells import cell_len
 
     room = max(16, _LINES * width - 12)
@@ -369,11 +363,6 @@ def _styled_line(hit: Hit, form: Form) -> "Text":
 
 
 def _highlight(text: str, words: Sequence[tuple[int, int]], newline: str) -> "Text":
-    """Return a text for a terminal with highlighted words.
-
-    :param words: start and end of each word in the text.
-    :param newline: replaces line breaks.
-    """
     from rich.text import Text
 
     def escape(part: str) -> str:

@@ -91,7 +91,6 @@ def serve(
 
 
 def _stop_servers() -> None:
-    """Stop every running server of this home, and remove the records of those that were killed."""
     servers = running_servers.read_servers()
     running = [server for server in servers if server.can_be_stopped()]
     for server in servers:

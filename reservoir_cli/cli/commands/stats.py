@@ -51,7 +51,6 @@ def stats(
 
 
 def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the names and the texts of all figures."""
     rows = [
         ("contexts built", f"{summary['runs']:,}"),
         ("contexts short of room", f"{summary['truncated_runs']:,}"),
@@ -93,7 +92,6 @@ def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _use_rows(use: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return how much of what was recalled the answers used, in total and by week."""
     if use["used_share"] is None:
         return []
     total = f"{use['rare_words']:,} in {use['recalls']:,} recalls"

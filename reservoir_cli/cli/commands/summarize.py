@@ -63,7 +63,6 @@ def summarize(
 
 
 def _why_nothing(reservoir: Reservoir, scope: Scope) -> str:
-    """Return why no conversation of a partition was summarised."""
     if not reservoir.view(scope, 1):
         return nothing_found.describe_elsewhere(scope, reservoir.lookup.elsewhere(scope))
     if not reservoir.conversations(scope):

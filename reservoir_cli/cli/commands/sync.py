@@ -126,11 +126,7 @@ def _is_unattended() -> bool:
 def _sources(
     reservoir: Reservoir, names: Sequence[str], wrong: dict[str, UsageError]
 ) -> list[Source]:
-    """Return the sources of the settings; if there are none, those found, after confirmation.
-
-    :param wrong: receives the errors of selected sources that cannot be read.
-    :raises UsageError: none can be read, or there is no source of a name.
-    """
+    """Return the sources of the settings; if there are none, those found, after confirmation."""
     errors: dict[str, UsageError] = {}
     configured = configured_sources(reservoir.config, errors)
     wrong |= {name: error for name, error in errors.items() if not names or name in names}
@@ -163,7 +159,6 @@ def _sources(
 
 
 def _warn_of_missing(reservoir: Reservoir, names: Container[str]) -> None:
-    """Warn of selected sources that do not exist, as nothing is imported from them."""
     for missing in find_missing(reservoir.config, names):
         console.warn(f"{missing.detail}; {missing.fix}")
 
@@ -216,7 +211,6 @@ def new_sources(config: Config, sources: list[Source]) -> list[Source]:
 
 
 def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
-    """Sync repeatedly until Ctrl-C, and report imported and skipped messages and new failures."""
     console.note(f"syncing every {_PAUSE} seconds; Ctrl-C stops it")
     failures: dict[str, list[str]] = {}
     is_locked = False

@@ -64,10 +64,7 @@ def unpin(ctx: typer.Context, number: Number, partition: options.Partition = Non
 
 
 def check_order(number: str, others: Sequence[str]) -> None:
-    """Check that the message number is the first argument.
-
-    :raises UsageError: it comes later; the hint is the command in the right order.
-    """
+    """Raise UsageError, with the right order as a hint, if the number is not the first argument."""
     if not options.is_number(number):
         for other in filter(options.is_number, others):
             raise UsageError(
@@ -77,11 +74,7 @@ def check_order(number: str, others: Sequence[str]) -> None:
 
 
 def find(reservoir: Reservoir, typed: str, partition: str | None) -> StoredMessage:
-    """Return a message of a partition, and print its preview.
-
-    :raises UsageError: the text is not a number.
-    :raises ReservoirError: the partition has no such message.
-    """
+    """Return a message of a partition, or raise ReservoirError; print its preview."""
     number = options.message_number(typed, "ID")
     scope = Scope(reservoir.scope(partition).partition)
     for message in reservoir.messages([number], scope):

@@ -120,10 +120,7 @@ def _read(file: str) -> Any:
 
 
 def _require_finite(document: Any, name: str) -> None:
-    """Refuse NaN and numbers too large for a float, which no request can hold.
-
-    :raises ReservoirError: the document has such a number.
-    """
+    """Refuse NaN and numbers too large for a float, which no request can hold."""
     try:
         json.dumps(document, allow_nan=False)
     except ValueError:
@@ -133,10 +130,6 @@ def _require_finite(document: Any, name: str) -> None:
 
 
 def _messages(document: Any) -> tuple[str | None, list[dict[str, Any]]]:
-    """Return the list of messages, and the key of a request body that holds it.
-
-    :raises ReservoirError: there is no list of objects.
-    """
     key, messages = None, document
     if isinstance(document, dict):
         key = next((name for name in _KEYS if isinstance(document.get(name), list)), None)

@@ -105,10 +105,6 @@ def view(
 
 
 def _find(reservoir: Reservoir, scope: Scope, numbers: list[int]) -> list[StoredMessage]:
-    """Return messages by their numbers.
-
-    :raises ReservoirError: a message is not in the scope.
-    """
     found = reservoir.messages(numbers, scope)
     if missing := sorted(set(numbers) - {message.id for message in found}):
         raise nothing_found.no_message(reservoir, missing[0], scope)
@@ -118,10 +114,7 @@ def _find(reservoir: Reservoir, scope: Scope, numbers: list[int]) -> list[Stored
 def _find_around(
     reservoir: Reservoir, scope: Scope, number: int, count: int
 ) -> list[StoredMessage]:
-    """Return a message with its neighbours in the conversation.
-
-    :param count: messages in all; 0 for the whole conversation.
-    """
+    """Return a message with its neighbours; ``count`` 0: the whole conversation."""
     message = _find(reservoir, scope, [number])[0]
     ids = reservoir.lookup.thread(message)
     if count:

@@ -86,7 +86,6 @@ def unwrap(text: str) -> Unwrapped:
 
 
 def _frames(text: str) -> Iterator[_Frame]:
-    """Yield the outermost frames, in order."""
     start = text.find(_BEGIN)
     tries = _BEGINS_TRIED
     while start >= 0 and tries:
@@ -99,7 +98,6 @@ def _frames(text: str) -> Iterator[_Frame]:
 
 
 def _frame_at(text: str, start: int) -> _Frame | None:
-    """Return the frame that begins here, up to the first end with the right checksum."""
     body_start = start + len(_BEGIN)
     checksum = 0
     for end in islice(_END.finditer(text, body_start), _ENDS_TRIED):
@@ -114,7 +112,6 @@ def _frame_at(text: str, start: int) -> _Frame | None:
 
 
 def _skip(text: str, start: int, label: str) -> int | None:
-    """Return the position after a label, ignoring white space; ``None`` if it is absent."""
     words = map(re.escape, label.split())
     match = re.compile("".join(rf"\s*{word}" for word in words)).match(text, start)
     return match.end() if match else None

@@ -61,11 +61,7 @@ def recalled_turn(
 
 
 def introduction(note: str, *, compact: bool) -> str:
-    """Return the lines above recalled messages.
-
-    :param note: what the reader should know about them; may be empty.
-    :param compact: on one line.
-    """
+    """Return the lines above recalled messages, or one if ``compact``."""
     parts = [RECALLED_TITLE, *([note] if note else [])]
     return " ".join([*parts, _SHORT_NOTE]) if compact else "\n".join([*parts, RECALLED_NOTE])
 
@@ -90,10 +86,7 @@ def cache_quotes(*, numbered: bool) -> Quote:
 
 
 def excerpt_note(partition: str, *, numbered: bool = False) -> str:
-    """Return the line that says how to read the whole message of an excerpt.
-
-    :param numbered: whole messages are numbered too.
-    """
+    """Return how to read the whole message of an excerpt."""
     lead = "Whole messages of excerpts" if numbered else "Excerpts have a number"
     return f"{lead}: reservoir view -p {shlex.quote(partition)} --id N"
 
@@ -175,12 +168,6 @@ def _heading(
     *,
     compact: bool,
 ) -> str:
-    """Return the separator between a recalled message and the one before it.
-
-    :param day: the message's day; empty to leave it out.
-    :param previous_day: the previous message's day.
-    :param compact: shorten the title.
-    """
     heading = ""
     if previous:
         heading = "\n\n" if _follows(candidate, previous) else f"\n{GAP}\n"
@@ -192,7 +179,6 @@ def _heading(
 
 
 def _follows(candidate: Candidate, previous: Candidate) -> bool:
-    """Return whether a message is the next one of the same conversation."""
     if candidate.after_gap or candidate.position is None or previous.position is None:
         return False
     same_conversation = _conversation(candidate) == _conversation(previous)

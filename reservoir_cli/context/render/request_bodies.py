@@ -79,10 +79,7 @@ def message_texts(body: Body) -> list[str]:
 
 
 def _merge_recalled(turns: Sequence[Turn]) -> list[Turn]:
-    """Merge recalled messages with the user's role into the first turn of history.
-
-    This keeps roles alternating. The question remains a turn of its own.
-    """
+    """Merge them into the first turn of history, which keeps roles alternating."""
     merged: list[Turn] = []
     for turn in turns:
         previous = merged[-1] if merged else None
@@ -149,7 +146,6 @@ def _role(turn: Turn) -> str:
 
 
 def _arguments(call: ToolCall) -> Body:
-    """Return arguments as an object; anything but a strict JSON object is wrapped as raw text."""
     try:
         parsed = json.loads(call.arguments or "{}")
         _compact(parsed).encode()  # rejects infinities and lone surrogates
@@ -161,10 +157,7 @@ def _arguments(call: ToolCall) -> Body:
 
 
 def _arguments_text(call: ToolCall) -> str:
-    """Return arguments as the JSON of an object, as they were called if they are one.
-
-    Servers that parse them refuse any other text, in each later request.
-    """
+    """Wrap anything but a JSON object, which servers that parse arguments would refuse."""
     arguments = _arguments(call)
     unchanged = call.arguments and arguments != {"_raw": call.arguments}
     return call.arguments if unchanged else _compact(arguments)
@@ -177,7 +170,6 @@ def _depth(value: Any) -> int:
 
 
 def _replace_invalid_ids(turns: Sequence[Turn]) -> list[Turn]:
-    """Replace call ids and tool names that a provider may reject, in calls and results alike."""
     new_ids: dict[str, str] = {}
     used: set[str] = set()
     valid = []
@@ -196,7 +188,6 @@ def _replace_invalid_ids(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _valid_id(text: str, used: set[str]) -> str:
-    """Return the id if it is allowed and unused, else a new one derived from it."""
     new_id, salt = text, 0
     while not _ID.fullmatch(new_id) or new_id in used:
         new_id = "call_" + hashlib.sha256(f"{salt} {text}".encode()).hexdigest()[:24]
@@ -205,7 +196,6 @@ def _valid_id(text: str, used: set[str]) -> str:
 
 
 def _collect_text(value: Any) -> str:
-    """Return all text in a message except roles and block types; objects as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

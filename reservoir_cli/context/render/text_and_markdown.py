@@ -81,7 +81,6 @@ def _render_titled(turn: Turn) -> str:
 
 
 def _titled_blocks(section: Section, turn: Turn) -> Iterator[str]:
-    """Render material given by its section; summaries have a heading of their own."""
     content = turn.content
     if content.startswith(SUMMARIES_TITLE):
         summaries, _, content = content.partition("\n\n")
@@ -94,6 +93,5 @@ def _titled_blocks(section: Section, turn: Turn) -> Iterator[str]:
 
 
 def _split_title(content: str) -> tuple[str, str]:
-    """Return the title, without brackets, and the text below it."""
     title, _, text = content.partition("\n")
     return title[1:-1], text

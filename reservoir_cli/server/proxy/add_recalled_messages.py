@@ -65,8 +65,6 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class _Unwritten:
-    """An entry that is not in the ledger yet, and the version of the texts that it quotes."""
-
     entry: LedgerEntry
     version: int
 
@@ -155,10 +153,6 @@ class Enricher:
         return Enriched(text.encode(), note)
 
     async def _add_newest(self, turn: _Turn, entries: dict[int, LedgerEntry], used: int) -> str:
-        """Add an entry for the newest question if it has none; return the note for the header.
-
-        :param used: tokens of the blocks that the conversation already has.
-        """
         replayed, newest = len(entries), next(reversed(turn.request.questions), None)
         suffix = f"; replayed={replayed}" if replayed else ""
         if newest is None or not newest.newest or newest.at in entries:
@@ -175,8 +169,6 @@ class Enricher:
         return f"skipped; reason={reason}{suffix}"
 
     async def _recall(self, turn: _Turn, question: Question, budget: int) -> Recall | str:
-        """Return the recall for a question, or the reason why there is none."""
-
         def ask(reservoir: Reservoir, *, recorded: bool = True) -> Recall | Skipped:
             return reservoir.recall(
                 question.text,
@@ -195,7 +187,6 @@ class Enricher:
         return recall if isinstance(recall, Recall) else recall.reason.value
 
     def _add_entry(self, turn: _Turn, question: Question, recall: Recall) -> LedgerEntry:
-        """Return a ledger entry for a recall, and queue it to be written."""
         partition, conversation, masked = turn.partition, turn.request.conversation, turn.masked
         text, tokens = recall.text.strip(), recall.tokens
         entry = LedgerEntry(question.ordinal, question.id, text, tokens, masked)
@@ -224,7 +215,6 @@ class Enricher:
             self._ledger_writes.submit_batch_in_pause(self._expire)
 
     def _expire(self, reservoir: Reservoir) -> None:
-        """Delete old entries, and those with secrets that must be redacted, in all partitions."""
         ledger = reservoir.exchanges.ledger
         for partition in ledger.partitions():
             ledger.expire(partition, masked=self._is_masked(partition), now=datetime.now(UTC))
@@ -251,7 +241,6 @@ class Enricher:
     def _hold_until_written(
         self, written: Future[None], conversation: tuple[str, str], unwritten: _Unwritten
     ) -> None:
-        """Keep an entry in memory until its write has succeeded or failed."""
         entries = self._unwritten.setdefault(conversation, {})
         key = (unwritten.entry.ordinal, unwritten.entry.question)
         entries[key] = unwritten
@@ -265,12 +254,10 @@ class Enricher:
         written.add_done_callback(lambda _: loop.call_soon_threadsafe(drop))
 
     def _why_off(self, turn: _Turn) -> str:
-        """Return that recall is switched off; empty if it is on."""
         is_off = find_switch(self._state.config, turn.partition, turn.request.folder)
         return Reason.SWITCHED_OFF.value if is_off else ""
 
     def _why_full(self, request: ParsedRequest, used: int) -> str:
-        """Return why nothing more may be added to a conversation; empty if it may."""
         if limits.CONVERSATION_BUDGET - used < limits.MIN_BUDGET:
             return "enough was added"
         window = self._window(request)
@@ -296,7 +283,6 @@ def _log_injection(turn: _Turn, recall: Recall, reservoir: Reservoir) -> None:
 
 
 def _talk_before(request: ParsedRequest) -> list[tuple[str, str]]:
-    """Return the turns before the newest question, as the client has sent them."""
     turns = [
         (str(message.role), message.content)
         for message in request.messages

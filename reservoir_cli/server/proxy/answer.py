@@ -22,7 +22,6 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
 
     def parse(self) -> ToolCall:
-        """Return the call as it is stored."""
         arguments = "".join(self.arguments) or self.initial
         return ToolCall(clean_text(self.id), clean_text(self.name), clean_text(arguments))
 
@@ -120,7 +119,6 @@ def _as_key(number: Any) -> Any:
 
 
 def _is_adjacent(last: Any, key: Any) -> bool:
-    """Return whether a text follows another in the same message of an answer."""
     if isinstance(last, tuple) and isinstance(key, tuple):  # the numbers of message and text
         return last[0] == key[0] and _is_adjacent(last[1], key[1])
     return isinstance(last, int) and isinstance(key, int) and key == last + 1

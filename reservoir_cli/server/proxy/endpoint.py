@@ -45,8 +45,6 @@ _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTA
 
 @dataclass(frozen=True, slots=True)
 class _Incoming:
-    """A request as it arrived."""
-
     target: Target
     route: Route
     headers: Headers
@@ -114,7 +112,6 @@ class Proxy:
         await self._exchange(scope, receive, send, incoming, upstream, outgoing)
 
     def _upstream(self, route: Route, name: str | None) -> Upstream:
-        """Return a request's upstream: it may name any one that speaks its protocol."""
         upstream = self._state.upstreams.get(name or route.upstream)
         if upstream is None and not name:
             setting = f"upstreams.{route.upstream}.url"
@@ -124,7 +121,6 @@ class Proxy:
         return upstream
 
     async def _prepare(self, method: str, incoming: _Incoming, body: bytes) -> _Outgoing:
-        """Return a request enriched with recalled messages, or unchanged."""
         headers, shape = incoming.headers, incoming.route.shape
         if method != "POST" or shape is None:
             return _Outgoing(body)
@@ -140,7 +136,6 @@ class Proxy:
         return replace(await self._enrich(incoming, shape, body), decoded=True)
 
     async def _enrich(self, incoming: _Incoming, shape: str, body: bytes) -> _Outgoing:
-        """Return a readable request enriched with recalled messages, or unchanged."""
         try:
             parsed = await _parse(shape, body, incoming.headers)
         except OddJSON:
@@ -158,18 +153,15 @@ class Proxy:
         return _Outgoing(enriched.body, enriched.note, None if parsed.only_counts else parsed)
 
     def _scope_of(self, incoming: _Incoming, parsed: ParsedRequest) -> tuple[str, str]:
-        """Return the partition and the instance of a request."""
         instance = incoming.target.instance or identify_client.client_of(incoming.headers)
         return self._partition(incoming, parsed), instance
 
     def _partition(self, incoming: _Incoming, parsed: ParsedRequest) -> str:
-        """Return the partition that the path names, else that of the client's folder."""
         config, named = self._state.config, incoming.target.partition
         assigned = parsed.folder and not named and config.partition_of(parsed.folder)
         return named or assigned or str(config.lookup("partition")[0])
 
     def _listener(self, incoming: _Incoming, parsed: ParsedRequest | None) -> Listener | None:
-        """Return a listener for the answer; ``None`` if the client wants nothing stored."""
         headers, shape = incoming.headers, incoming.route.shape
         if parsed is None or shape is None:
             return None
@@ -196,7 +188,6 @@ class Proxy:
         upstream: Upstream,
         outgoing: _Outgoing,
     ) -> None:
-        """Forward a request until its answer has ended or the client disconnects."""
         listener = self._listener(incoming, outgoing.parsed)
         url = url_of(upstream, incoming.target.path, scope["query_string"])
         scope["reservoir_log"] += [outgoing.note] if outgoing.note else []
@@ -247,17 +238,10 @@ class Proxy:
 
 
 class _Refused(Exception):
-    """A request is not forwarded.
-
-    :cvar status: of the answer.
-    """
-
     status = 400
 
 
 class _UnknownUpstream(_Refused):
-    """A request names an unknown upstream, or needs one that has no URL."""
-
     status = 404
 
 
@@ -268,10 +252,6 @@ class _NoWebSocket(_Refused):
 
 
 def _decode(body: bytes, encoding: str) -> bytes:
-    """Return a body without its encoding.
-
-    :raises Undecodable: it is damaged, incomplete or too large, or the encoding is not read.
-    """
     decoder = Decoder(encoding, limits.MAX_BODY)
     decoded = decoder.decode(body)
     if not decoder.is_whole:

@@ -128,10 +128,7 @@ async def wait_for_disconnect(receive: Receive) -> None:
 
 
 def to_upstream(headers: Iterable[tuple[bytes, bytes]], *, decoded: bool = False) -> Headers:
-    """Return the headers of a request that are sent to a model.
-
-    :param decoded: whether the body was decompressed.
-    """
+    """Return the headers of a request that are sent to a model."""
     dropped = _OURS | {b"content-encoding"} if decoded else _OURS
     forwarded = [
         (name, value)

@@ -35,10 +35,7 @@ OTHER = "proxy"
 
 
 def client_of(headers: Mapping[str, str]) -> str:
-    """Return the name of a request's client, which is also the instance of its messages.
-
-    :param headers: by lower-case name.
-    """
+    """Return the name of a request's client, which is also the instance of its messages."""
     for header, client in _OWN_HEADERS.items():
         if header in headers:
             return client
@@ -51,11 +48,7 @@ def client_of(headers: Mapping[str, str]) -> str:
 
 
 def folder_of(system: str, first: Iterable[str]) -> str | None:
-    """Return the working folder that a client names, if it does.
-
-    :param system: its system prompt.
-    :param first: the texts of its first messages.
-    """
+    """Return the working folder that a client names, if it does."""
     matches = [_FOLDER.search(system[:_SEARCHED]), *map(_CODEX_FOLDER.match, first)]
     folder = next((match[1].strip() for match in matches if match), "")
     return folder if 0 < len(folder) <= _LONGEST else None

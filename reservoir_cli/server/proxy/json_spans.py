@@ -86,10 +86,6 @@ def _children(text: str, span: Span) -> Iterator[tuple[str | int, Span]]:
 def _members(
     text: str, at: int, lists: tuple[str, ...], items: dict[str, list[Span]], *, whole: bool = True
 ) -> Iterator[tuple[str, Span]]:
-    """Yield the members of an object.
-
-    :param whole: whether the object must end the text, but for white space.
-    """
     if text[at] != "{":
         raise OddJSON("not an object")
     at = _skip_space(text, at + 1)
@@ -123,7 +119,6 @@ def _elements(text: str, at: int) -> Iterator[Span]:
 
 
 def _next_position(text: str, at: int, close: str) -> int:
-    """Return the position of the next member or element, or of the closing bracket."""
     at = _skip_space(text, at)
     if text[at] == close:
         return at
@@ -142,10 +137,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def insert(text: str, insertions: dict[int, str]) -> str:
-    """Insert texts into strings of a JSON text.
-
-    :param insertions: texts by position, as returned by :func:`string_end`.
-    """
+    """Insert texts into strings of a JSON text, at positions from :func:`string_end`."""
     pieces, last = [], 0
     for at, addition in sorted(insertions.items()):
         pieces += [text[last:at], json.dumps(addition, ensure_ascii=False)[1:-1]]

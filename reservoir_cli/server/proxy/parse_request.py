@@ -59,11 +59,7 @@ class ParsedRequest:
 
 
 def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
-    """Parse the body of a request.
-
-    :param path: one whose requests are enriched.
-    :raises OddJSON: it cannot be changed safely, or contains no question.
-    """
+    """Parse a body; raise OddJSON if it cannot be changed safely, or contains no question."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
@@ -108,11 +104,7 @@ def _hash(reference: str) -> str:
 
 
 def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> str | None:
-    """Return the id that a client gives its conversation, if any.
-
-    :param values: the members of the request.
-    :param headers: by lower-case name.
-    """
+    """Return the id that a client gives its conversation, if any."""
     metadata = obj(values.get("metadata"))
     user = metadata.get("user_id")
     session = _SESSION.search(user) if isinstance(user, str) else None

@@ -16,10 +16,7 @@ from reservoir_cli.server import limits
 
 
 def reference_of(values: Mapping[str, Any]) -> str | None:
-    """Return a request's reference to a history at the provider; ``None`` if it has none.
-
-    :param values: the members of the request.
-    """
+    """Return a request's reference to a history at the provider; ``None`` if it has none."""
     if is_id(response := values.get("previous_response_id")):
         return str(response)
     if context := context_reference(values):

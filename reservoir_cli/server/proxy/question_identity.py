@@ -146,12 +146,10 @@ def _files_of(element: Any) -> str:
 
 
 def _is_read(block: dict[str, Any]) -> bool:
-    """Return whether a block's text is a part of the message, or becomes another message."""
     return isinstance(block.get("text"), str) or str(block.get("type")).endswith("tool_result")
 
 
 def _text_end(text: str, span: Span) -> int | None:
-    """Return the end of a user message's last text; ``None`` if nothing can be added safely."""
     content = span.value.get("content")
     try:
         if isinstance(content, str):

@@ -21,10 +21,7 @@ _QUERY = re.compile(r"(?s)\s*<user_query>(.+?)</user_query>")
 
 
 def read_element(element: Any) -> list[Message]:
-    """Return the messages of one element of a request's list; none if it is not a message.
-
-    All four protocols are handled together: they differ only in tool calls and results.
-    """
+    """Return the messages of one element of a request's list; none if it is not a message."""
     if not isinstance(element, dict):
         return []
     try:
@@ -84,7 +81,6 @@ def _is_server_tool(kind: Any) -> bool:
 
 
 def _old_call(element: dict[str, Any]) -> list[Any]:
-    """Return the call of a message in the form that OpenAI had before tool calls."""
     call = element.get("function_call")
     return [call] if isinstance(call, dict) else []
 
@@ -95,7 +91,6 @@ def _normalise(message: Message) -> Message:
 
 
 def _question(content: str) -> str:
-    """Return a user's message without the documents that Open WebUI adds to it."""
     if not (documents := _DOCUMENTS.match(content)):
         return content
     query = _QUERY.match(documents[1])

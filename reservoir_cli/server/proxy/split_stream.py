@@ -31,10 +31,7 @@ class Reader:
         self.is_done = False
 
     def feed(self, chunk: bytes) -> None:
-        """Parse the next chunk.
-
-        :raises Undecodable: the answer is too large or damaged.
-        """
+        """Parse the next chunk; raise Undecodable if the answer is too large or damaged."""
         _run(self.steps(chunk))
 
     def end(self) -> None:
@@ -59,17 +56,12 @@ class Reader:
         yield from self._read_lines(rest + b"\n\n")
 
     def _take_lines(self, start: int) -> bytes:
-        """Remove the complete lines from the buffer.
-
-        :param start: no line ends before this position in the buffer.
-        """
         end = max(self._buffer.rfind(b"\n", start), self._buffer.rfind(b"\r", start, -1))
         lines = bytes(self._buffer[: end + 1])
         del self._buffer[: end + 1]
         return lines
 
     def _read_lines(self, lines: bytes) -> Iterator[None]:
-        """Read whole lines, and yield after each step."""
         for number, line in enumerate(_LINE.finditer(lines), 1):
             self._read_line(line[1])
             if number % limits.LINES_AT_A_TIME == 0:
@@ -85,7 +77,6 @@ class Reader:
             self._data.append(line[5:].removeprefix(b" "))
 
     def _read_value(self, data: bytes) -> bool:
-        """Parse a JSON value; return whether it is one."""
         if not data or data.isspace():
             return False
         if data.strip() == b"[DONE]":

@@ -18,8 +18,6 @@ from reservoir_cli.transfer.proxied.exchange import Exchange
 
 
 class _Waiting(NamedTuple):
-    """A queued exchange, and when it ended by the wall clock and by the monotonic clock."""
-
     exchange: Exchange
     now: datetime
     since: float
@@ -55,7 +53,6 @@ class ExchangeQueue:
             self._writer.submit(self._store_queued).add_done_callback(self._retry_failed)
 
     def _store_queued(self, reservoir: Reservoir) -> None:
-        """Store all queued exchanges."""
         added, oldest = Counter[Scope](), time.monotonic()
         try:
             for waiting, count in self._store_each(reservoir):
@@ -93,10 +90,7 @@ class ExchangeQueue:
             yield waiting, count
 
     def _store_batch(self, reservoir: Reservoir, batch: Sequence[_Waiting]) -> list[int]:
-        """Store exchanges in one transaction, which gives way to questions for a while.
-
-        :returns: how many messages each added.
-        """
+        """Store exchanges in one transaction, which gives way to questions for a while."""
         due, counts = time.monotonic() + limits.MAX_HOLD, list[int]()
         with reservoir.store.write():
             for waiting in batch:
@@ -105,10 +99,6 @@ class ExchangeQueue:
         return counts
 
     def _store(self, reservoir: Reservoir, waiting: _Waiting) -> int:
-        """Store an exchange; return how many messages were added.
-
-        :raises StoreError: the store cannot be written.
-        """
         try:
             return reservoir.exchanges.store(waiting.exchange, waiting.now)
         except StoreError:
@@ -125,7 +115,6 @@ class ExchangeQueue:
                 call.add_done_callback(self._retry_failed)
 
     def _retry_failed(self, stored: Future[None]) -> None:
-        """Try again later to store what is still queued; drop the oldest if there are too many."""
         error = None if stored.cancelled() else stored.exception()
         if error is None or not self._waiting:
             self._problem = ""

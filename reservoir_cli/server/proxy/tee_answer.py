@@ -98,7 +98,6 @@ class Listener:
         return [*notes, "cut" if exchange.partial else "stored"]
 
     def _record_counts(self) -> list[str]:
-        """Record how many request tokens came from the provider's cache; return log notes."""
         tokens, cached = self._answer.tokens, self._answer.cached
         if cached is None:
             return []

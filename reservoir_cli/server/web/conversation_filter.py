@@ -27,10 +27,7 @@ class ConversationFilter:
 
     @classmethod
     def of(cls, query: Query) -> "ConversationFilter":
-        """Read the query parameters of a list.
-
-        :raises UsageError: a parameter is invalid.
-        """
+        """Read the query parameters of a list; raise UsageError if one is invalid."""
         role = text_of(query, "role")
         return cls(
             partition := name_of(query, "p"),
@@ -49,10 +46,7 @@ class ConversationFilter:
 
     @property
     def where(self) -> Filter:
-        """The filter by role and time.
-
-        :raises UsageError: ``since`` or ``until`` is not a time.
-        """
+        """The filter by role and time; UsageError if ``since`` or ``until`` is not a time."""
         return Filter(
             role=self.role or None,
             since=parse_time(self.since, now()) if self.since else None,

@@ -71,10 +71,7 @@ async def index(request: Request) -> Response:
 
 
 def thread_of(request: Request) -> read_conversations.Thread:
-    """Return the conversation named by the query parameters.
-
-    :raises UsageError: they name none.
-    """
+    """Return the conversation in the query parameters; raise UsageError if they name none."""
     partition, instance, conversation = (name_of(request.query_params, name) for name in "pic")
     if partition is None or instance is None:
         raise UsageError("the address names no conversation")
@@ -118,11 +115,6 @@ async def document(request: Request) -> Response:
 
 
 async def _find_message(request: Request) -> StoredMessage:
-    """Return the message named by the query parameters.
-
-    :raises UsageError: they name none.
-    :raises MissingError: it does not exist.
-    """
     partition = name_of(request.query_params, "p")
     number = number_of(request.query_params, "id")
     if partition is None or number is None:

@@ -202,7 +202,6 @@ def _item(reservoir: Reservoir, thread: ListedThread) -> Item:
 
 
 def _repeats(title: str, text: str) -> bool:
-    """Return whether a title only repeats the beginning of a text."""
     short, long = (" ".join(words.split()) for words in (title.rstrip("….").rstrip(), text))
     return long.startswith(short)
 
@@ -212,10 +211,7 @@ def _count_pages(count: int, size: int) -> int:
 
 
 def find_message(reservoir: Reservoir, partition: str, number: int) -> StoredMessage:
-    """Return a message by its id.
-
-    :raises MissingError: the message does not exist.
-    """
+    """Return a message by its id, or raise MissingError."""
     for message in reservoir.messages([Key(partition, number)]):
         return message
     raise MissingError(f"there is no message {number} in {partition}")
@@ -245,10 +241,7 @@ def read_thread(
 
 
 def read_document(reservoir: Reservoir, partition: str, number: int) -> ConversationPage:
-    """Read a document by the id of its message.
-
-    :raises MissingError: there is no such document.
-    """
+    """Read a document by the id of its message, or raise MissingError."""
     message = find_message(reservoir, partition, number)
     if not is_document(message):
         raise MissingError(f"message {number} in {partition} is not a document")
@@ -272,7 +265,6 @@ def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
 
 
 def _masked(reservoir: Reservoir, thread: Thread) -> Thread:
-    """Return the name of a conversation as the page and its links show it."""
     partition, instance, conversation = thread
     if conversation is None:
         return thread
@@ -280,7 +272,6 @@ def _masked(reservoir: Reservoir, thread: Thread) -> Thread:
 
 
 def _find_title(reservoir: Reservoir, thread: Thread) -> str | None:
-    """Return the title of a conversation; ``None`` for messages outside of one."""
     if thread[2] is None:
         return None
     scope = Scope(*thread[:2])

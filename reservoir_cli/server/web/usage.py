@@ -100,7 +100,6 @@ def draw_weeks(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
 
 
 def _draw_shares(title: str, name: str, weeks: Sequence[Mapping[str, Any]]) -> Chart:
-    """Return a chart of a share of each week."""
     shares = [round(100 * (week[name] or 0.0)) for week in weeks]
     most = max(100, *shares)
     bars = [
@@ -111,7 +110,6 @@ def _draw_shares(title: str, name: str, weeks: Sequence[Mapping[str, Any]]) -> C
 
 
 def _count_tools(stored: Mapping[str, int], tools: Sequence[tuple[str, int]]) -> list[int]:
-    """Return a week's messages of each tool; those of tools without a name count as others."""
     named = [stored.get(name, 0) for name, _ in tools]
     return [*named[:-1], sum(stored.values()) - sum(named[:-1])]
 

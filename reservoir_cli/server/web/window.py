@@ -173,7 +173,6 @@ def _find_newcomers(
 def _kept_rows(
     window: ContextWindow, messages: Sequence[WindowMessage], settings: Settings, running: int
 ) -> Iterator[Row]:
-    """Yield the messages in the window, in the order in which they were selected."""
     candidates = {candidate.message.id: candidate for candidate in window.kept}
     printed = {message.id: message for message in messages if message.id is not None}
     reasons = window.selection.reasons
@@ -186,7 +185,6 @@ def _kept_rows(
 
 
 def _left_out_rows(window: ContextWindow, settings: Settings) -> list[Row]:
-    """Return the candidates that were left out: those for lack of room first, best first."""
     fillers = sorted(window.selection.passed_over, key=_sort_key)[: limits.MAX_FILLERS]
     left_out = sorted([*window.selection.dropped, *fillers], key=_sort_key)
     return [_left_out_row(window, drop, settings) for drop in left_out]
@@ -296,7 +294,6 @@ def _budget_bar(window: ContextWindow, messages: Sequence[WindowMessage]) -> lis
 
 
 def _render(window: ContextWindow) -> str:
-    """Return the window as it would be printed, or the error that prevents it."""
     try:
         rendered = window.to()
     except UsageError as error:

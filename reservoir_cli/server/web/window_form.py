@@ -39,10 +39,7 @@ class Question:
 
     @classmethod
     def of(cls, query: Query) -> "Question":
-        """Read the form.
-
-        :raises UsageError: a field is invalid.
-        """
+        """Read the form; raise UsageError if a field is invalid."""
         model, asked = name_of(query, "model"), "q" in query
         budget = number_of(query, "budget")
         form = text_of(query, "format") or "text"
@@ -111,10 +108,7 @@ def _is_unmoved(query: Query, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Slider:
-    """A slider for a number.
-
-    :param was: its initial value, as the form sends it.
-    """
+    """A slider for a number; ``was`` is its initial value, as the form sends it."""
 
     name: str
     label: str
@@ -157,10 +151,7 @@ def context_command(
     form: str,
     options: ContextOptions,
 ) -> str:
-    """Return the command that prints the window shown on the page, quoted for a shell.
-
-    :param database: the store, if it is not the default one.
-    """
+    """Return the command for the window on the page; no ``database`` stands for the default."""
     flags = options.flags()
     named = {
         "--partition": partition,

@@ -95,10 +95,7 @@ def count_quoted(thread: Thread) -> int:
 
 
 def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
-    """Return the turns of messages, with the result of each call right after it.
-
-    Repeated results are omitted.
-    """
+    """Return the turns of messages, with the result of each call right after it."""
     pairs = pair_calls(messages)
     results = {
         (messages[caller].id, messages[caller].tool_calls[number].id): messages[index]
@@ -132,7 +129,6 @@ def _is_question(message: StoredMessage) -> bool:
 
 
 def _quote(message: StoredMessage) -> Turn:
-    """Quote a message that cannot be a turn of its own."""
     return _make_turn(message, Role.USER.value, f"{message.role}: {plain_text(message)}")
 
 

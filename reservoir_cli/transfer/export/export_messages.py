@@ -55,10 +55,7 @@ def write_sharegpt(thread: Thread) -> str:
 
 
 def _sharegpt_entries(turns: list[Turn]) -> Iterator[dict[str, str]]:
-    """Yield the entries of a conversation, each call right before its result.
-
-    The format has no ids for calls.
-    """
+    """Yield the entries of a conversation, each call right before its result."""
     for index, turn in enumerate(turns):
         if turn.role == Role.TOOL:
             continue  # written with its call
@@ -113,7 +110,6 @@ def write_markdown(thread: Thread) -> str:
 
 
 def _join_lines(text: str | None) -> str:
-    """Return a text without line breaks, which would end a heading."""
     return " ".join((text or "").split())
 
 
@@ -172,10 +168,7 @@ def export_to(
 def _unless_empty(
     pieces: Iterator[str], report: ExportReport, out: Path, explain_empty: Callable[[], str]
 ) -> Iterator[str]:
-    """Yield an export; fail if it is empty and would replace an existing one.
-
-    :raises ReservoirError: nothing was exported, and the file is not empty.
-    """
+    """Yield an export; fail if it is empty and would replace an existing one."""
     yield from pieces
     if not report.messages and out.is_file() and out.stat().st_size:
         raise ReservoirError(f"nothing to export: {out} is left unchanged", hint=explain_empty())
@@ -211,10 +204,6 @@ def export(
 
 
 def _writer(form: str) -> Callable[[Thread], str]:
-    """Return the function that writes a conversation in a format.
-
-    :raises UsageError: the format is unknown.
-    """
     if form in CONVERSATIONS:
         return CONVERSATIONS[form]
     found = plugins.find_plugins("exports")
@@ -227,10 +216,6 @@ def _writer(form: str) -> Callable[[Thread], str]:
 def _count_rows(
     records: Iterator[tuple[rows.Row, bool]], total: int, report: ExportReport, progress: Progress
 ) -> Iterator[rows.Row]:
-    """Yield rows, and update the report.
-
-    :param records: each row with whether a secret was redacted.
-    """
     for row, masked in records:
         yield row
         report.messages += 1
@@ -267,7 +252,6 @@ def _conversations(
 
 
 def _write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> None:
-    """Write the pieces of a text in larger batches."""
     gathered: list[str] = []
     size = 0
     for piece in pieces:
@@ -280,12 +264,6 @@ def _write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> Non
 
 
 def _save(path: Path, pieces: Iterator[str], store: Iterable[Path], settings: Path) -> None:
-    """Write the pieces of a text to a file; an existing file is replaced at the end.
-
-    :param store: the store's files, which must not be overwritten.
-    :param settings: the settings file, which must not be overwritten either.
-    :raises ReservoirError: the file cannot be written.
-    """
     try:
         paths.refuse_own_files(path, store, settings)
         if path.exists() and not path.is_file():

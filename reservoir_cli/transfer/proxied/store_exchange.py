@@ -73,7 +73,6 @@ class ExchangeLog:
         return added
 
     def _record_count(self, exchange: Exchange, reply: Message, now: datetime) -> None:
-        """Record how many tokens the reply has for its provider, and for the token counter."""
         if not exchange.model or not exchange.reported:
             return
         counter = self._ingestor.counter(str(exchange.scope.partition))
@@ -84,7 +83,6 @@ class ExchangeLog:
             self._store.add_run(record)
 
     def _find_place(self, exchange: Exchange) -> Scope:
-        """Return where the conversation of an exchange is, else the scope of the exchange."""
         places = [exchange.scope, *(Scope(*place[:2]) for place in self._store.places())]
         name = exchange.conversation
         threads = [(str(place.partition), str(place.instance), name) for place in places]
@@ -114,7 +112,6 @@ class ExchangeLog:
     def _contains_sequence(
         self, scope: Scope, conversation: str, excerpt: Sequence[Message]
     ) -> bool:
-        """Return whether a conversation contains the messages in sequence."""
         partition = str(scope.partition)
         parts = _parts(self._redactor.scan(message, partition)[0] for message in excerpt)
         stored = _parts(self._store.last(scope, 0, Filter(conversation_id=conversation)))
@@ -164,7 +161,6 @@ class ExchangeLog:
         return new
 
     def _forgotten_identities(self, exchange: Exchange) -> set[str]:
-        """Return the identities of forgotten messages that the client sends again."""
         if not self._store.forgotten_sessions([exchange.conversation]):
             return set()
         roles = [message.role for message in exchange.messages]
@@ -188,7 +184,6 @@ class ExchangeLog:
         return self._redactor.scan(message, str(exchange.scope.partition))[0]
 
     def _stored_parts(self, exchange: Exchange) -> set[str]:
-        """Return the identities of all texts stored in a conversation."""
         where = Filter(conversation_id=exchange.conversation)
         return set(_parts(self._store.last(exchange.scope, 0, where)))
 

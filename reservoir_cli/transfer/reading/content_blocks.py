@@ -28,10 +28,7 @@ _MARK = re.compile(
 
 
 def content_text(content: Any) -> str:
-    """Return a content as one text.
-
-    :raises ValueError: the content is neither a text nor a list.
-    """
+    """Return a content as one text; raise ValueError unless it is a text or list."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -188,7 +185,6 @@ def remove_marks(text: str) -> str:
 
 
 def _visible_text(mark: re.Match[str]) -> str:
-    """Return the visible text of a mark: an entity's name, a link's title."""
     if mark["kind"] not in ("entity", "url"):
         return ""
     words = (mark["fields"] or "").partition("\ue202")[0]

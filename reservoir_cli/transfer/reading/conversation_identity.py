@@ -40,12 +40,7 @@ class SourceIds:
 
 
 def assign_ids(record_id: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
-    """Yield the messages of a record with their ids.
-
-    An id depends on the kind of the message, so that it stays the same when the record grows.
-
-    :param record_id: the id of the record.
-    """
+    """Yield messages with ids that depend on their kind: they stay when the record grows."""
     seen: Counter[str] = Counter()
     for message in messages:
         kind = ""
@@ -105,10 +100,7 @@ class Thread:
     def update(
         self, *, model: str | None = None, folder: Any = None, branch: str | None = None
     ) -> None:
-        """Update the metadata with those of a message, as far as it has any.
-
-        :param folder: a path; the first one names the project.
-        """
+        """Update the metadata with those of a message; the first folder names the project."""
         about = self.conversation
         self.conversation = replace(
             about,
@@ -139,20 +131,14 @@ class Thread:
             yield self.record(message, source_id if record_id else None, folder)
 
     def records(self, record_id: str | None, messages: Iterable[Message]) -> Iterator[Record]:
-        """Yield the records of the messages that were read from one of the file's records.
-
-        :param record_id: its id; without one, the ids depend on the messages.
-        """
+        """Yield records of one record of the file; without its id, theirs depend on the text."""
         for source_id, message in assign_ids(record_id or "", messages):
             yield self.record(message, source_id if record_id else None)
 
     def record(
         self, message: Message, source_id: str | None = None, folder: str | None = None
     ) -> Record:
-        """Return the record of the next message, with a new trace for each question.
-
-        :param folder: the working folder of the message, if it differs from the conversation's.
-        """
+        """Return the record of the next message, with a new trace for each question."""
         source_id = clean_text(source_id or "") or self.new_id(message)
         if not self.conversation.id:
             self.conversation = replace(self.conversation, id=source_id)

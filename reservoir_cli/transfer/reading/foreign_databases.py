@@ -126,10 +126,7 @@ class Database:
         return f"[{column}]" in self._columns.get(table, "").split(", ")
 
     def rows(self, table: str, key: str, value: Any, order: str) -> list[Row]:
-        """Return the rows whose column ``key`` has a value; none if the table is missing.
-
-        :raises ValueError: a value is too large to be read.
-        """
+        """Return the rows with a value in ``key``; a ValueError if one is too large to read."""
         if table not in self.tables:
             return []
         # Brackets, because SQLite takes an unknown name in double quotes for a text.
@@ -170,10 +167,7 @@ class Database:
         return {row[0]: list(row[1:]) for row in cursor}
 
     def count_row(self, row: Row) -> Row:
-        """Count the bytes of a row as work, and return it.
-
-        :raises OverflowError: a value is too large to be read.
-        """
+        """Count the bytes of a row as work, and return it; an OverflowError if too large."""
         sizes = [len(value) for value in row.values() if isinstance(value, str | bytes)]
         self.spend(sum(sizes))
         if max(sizes, default=0) > LARGEST:
@@ -259,7 +253,6 @@ class DatabaseImporter(Importer):
 
 
 def _read_or_skip(conversation: DatabaseConversation) -> Iterator[Record | Skipped]:
-    """Yield the messages of a conversation up to a value that is too large."""
     try:
         yield from conversation.read()
     except ValueError as error:
@@ -273,7 +266,6 @@ def size_in_bytes(column: str) -> str:
 
 
 def _digests(conversations: list[DatabaseConversation]) -> dict[str, str]:
-    """Return a digest of the versions of each group of conversations."""
     versions: dict[str, list[str]] = {}
     for conversation in conversations:
         version = json.dumps([conversation.key, conversation.version], default=str)
@@ -290,10 +282,7 @@ def _hash(text: str) -> str:
 
 
 def tables_of(path: Path) -> frozenset[str]:
-    """Return the names of a database's tables, and of their columns as ``table.column``.
-
-    :raises ReservoirError: it is damaged, or locked by another program.
-    """
+    """Return the tables, and columns as ``table.column``; raise ReservoirError if it is damaged."""
     try:
         with _open_read_only(path) as connection:
             return frozenset(_with_columns(connection, _tables(connection)))
@@ -330,10 +319,7 @@ def may_contain(path: Path, words: bytes) -> bool:
 
 
 def _lacks_log(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether a database was opened without its write-ahead log, so that rows are missing.
-
-    An immutable database has no journal.
-    """
+    """Return whether a database was opened without its write-ahead log, so rows are missing."""
     log = path.with_name(f"{path.name}-wal")
     if not log.exists() or not log.stat().st_size:
         return False
@@ -349,7 +335,6 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
 
 
 def _with_columns(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
-    """Return the names of tables, and of their columns as ``table.column``."""
     names = set(tables)
     for table in tables:
         if "]" not in table:  # it cannot be quoted in brackets
@@ -388,10 +373,6 @@ def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _copy_with_journal(path: Path, journal: Path, folder: str) -> Path:
-    """Copy a database that another program has left in the middle of a change.
-
-    :raises ReservoirError: it is too large to copy.
-    """
     if path.stat().st_size > _LARGEST_COPY:
         raise ReservoirError(
             f"{path} was left in the middle of a change",
@@ -404,10 +385,6 @@ def _copy_with_journal(path: Path, journal: Path, folder: str) -> Path:
 
 
 def _first_that_opens(path: Path, modes: Iterable[str]) -> sqlite3.Connection | None:
-    """Return a connection in the first mode in which the database can be read.
-
-    :raises LockedError: another program has locked it.
-    """
     for mode in modes:
         try:
             uri = f"{path.absolute().as_uri()}?{mode}"
@@ -429,7 +406,6 @@ def _first_that_opens(path: Path, modes: Iterable[str]) -> sqlite3.Connection | 
 
 
 def _secure(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Set the limits for a file that may be hostile."""
     # Without octet_length(), SQLite also reads the values whose size is asked for.
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
     connection.execute("PRAGMA trusted_schema = OFF")

@@ -89,7 +89,4 @@ class Importer(ABC):
 
     @abstractmethod
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of a file, in order.
-
-        :raises Unreadable: the rest of the file cannot be read.
-        """
+        """Yield the messages of a file in order; raise Unreadable if the rest cannot be read."""

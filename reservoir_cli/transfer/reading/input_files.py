@@ -267,12 +267,7 @@ def _open_path(path: Path) -> File:
 
 
 def _list_folder(folder: Path, links: list[str]) -> Iterator[File]:
-    """Yield the regular files of a folder and its folders, sorted by path.
-
-    Folders that cannot be read come last.
-
-    :param links: receives the paths of symbolic links.
-    """
+    """Yield the regular files of a folder and its folders, sorted by path."""
     errors: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=errors.append, followlinks=False):
         folders.sort()
@@ -291,7 +286,6 @@ def _list_folder(folder: Path, links: list[str]) -> Iterator[File]:
 
 
 def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
-    """Yield the members of a zip, sorted by name; they are read in place."""
     try:
         archive = zipfile.ZipFile(_BoundedReader(open_files.enter_context(file.start())))
     except _DAMAGED:
@@ -319,7 +313,6 @@ def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
 
 
 def _member_time(member: zipfile.ZipInfo) -> datetime | None:
-    """Return when a member of a zip, whose times are local, was last modified."""
     with suppress(ValueError, OverflowError, OSError):
         # A member without a time has the year 1980.
         if member.date_time[0] > 1980:

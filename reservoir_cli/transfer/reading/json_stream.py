@@ -65,10 +65,7 @@ def syntax_error(file: File) -> Skipped | None:
 def read_entries(
     file: File, read: Callable[[str, dict[str, Any]], Iterable[Record | Skipped]]
 ) -> Iterator[Record | Skipped]:
-    """Yield the records of all entries of a file, and the entries that are skipped.
-
-    :param read: converts an entry, given its position and value, into records.
-    """
+    """Yield the records that ``read`` makes of each place and entry, and what is skipped."""
     for entry in entries(file):
         if isinstance(entry, Skipped):
             yield entry
@@ -157,7 +154,6 @@ def _read_document(file: File) -> Any:
 
 
 def _has_objects(file: File) -> bool:
-    """Return whether one of the first lines is a JSON object that begins where the line does."""
     with file.open() as stream:
         for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
             if line.lstrip(b"\0").startswith(b"{") and isinstance(parse_line("", line), dict):
@@ -166,14 +162,12 @@ def _has_objects(file: File) -> bool:
 
 
 def _document_value(value: Any) -> Any:
-    """Return the value of a document's only line, or the reason why it is not valid."""
     if isinstance(value, Skipped):
         return Skipped(_DOCUMENT, f"{value.reason} in {value.place}")
     return value
 
 
 def _number_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the non-blank lines with their numbers; overlong lines are truncated."""
     for number, (line, _) in enumerate(read_lines(stream), 1):
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         if line.strip():
@@ -200,7 +194,6 @@ def read_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
 
 
 def _read_array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of an array."""
     text = _TextBuffer(stream)
     text.skip(_GAP)
     text.position += 1
@@ -236,7 +229,6 @@ class _TextBuffer:
         self.buffer = self.buffer.removeprefix("\ufeff")
 
     def is_at_end(self) -> bool:
-        """Return whether the whole text has been read."""
         return self._final and self.position >= len(self.buffer)
 
     def _read_more(self) -> None:
@@ -247,7 +239,6 @@ class _TextBuffer:
         self.position = 0
 
     def skip(self, pattern: re.Pattern[str]) -> None:
-        """Move past the text that matches."""
         while True:
             match = pattern.match(self.buffer, self.position)
             self.position = match.end() if match else self.position
@@ -256,7 +247,6 @@ class _TextBuffer:
             self._read_more()
 
     def read_value(self, place: str) -> Any:
-        """Parse the next value and move past it; return the reason if it is not valid."""
         depth, seen = 0, 0
         while True:
             try:
@@ -335,7 +325,6 @@ class _TextBuffer:
 
 
 def _end_of_string(text: str, position: int) -> int:
-    """Return the position after the string that contains a position; -1 without an end."""
     while match := _IN_STRING.search(text, position):
         if match[0] == '"':
             return match.end()

@@ -104,10 +104,6 @@ def _parse(value: Any, least_ms: float) -> datetime | None:
 
 
 def _parse_date(value: str) -> datetime | None:
-    """Parse a date and time as text.
-
-    :raises ValueError: it has another form.
-    """
     if go := _GO.match(value):
         value = f"{go[1]}{go[2]}"
     try:

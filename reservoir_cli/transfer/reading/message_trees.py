@@ -39,7 +39,6 @@ def find_branch(
 def _branch_to(
     nodes: dict[str, Any], current: Any, parent_key: str, listed_by: dict[str, str]
 ) -> list[Any]:
-    """Return the nodes from the root to a node."""
     branch: list[Any] = []
     seen = set()
     while isinstance(current, str) and current not in seen:
@@ -54,7 +53,6 @@ def _branch_to(
 
 
 def _listed_by(nodes: dict[str, Any], children_key: str | None) -> dict[str, str]:
-    """Return the node that lists another one as its child, by the child's id."""
     if children_key is None:
         return {}
     return {

@@ -49,10 +49,7 @@ def tool_dir(variable: str, default: str) -> Path:
 
 
 def xdg_data_dir(*variables: str) -> Path:
-    """Return the XDG folder for data, which some programs use on all platforms.
-
-    :param variables: variables that take precedence over ``XDG_DATA_HOME``.
-    """
+    """Return the XDG folder for data; other ``variables`` take precedence."""
     values = (os.environ.get(variable) for variable in (*variables, "XDG_DATA_HOME"))
     folder = next(filter(None, values), None)
     return Path(folder) if folder else Path.home() / ".local" / "share"
@@ -68,10 +65,7 @@ def app_dir(app: str) -> Path:
 
 
 def editor_user_dir(app: str) -> Path:
-    """Return the ``User`` folder of VS Code or an editor derived from it.
-
-    :param app: the name of its folder, such as ``Code``.
-    """
+    """Return the ``User`` folder of VS Code, or of an editor derived from it, such as ``Code``."""
     return app_dir(app) / "User"
 
 

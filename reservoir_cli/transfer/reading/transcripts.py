@@ -51,10 +51,7 @@ class Turn:
     call_id: str | None = None
 
     def messages(self) -> list[Message]:
-        """Return the messages of the turn.
-
-        :raises ValueError: it cannot be read.
-        """
+        """Return the messages of the turn; raise ValueError if it cannot be read."""
         role, time = ROLES.get(self.role), moment(self.time)
         if role is None:
             raise ValueError("unknown role")

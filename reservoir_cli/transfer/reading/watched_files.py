@@ -81,7 +81,6 @@ def escape_path(path: str) -> str:
 
 
 def _file_state(path: str, status: os.stat_result) -> FileState:
-    """Return the state of a file; a database's includes its write-ahead log, if there is one."""
     state = FileState(path, status.st_size, status.st_mtime_ns)
     if not path.endswith(DATABASES):
         return state

@@ -21,10 +21,7 @@ class NoLibrary(Exception):
 
 
 def load_zstd() -> ModuleType:
-    """Return Python's zstd module, or its backport for older versions.
-
-    :raises NoLibrary: neither is installed.
-    """
+    """Return Python's zstd module or its backport; raise NoLibrary if neither is installed."""
     for name in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
             return import_module(name)

@@ -64,10 +64,7 @@ class Route:
 
 
 def route_of(path: str, headers: Mapping[str, str]) -> Route:
-    """Return what a provider's path leads to.
-
-    :param headers: by lower-case name.
-    """
+    """Return what a provider's path leads to."""
     as_openai = _AS_OPENAI.fullmatch(path)
     shape = f"/v1/{as_openai[1] or as_openai[2]}" if as_openai else path
     protocol = _protocol_of(path, shape, headers)
