@@ -218,10 +218,7 @@ class _OldMessages:
             yield from ((calls[key], index) for key in answered_ids(message) if key in calls)
 
     def _invalid(self) -> set[int]:
-        """Return the indices of results without a call, and of calls without a result.
-
-        A result without an id answers the oldest open call.
-        """
+        """Return results and calls without the other; one without an id answers the oldest."""
         declared, unanswered, invalid = set[str](), dict[str, int](), set[int]()
         for index, message in enumerate(self._messages):
             answered = answered_ids(message)

@@ -190,10 +190,7 @@ def _take_streams() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Exit immediately: everything is written and closed.
-
-    An orderly shutdown of numpy, the model's runtime and all modules would take 30 ms.
-    """
+    """Exit at once, since all is written: a shutdown of numpy and all modules would take 30 ms."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # its reader is gone
             stream.flush()
@@ -219,11 +216,7 @@ def _run() -> int:
 
 
 def _to_error(failure: BaseException) -> ReservoirError:
-    """Convert an unexpected exception to a ReservoirError.
-
-    It names the reason of an operating system error, but only the type of any other exception,
-    whose text might quote a message.
-    """
+    """Convert an exception to a ReservoirError without its text, which might quote a message."""
     hint = "RESERVOIR_DEBUG=1 shows where"
     if isinstance(failure, MemoryError):
         return ReservoirError("out of memory", hint="see ulimit -v; " + hint)
@@ -248,10 +241,7 @@ def _report(failure: ReservoirError) -> int:
 
 
 def _debug(failure: BaseException) -> None:
-    """Print a traceback if ``RESERVOIR_DEBUG=1``.
-
-    Only the type of foreign exceptions is printed: their text might quote a message.
-    """
+    """Print a traceback if ``RESERVOIR_DEBUG=1``; texts of foreign errors might quote messages."""
     if os.environ.get("RESERVOIR_DEBUG") != "1":
         return
     import traceback

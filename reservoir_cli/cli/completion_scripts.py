@@ -59,10 +59,7 @@ def is_asking() -> bool:
 
 
 def answer(group: Any) -> int:
-    """Print completions for the shell's command line; return the exit code.
-
-    If nothing is printed, the shell offers files, unless the code says that none belong there.
-    """
+    """Print completions; if none, the exit code says whether the shell should offer files."""
     shell = os.environ.pop(VARIABLE)
     if shell not in _SCRIPTS:
         sys.stdout.write(f"{_OLD_ZSH}\n" if shell == "complete_zsh" else "")
@@ -104,10 +101,7 @@ def _format_lines(
 def _for_bash(
     items: Sequence[tuple[str, str]], word: str, replaced: str, is_quoted: bool
 ) -> list[str]:
-    """Return values as bash inserts them: literally, in place of the end of the word.
-
-    :param replaced: the part that bash replaces; it breaks words at characters such as a colon.
-    """
+    """Return values as bash inserts them, in place of ``replaced``: it breaks words at colons."""
     typed = _value_of(word)
     kept = len(typed) - len(replaced) if typed.endswith(replaced) else 0
     values = [value[kept:] for value, _ in items if value.startswith(typed)]

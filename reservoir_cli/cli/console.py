@@ -157,10 +157,7 @@ def legend(text: str) -> None:
 
 
 def ask(question: str, *, usual: bool = False) -> bool:
-    """Ask a yes-or-no question on the terminal; any answer but y or yes means no.
-
-    :param usual: the meaning of an empty answer.
-    """
+    """Ask a yes-or-no question; ``usual`` is what Enter means, any answer but y or yes means no."""
     answer = read_answer(f"{question} {'[Y/n]' if usual else '[y/N]'}")
     if answer == "":
         return usual
@@ -184,10 +181,7 @@ def read_answer(question: str) -> str | None:
 
 
 def error(failure: ReservoirError, *, as_json: bool) -> None:
-    """Print an error in one line, and its hint if it has one.
-
-    Whoever does not read stdout still gets the error on stderr and its exit code.
-    """
+    """Print an error and its hint; those who do not read stdout still get it on stderr."""
     fields = describe_error(failure)
     _print_line("error: ", failure.message, "bold red")
     if fields["hint"]:
@@ -210,12 +204,7 @@ def describe_error(failure: ReservoirError) -> dict[str, Any]:
 def messages(
     found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool, focus: int | None = None
 ) -> None:
-    """Print messages as ``role: content``.
-
-    A terminal also shows their ids, and their instance and partition if these differ.
-
-    :param focus: id of the message whose id is highlighted.
-    """
+    """Print messages as ``role: content``; a terminal also shows ids, and places that differ."""
     if sys.stdout.isatty():
         width = max((len(f"#{message.id}") for message in found), default=0)
         prefix_of = _place_prefix(found)
@@ -319,12 +308,7 @@ def side_table(
     numeric: Sequence[str] = (),
     spare: Sequence[str] = (),
 ) -> None:
-    """Print a table to stderr, aligned even if stderr is not a terminal.
-
-    The last column is cut to the remaining width of a terminal, and left out elsewhere.
-
-    :param spare: columns that a narrow terminal leaves out, the first of them first.
-    """
+    """Print a table to stderr; the last column, and ``spare`` ones, only if there is room."""
     if sys.stderr.isatty():
         console = _console(sys.stderr)
         console.print(

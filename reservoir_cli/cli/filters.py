@@ -25,11 +25,7 @@ def read_scope(
     all_instances: bool = False,
     one_instance: bool = False,
 ) -> Scope:
-    """Return the scope of a read.
-
-    :param one_instance: without ``-i``, take the instance named after the partition.
-    :raises UsageError: the options contradict each other.
-    """
+    """Return the scope of a read; if ``one_instance``, the one named like the partition."""
     if all_partitions and (partition or instance):
         raise UsageError(
             "--all-partitions contradicts -p and -i", hint="leave -p and -i out to read everything"
@@ -83,11 +79,7 @@ def message_filter(
 def complete_id(
     reservoir: Reservoir, field: IdField, typed: str | None, scope: Scope
 ) -> str | None:
-    """Return the trace or conversation id with this prefix; the text itself if there is none.
-
-    :raises UsageError: several ids of the scope have this prefix, and none equals it; or the prefix
-        is empty.
-    """
+    """Return the only id with this prefix, or the text if there is none; else raise UsageError."""
     if typed is None:
         return None
     if not typed.strip():

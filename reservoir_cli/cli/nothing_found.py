@@ -72,10 +72,7 @@ def describe_elsewhere(
 def describe_others(
     scope: Scope, places: _Known, in_partition: str | None = "", beyond: str = ""
 ) -> str:
-    """Return where messages outside of a scope are; empty if there are none.
-
-    The parameters are those of :func:`describe_elsewhere`.
-    """
+    """Return where messages outside of a scope are, if any, as :func:`describe_elsewhere` does."""
     others = [entry for entry in places or () if not _contains(scope, entry)]
     if not others:
         return ""
@@ -119,10 +116,7 @@ def _join_ways(nearest: str, option: str, whole: str, wider: str | None) -> str:
 
 
 def describe_missing_partition(scope: Scope, places: _Places) -> str:
-    """Return that the partition of a scope does not exist, and which do; empty if it exists.
-
-    No option is named: that of another partition would select messages nobody asked for.
-    """
+    """Say which partitions exist if the scope's does not, but no option to read them."""
     totals = _totals(places)
     if scope.partition is None or scope.partition in totals:
         return ""

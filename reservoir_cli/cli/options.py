@@ -291,12 +291,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def question_of(words: Sequence[str] | None, command: str, others: Sequence[str] = ()) -> str:
-    """Return the question on the command line, or else on stdin.
-
-    :param command: for the hint.
-    :param others: texts of options, of which one may be ``-`` if the question is not on stdin.
-    :raises UsageError: there is no question, and stdin is a terminal; or stdin is used twice.
-    """
+    """Return the question that was typed, or that on stdin, which only one argument may use."""
     if not words and can_ask():
         raise UsageError("no question", hint=f'reservoir {command} "…", or pipe it in')
     words = words or ["-"]

@@ -26,10 +26,7 @@ Parts = Sequence[tuple[int, tuple[str, str]]]
 
 
 def plot_weeks(rows: Sequence[Mapping[str, Any]], width: int) -> "list[Text]":
-    """Return lines with the messages, the tokens and the use of the budget of each week.
-
-    :param width: the width of the terminal.
-    """
+    """Return lines with the messages, the tokens and the use of the budget of each week."""
     from rich.text import Text
 
     weeks = last_weeks(rows, WEEKS)

@@ -40,10 +40,7 @@ def split_short_options(
 
 
 def _end_of_option(word: str, options: dict[str, Any]) -> int:
-    """Return where an option that takes a value ends in a word; 0 if there is none.
-
-    Several short options may follow one hyphen; only the last of them takes a value.
-    """
+    """Return where the value of the last option in a word such as ``-qp`` begins; 0 for none."""
     if word.startswith("--"):
         return len(word) if _takes_value(options.get(word)) else 0
     for end, letter in enumerate(word[1:] if word.startswith("-") else "", 2):
@@ -59,11 +56,7 @@ def _takes_value(option: Any) -> bool:
 
 
 def join_explain_all(args: list[str]) -> list[str]:
-    """Return arguments in which ``--explain all`` is one option.
-
-    Words of a question may follow ``--explain``: ``all`` is its value only at the end, or before
-    another option.
-    """
+    """Make ``--explain all`` one option, but only at the end: a question may follow it."""
     joined = list(args)
     for index, word in enumerate(args[:-1]):
         if word == "--":

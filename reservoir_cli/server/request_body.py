@@ -29,12 +29,7 @@ class ClientGone(Exception):
 
 
 async def read_body(receive: Receive, most: int = limits.MAX_BODY) -> bytes:
-    """Return the body of a request.
-
-    :raises BodyTooLarge: it is larger than ``most`` bytes.
-    :raises BodyTooSlow: the client sent nothing for a minute.
-    :raises ClientGone: it did not arrive completely.
-    """
+    """Return a body; raise BodyTooLarge, BodyTooSlow, or ClientGone if it is incomplete."""
     body, more = bytearray(), True
     while more:
         chunk, more = await _next_chunk(receive)

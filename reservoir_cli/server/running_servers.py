@@ -54,11 +54,7 @@ class RunningServer:
         return (process_start_time(self.pid) or "") == self.started
 
     def make_code(self) -> str | None:
-        """Return a one-time code that opens the page; ``None`` if the server does not answer.
-
-        Nothing secret is sent, and nothing is used of the answer but a proof that its sender knows
-        the token: another program may listen at the port of a server that was killed.
-        """
+        """Return a one-time code, if the server proves itself: another one may have its port."""
         import secrets
 
         nonce = secrets.token_urlsafe(NONCE_BYTES)
@@ -79,10 +75,7 @@ class RunningServer:
         return ""
 
     def stop(self) -> bool:
-        """Stop the server, wait until it has ended, and return whether it did.
-
-        Call this only if :meth:`can_be_stopped`.
-        """
+        """Stop the server and wait; return whether it ended. First ask :meth:`can_be_stopped`."""
         with suppress(OSError):
             os.kill(self.pid, signal.SIGTERM)
         deadline = time.monotonic() + SERVER_STOP

@@ -47,10 +47,7 @@ class Guard:
     """Reject requests with a foreign Host, Origin or site."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
-        """Guard an application.
-
-        :param hosts: host names that requests may use; ``*`` allows all addresses, but no names.
-        """
+        """Guard an application; ``*`` among the host names allows all addresses, but no names."""
         self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,10 +65,7 @@ class Guard:
 
 
 def split_target(scope: Scope) -> tuple[str | None, Scope]:
-    """Split a request's target if it is a whole URL, as clients send it to a proxy (RFC 9112).
-
-    :returns: the host that the target names, if any, and the request with only its path.
-    """
+    """Return the host and the request, if its target is a whole URL as for a proxy (RFC 9112)."""
     match = _ABSOLUTE.fullmatch(scope["raw_path"])
     if not match:
         return None, scope
@@ -109,12 +103,7 @@ def _parse_host(host: str) -> str:
 
 
 def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
-    """Return the host names that requests to a server may use.
-
-    :param bound: the name or address it listens at, possibly the unspecified address.
-    :param allowed: further names.
-    :raises UsageError: one of them is not a host name.
-    """
+    """Return the valid host names of requests; raise UsageError if an allowed one is none."""
     for name in allowed:
         if not (_HOST_NAME.fullmatch(name) or _is_address(name)):
             raise UsageError(f"{name!r} is not a host name", hint="--allow-host my-machine.local")
@@ -125,11 +114,7 @@ def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
 
 
 def describe_access(bound: str, *, open_proxy: bool) -> str:
-    """Return what others can do at a server that more than this user with the token can use.
-
-    :param bound: the name or address it listens at.
-    :returns: empty if the token protects it, and only this machine reaches it.
-    """
+    """Return who but this user on this machine can use a server, and for what; empty if nobody."""
     own = bound.lower() in _LOOPBACK
     is_local = own or (_is_address(bound) and ipaddress.ip_address(bound).is_loopback)
     who = "every program and user of this machine" if is_local else "everyone on your network"

@@ -53,10 +53,7 @@ _NAMED = "reservoir ingest --help lists the formats"
 
 @dataclass(frozen=True, slots=True)
 class DetectedFile:
-    """A file and the importer that reads it.
-
-    :param is_certain: whether the importer recognised the content of the file.
-    """
+    """A file and its importer; ``is_certain`` if that recognised the content."""
 
     file: File
     importer: Importer
@@ -93,10 +90,7 @@ class Selection:
 
 
 class Owners:
-    """Tells in which tool's own place a file is, by its folder and its ending.
-
-    :param tools: the importers to consider.
-    """
+    """Tells in which tool's own place a file is, by its folder and its ending."""
 
     def __init__(self, tools: Iterable[Importer]) -> None:
         self._folders = {name: tool.name for tool in tools for name in tool.folders}

@@ -10,10 +10,7 @@ from reservoir_cli.transfer.stages import Destination
 
 
 class Follower:
-    """Chooses the partition and instance of records; a conversation stays in one place.
-
-    :param destination: for folders that ``[projects]`` does not list.
-    """
+    """Chooses where records go: a conversation stays in a place, folders go to their project."""
 
     def __init__(self, store: Store, config: Config, destination: Destination) -> None:
         self._store, self._destination = store, destination

@@ -63,11 +63,7 @@ class Ingestor:
     def ingest(
         self, scope: Scope, messages: Sequence[Message], *, embed: bool = True, pair: bool = False
     ) -> list[StoredMessage]:
-        """Store messages of one scope.
-
-        :param pair: link a reply without a trace id to the newest open question.
-        :returns: the messages that are new.
-        """
+        """Store messages, and return the new ones; ``pair`` links replies to open questions."""
         now = datetime.now(UTC)
         cleaned = [remove_contexts(message) for message in messages]
         if contexts := sum(result.contexts for result in cleaned):
@@ -88,11 +84,7 @@ class Ingestor:
         return [stored for stored in added.stored if stored is not None]
 
     def edit(self, old: StoredMessage, text: str) -> None:
-        """Replace the text of a stored message, and embed the new text if a model is available.
-
-        :raises ReservoirError: the text is replaced, but a concurrent reader keeps the old text
-            in the store's files.
-        """
+        """Replace and embed a text; ReservoirError if a reader keeps the old one in the files."""
         edited = replace(old.as_new(), content=text, secrets=())
         message, secrets = self.redactor.scan(edited, old.partition)
         # Only the text changes: keep the source and its id, even if they contain a secret.

@@ -68,10 +68,7 @@ class RecordReader:
 
 @dataclass
 class _Clock:
-    """Gives records without a time that of the previous record, or else the first in the file.
-
-    In a file without times they get the time of the import. A time far ahead is not passed on.
-    """
+    """Gives records the previous time, or the first or the import's; none that is far ahead."""
 
     now: datetime
     previous: datetime | None = None

@@ -93,10 +93,7 @@ class ImportReport:
         )
 
     def notes(self, *, all_names: bool = False) -> list[str]:
-        """Return what was chosen and not read, and what could not be read, a sentence each.
-
-        :param all_names: name every file instead of a few.
-        """
+        """Return what was not chosen or could not be read, a sentence each."""
         most = None if all_names else _NAMES
         notes = [
             f"{counted(count, 'file')} of {form} gave nothing: {reason}"
@@ -122,10 +119,7 @@ class ImportReport:
 
 
 def describe_links(links: Sequence[str], most: int | None = _NAMES) -> str:
-    """Return how many links were passed over, and their paths.
-
-    :param most: how many paths; ``None`` for all.
-    """
+    """Return how many links were passed over, and the paths of some of them, or all."""
     count = counted(len(links), "link")
     return f"{count} passed over, name the target to import it: {_list_names(links, most)}"
 
@@ -161,10 +155,7 @@ _HANDLING = {Mode.MASK: "masked in output", Mode.REMOVE: "removed before storing
 def report_secrets(
     secrets: Counter[str], modes: set[Mode], config: Config, partition: str | None
 ) -> str:
-    """Describe the secrets found and how they are handled.
-
-    :param modes: how secrets are handled; empty for a dry run.
-    """
+    """Describe the secrets found and how they are handled; without modes for a dry run."""
     modes = modes - {Mode.OFF}
     handling = "found"
     if modes == {Mode.MARK}:

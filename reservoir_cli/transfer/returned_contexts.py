@@ -16,11 +16,7 @@ _SHELL = re.compile(r"(?:\s|Wall time: [^\n]*+|Output:(?=\s|\Z))*+")
 
 
 class Cleaned(NamedTuple):
-    """A message without contexts printed by Reservoir.
-
-    :param message: ``None`` if nothing else remains.
-    :param contexts: how many contexts were removed.
-    """
+    """A message without contexts, ``None`` if nothing remains, and how many contexts it had."""
 
     message: Message | None
     contexts: int

@@ -38,10 +38,7 @@ def identity_prefix(text: str) -> str:
 
 
 class ProxyFilter:
-    """Finds messages that the proxy has stored, loading conversations as an import needs them.
-
-    :param redactor: masks secrets in messages as their partition would store them.
-    """
+    """Finds messages that the proxy has stored, loading conversations as an import needs them."""
 
     def __init__(self, store: Store, redactor: Redactor) -> None:
         self._store, self._redactor = store, redactor

@@ -23,10 +23,7 @@ ALREADY, FORGOTTEN, EXPIRED = "already", "forgotten", "expired"
 
 
 class Passed(NamedTuple):
-    """The result of a stage.
-
-    :param dropped: the other records, by the reason.
-    """
+    """The result of a stage: the records that pass, and the others by the reason."""
 
     kept: list[Record]
     dropped: dict[str, list[Record]]
@@ -166,10 +163,7 @@ class Stages:
         return Passed(kept, {ALREADY: _without(records, kept)})
 
     def drop_forgotten_texts(self, scope: Scope, records: Sequence[Record]) -> Passed:
-        """Drop records of messages that were forgotten under another source's id.
-
-        If those are included, drop only messages that an edit replaced.
-        """
+        """Drop messages forgotten under another id, or if included, replaced by an edit."""
         conversations = {record.message.conversation_id for record in records}
         if not self._store.forgotten_sessions(conversations):
             return Passed(list(records), {})

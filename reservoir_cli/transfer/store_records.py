@@ -36,10 +36,7 @@ INTERRUPTED = "interrupted; stored messages are kept, and the same command impor
 
 
 class FileImport:
-    """Stores the records of one file in batches.
-
-    :param where: the file's name, for the reasons of skipped records.
-    """
+    """Stores the records of one file in batches; ``where`` is its name, for reasons."""
 
     def __init__(
         self,
@@ -65,10 +62,7 @@ class FileImport:
     def load(
         self, records: Iterable[Record | Skipped], after_batch: Callable[[], None] = lambda: None
     ) -> ImportReport:
-        """Store the new records of the file; each batch is one transaction.
-
-        :param after_batch: called after each batch.
-        """
+        """Store the new records of the file; each batch is a transaction, followed by a call."""
         source = iter(records)
         while batch := list(islice(source, _BATCH)):
             if self._options.dry_run:
@@ -180,11 +174,7 @@ class FileImport:
         self.report.restored += len(restored)
 
     def _store_vectors(self, records: Sequence[Record], added: Added) -> None:
-        """Store the embeddings that come with messages, if they are from the store's model.
-
-        The embedding of a message from which a secret was removed is dropped: it is of the old
-        text.
-        """
+        """Store embeddings by the store's model; that of a redacted text is of the old one."""
         if self._model is None:
             return
         passages = {
@@ -224,10 +214,7 @@ class FileImport:
 
 
 def _has_grown(stored: StoredMessage, message: Message) -> bool:
-    """Return whether a message continues the stored one.
-
-    A reply has the id of its thinking if only the thinking was stored.
-    """
+    """Return whether a message continues the stored one, or a reply only its thinking."""
     if stored.name == THINKING != message.name:
         return True
     content = clean_text(message.content)

@@ -412,10 +412,7 @@ def _named_text(text: str, option: str) -> tuple[str, str]:
 
 
 def _text(text: str, option: str) -> str:
-    """Return the text, that of a file for ``@FILE``, or that of stdin for ``-``.
-
-    ``@@`` stands for a literal ``@``.
-    """
+    """Return the text, that of a file for ``@FILE``, or stdin for ``-``; ``@@`` is an ``@``."""
     if text.startswith("@@"):
         return text[1:]
     if not text.startswith("@"):
@@ -431,12 +428,7 @@ def _text(text: str, option: str) -> str:
 
 
 def print_explanation(window: ContextWindow, *, everything: bool = False) -> None:
-    """Print the table of ``--explain`` to stderr: candidates, their scores and outcomes.
-
-    The messages that were taken come last.
-
-    :param everything: include all candidates that were left out, not only the nearest ones.
-    """
+    """Print the table of ``--explain`` to stderr, what was taken last, with all misses or few."""
     selection = window.selection
     left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
     candidates = {candidate.message.id: candidate for candidate in (*window.kept, *left_out)}

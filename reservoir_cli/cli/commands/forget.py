@@ -270,10 +270,7 @@ def print_found(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> No
 
 
 def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:
-    """Say before the question that no import brings the messages of a whole scope back.
-
-    If the scope is a partition, name the command that moves its messages instead.
-    """
+    """Say that no import brings a scope back; name the command that moves a partition instead."""
     note = "later imports, into any partition, will leave these messages out"
     places = reservoir.lookup.places()
     instances = {instance for partition, instance, _ in places if partition == scope.partition}

@@ -100,10 +100,6 @@ def move(
 
 
 def _check(numbers: Sequence[int], *texts: str | None) -> None:
-    """Check that messages are chosen, by number or by filters.
-
-    :raises UsageError: they are not, or by both.
-    """
     is_filtered = any(text is not None for text in texts)
     if is_filtered == bool(numbers):
         raise UsageError(
@@ -115,10 +111,6 @@ def _check(numbers: Sequence[int], *texts: str | None) -> None:
 def _find(
     reservoir: Reservoir, scope: Scope, numbers: Sequence[int], where: Filter
 ) -> Sequence[Key]:
-    """Return the keys of the chosen messages.
-
-    :raises ReservoirError: there is no message with one of the numbers.
-    """
     if not numbers:
         return reservoir.find(scope, where)
     keys = reservoir.lookup.keys_of(numbers, scope)

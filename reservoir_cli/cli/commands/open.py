@@ -61,10 +61,7 @@ def _address() -> str | None:
 
 
 def _start(command: Sequence[str]) -> str:
-    """Start a server in the background; return an address with a one-time code.
-
-    :raises ReservoirError: the server does not start, or could not be found.
-    """
+    """Start a server in the background; return an address with a one-time code."""
     running_servers.require_writable()
     with tempfile.TemporaryFile() as errors:
         process = start_in_background(command, errors=errors)

@@ -182,10 +182,7 @@ def save_sources(config: Config, sources: list[Source]) -> None:
 
 
 def offer_source(config: Config, form: str, title: str, partition: str) -> bool:
-    """Add the history of a tool to the settings, if there is one; on a terminal, ask first.
-
-    :returns: whether it was added.
-    """
+    """Ask, and add the history of a tool to the settings; return whether there was one."""
     found = [
         Source(choose_name(form, config.sources), form, history.path, partition)
         for history in discover_histories.look(form)
@@ -279,10 +276,7 @@ def print_left_out(report: SourceReport) -> None:
 
 
 def describe_forgotten(source: Source, count: int) -> str:
-    """Say how many messages of a source were forgotten earlier, and which command imports them.
-
-    Do not name the command if it would import excluded folders, too.
-    """
+    """Name the command that imports forgotten messages, unless it would import excluded folders."""
     note = (
         f"{source.name}: forgotten earlier, and not imported: {options.counted(count, 'message')}"
     )

@@ -55,11 +55,7 @@ class _Frame(NamedTuple):
 
 
 def wrap(text: str, question: str = "", label: str = TEXT_LABEL) -> str:
-    """Frame a context, followed by its question.
-
-    :param text: the context without the question.
-    :param label: the label before the question; ignored without a question.
-    """
+    """Frame a context, followed by its question, if any, below a label."""
     tail = f"\n\n{label}{question}" if question else ""
     checksum = _encode_checksum(_checksum(label if question else "", _checksum(text)))
     body = f"{_BEGIN}\n{text}\n" if text else f"{_BEGIN}\n"
@@ -67,10 +63,7 @@ def wrap(text: str, question: str = "", label: str = TEXT_LABEL) -> str:
 
 
 def unwrap(text: str) -> Unwrapped:
-    """Remove every context whose beginning, end and checksum agree, and keep its question.
-
-    Anything else, such as a damaged or forged frame, is left unchanged.
-    """
+    """Remove contexts, but keep their questions; damaged or forged frames stay as they are."""
     frames = list(_frames(text))
     if not frames:
         return Unwrapped(text, (), 0)

@@ -73,10 +73,7 @@ def rows(window: FinishedWindow) -> list[dict[str, Any]]:
 
 
 def explain_candidates(window: FinishedWindow) -> list[dict[str, Any]]:
-    """Return every candidate, the best first: its scores, its outcome and the reason.
-
-    Of fillers, only the first hundred are included.
-    """
+    """Return every candidate, the best first, with the reasons; of fillers, the first hundred."""
     selection = window.selection
     reasons = selection.reasons
     outcomes = [(kept, "kept", reasons.get(kept.message.id, "")) for kept in window.kept]

@@ -67,10 +67,7 @@ def introduction(note: str, *, compact: bool) -> str:
 
 
 def cache_quotes(*, numbered: bool) -> Quote:
-    """Return a function that quotes recalled messages and caches their day and text.
-
-    While a window is filled, the same messages are counted repeatedly as they are printed.
-    """
+    """Return a function that quotes and caches, as filling a window counts messages repeatedly."""
     known: dict[tuple[int, tuple[Span, ...] | None, int | None], tuple[str, str]] = {}
 
     def quote(candidate: Candidate) -> tuple[str, str]:

@@ -68,10 +68,7 @@ def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> B
 
 
 def message_texts(body: Body) -> list[str]:
-    """Return the text of each message of a body, charged in addition to its framing.
-
-    Text outside the messages is counted with the first.
-    """
+    """Return the text of each message, charged beside its framing; the first has all other text."""
     outside = [body.get("system", ""), _compact(body["tools"]) if "tools" in body else ""]
     texts = [_collect_text(message) for message in body["messages"]]
     first = "\n".join(filter(None, [*outside, *texts[:1]]))

@@ -67,10 +67,7 @@ def _turn_text(turn: Turn) -> str:
 
 
 def turn_text(content: str, tool_calls: Iterable[ToolCall]) -> str:
-    """Return the text of a turn of history.
-
-    If a line could pass for a role, a title, a day or the frame, further lines are indented.
-    """
+    """Return the text of a turn, indented if a line could pass for a role, title, day or frame."""
     parts = [*([content] if content else []), *map(call_text, tool_calls)]
     return "\n".join(indent(part) if has_forged_line(part) else part for part in parts)
 

@@ -34,11 +34,7 @@ _EXPIRE_EVERY = 50
 
 @dataclass(frozen=True, slots=True)
 class Enriched:
-    """An enriched request.
-
-    :param body: as it is sent to the model.
-    :param note: what was added, or why nothing was, for the header ``x-reservoir``.
-    """
+    """An enriched body, and what was added or why nothing was, for the header ``x-reservoir``."""
 
     body: bytes
     note: str
@@ -95,22 +91,14 @@ class Enricher:
         self._ledger_writes.close()
 
     def rehearse(self) -> None:
-        """Ask the last question again when the server is idle.
-
-        This refills the caches that storing messages invalidated, before the next question.
-        """
+        """Ask the last question again when idle, to refill caches that storing invalidated."""
         if self._last_asked:
             self._state.reader.submit_if_idle(self._last_asked)
 
     async def enrich(
         self, request: ParsedRequest, partition: str, instance: str, client: str
     ) -> Enriched:
-        """Return a request with recalled messages added to its newest question.
-
-        This takes at most 0.3 seconds. On any failure less is added.
-
-        :param client: the name of its client.
-        """
+        """Add recalled messages to the newest question, within 0.3 seconds; less on failures."""
         deadline = asyncio.get_running_loop().time() + time_limits.RECALL_OF_REQUEST
         self._expire_after_changes()
         masked = self._is_masked(partition)
@@ -220,11 +208,7 @@ class Enricher:
             ledger.expire(partition, masked=self._is_masked(partition), now=datetime.now(UTC))
 
     def _put_queued(self, reservoir: Reservoir) -> None:
-        """Write all queued entries.
-
-        They are written in one transaction. If that fails, for instance because two servers wait
-        for each other's locks, they are written one by one.
-        """
+        """Write all queued entries at once; if that fails, as when two servers wait, one by one."""
         puts = [self._puts.popleft() for _ in range(len(self._puts))]
         try:
             if puts:

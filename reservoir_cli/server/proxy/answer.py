@@ -11,10 +11,7 @@ from reservoir_cli.transfer.reading.foreign_values import obj
 
 @dataclass
 class _Call:
-    """A tool call.
-
-    :param initial: the arguments if no pieces of them follow.
-    """
+    """A tool call; ``initial`` are its arguments if no pieces of them follow."""
 
     id: str = ""
     name: str = ""

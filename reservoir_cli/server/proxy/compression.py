@@ -15,12 +15,7 @@ class Undecodable(Exception):
 
 
 class Decoder:
-    """Decode a body.
-
-    :param encoding: as in the header ``Content-Encoding``.
-    :param most: the most bytes of the decoded body.
-    :raises Undecodable: the encoding is not read.
-    """
+    """Decode a body of at most ``most`` bytes; raise Undecodable for an unknown encoding."""
 
     def __init__(self, encoding: str, most: int) -> None:
         self._encoding, self._left, self._is_new = encoding.strip().lower(), most, True

@@ -266,10 +266,7 @@ async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
 
 
 def url_of(upstream: Upstream, path: str, query: bytes) -> str:
-    """Return the URL of a request at an upstream, whose base URL may contain the path's beginning.
-
-    With OpenAI's protocol it may have another version than the path, and not at its end.
-    """
+    """Return the URL at an upstream, which may have the beginning of the path, or its version."""
     versioned = _VERSION_1 if upstream.protocol in ("anthropic", "ollama") else _VERSIONED
     azure = _AZURE_BASE.search(upstream.url)
     if azure and path.startswith(f"{azure[0]}/"):

@@ -27,11 +27,7 @@ class Span(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The top-level object of a text.
-
-    :param members: its values by key.
-    :param items: the elements of the requested lists, by key.
-    """
+    """The top-level object of a text: its members, and the elements of the requested lists."""
 
     members: dict[str, Span]
     items: dict[str, list[Span]]

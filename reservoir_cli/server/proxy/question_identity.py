@@ -128,11 +128,7 @@ class IdentityChain:
 
 
 def _files_of(element: Any) -> str:
-    """Return the pictures and other files of a message, as JSON; ``""`` if it has none.
-
-    What clients change when they resend a message is left out: cache marks, and the signatures of
-    addresses.
-    """
+    """Return the files of a message as JSON, without what clients change when they resend it."""
     if not isinstance(element, dict):
         return ""
     content, images = element.get("content"), element.get("images")  # Ollama lists images apart

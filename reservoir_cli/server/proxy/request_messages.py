@@ -56,10 +56,7 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
 
 
 def _reply_blocks(content: Any) -> Any:
-    """Return the blocks of a reply as an answer is read: one message.
-
-    Tools that the provider runs are left out, and texts that its citations split are joined.
-    """
+    """Return the blocks of a reply as one message, without tools that the provider runs."""
     if not isinstance(content, list):
         return content
     blocks, was_text = list[Any](), False
@@ -135,10 +132,7 @@ def is_system(element: Any) -> bool:
 
 
 def is_of_user(element: Any) -> bool:
-    """Return whether an element belongs to the turn of a question: the user's, or instructions.
-
-    Hooks of clients add their text to a question in an element of either kind.
-    """
+    """Return whether an element belongs to a question: the user's, or instructions of hooks."""
     return is_system(element) or (isinstance(element, dict) and element.get("role") == "user")
 
 

@@ -23,10 +23,7 @@ _WITHOUT_VERSION = re.compile(rf"\A/(?!(?:{_ROOTS})/)")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A parsed path.
-
-    :param path: the provider's path, still percent-encoded: starts with ``/v1/`` or the like.
-    """
+    """A parsed path; ``path`` is the provider's, percent-encoded, such as ``/v1/…``."""
 
     path: str
     partition: str | None = None
@@ -34,10 +31,7 @@ class Target:
 
 
 def parse_path(path: str) -> Target | None:
-    """Parse a path; return ``None`` if the proxy has no such path.
-
-    :param path: percent-encoded, without the query.
-    """
+    """Parse a percent-encoded path without a query; ``None`` if the proxy has no such path."""
     if any(unquote(part) in (".", "..") for part in path.split("/")):
         return None
     if original := _ORIGINAL.fullmatch(path):

@@ -56,12 +56,7 @@ def is_side_request(
     *,
     has_answers: bool,
 ) -> bool:
-    """Return whether a request asks for a title or a summary, completes code, or checks a model.
-
-    :param first: its first question.
-    :param newest: its last question.
-    :param has_answers: whether it contains answers: then its system prompt only mentions titles.
-    """
+    """Return whether a request asks for a title or summary, completes code, or checks a model."""
     if protocol.wants_one_token(values) or protocol.completes_code(values):
         return True
     if _TASK.match(newest) or _TITLE.fullmatch(first):

@@ -24,12 +24,7 @@ class _Waiting(NamedTuple):
 
 
 class ExchangeQueue:
-    """A queue of exchanges, which are stored and then embedded in batches.
-
-    They stay queued while the store cannot be written, as when another program writes.
-
-    :param on_embedded: called in another thread after a batch was embedded.
-    """
+    """Exchanges, stored and embedded in batches; they stay here while the store is locked."""
 
     def __init__(self, state: ServerState, on_embedded: Callable[[], None]) -> None:
         self._writer, self._embedder, self._log = state.writer, state.embedder, state.log

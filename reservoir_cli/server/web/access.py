@@ -39,11 +39,7 @@ class Session:
 
 @dataclass(slots=True)
 class Sessions:
-    """The used codes and the valid sessions of a server.
-
-    :param server: checks codes.
-    :param clock: a monotonic clock in seconds.
-    """
+    """The used codes and the valid sessions of a server; the clock is monotonic, in seconds."""
 
     server: ServerIdentity
     clock: Callable[[], float] = time.monotonic
@@ -105,10 +101,7 @@ Form = dict[str, str]
 
 @dataclass(slots=True)
 class PageState:
-    """The state of one server's page; ``app.state.page``.
-
-    :param violations: the number of policy violations that browsers reported.
-    """
+    """The state of one server's page, with the number of policy violations that were reported."""
 
     sessions: Sessions
     violations: int = 0
@@ -198,10 +191,7 @@ async def prove(request: Request) -> Response:
 
 
 async def enter(request: Request) -> Response:
-    """Show the form that redeems a code; redeem the code when the form is submitted.
-
-    A GET never redeems it, so that link previews do not use it up.
-    """
+    """Show the form that redeems a code: a GET never does, so link previews do not use it up."""
     if request.method != "POST":
         return render(request, "enter_code.html", code=request.query_params.get("code", ""))
     code, host = (await read_form(request)).get("code", ""), request.headers.get("host", "")

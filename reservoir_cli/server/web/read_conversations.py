@@ -116,10 +116,7 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """A page of a conversation, or a document.
-
-    :param document: the id of the document's message.
-    """
+    """A page of a conversation, or a document with the id of its message."""
 
     thread: Thread
     title: str | None
@@ -220,11 +217,7 @@ def find_message(reservoir: Reservoir, partition: str, number: int) -> StoredMes
 def read_thread(
     reservoir: Reservoir, thread: Thread, page: int | None, at: int | None = None
 ) -> ConversationPage:
-    """Return a page of a conversation; by default the last one.
-
-    :param at: the id of a message; return the page that contains it.
-    :raises MissingError: the conversation does not exist.
-    """
+    """Return the page with a message, by default the last one; MissingError without any."""
     partition, ids = thread[0], ids_of(reservoir, thread)
     thread = _masked(reservoir, thread)
     if not ids:
@@ -251,10 +244,7 @@ def read_document(reservoir: Reservoir, partition: str, number: int) -> Conversa
 
 
 def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
-    """Return the ids of a conversation's messages in chronological order.
-
-    :param thread: its id may be masked; without one, documents are left out.
-    """
+    """Return the ids of a thread's messages in order, documents left out; its id may be masked."""
     partition, instance, conversation = thread
     scope = Scope(partition, instance)
     if conversation is not None:
@@ -289,11 +279,7 @@ def _show_page(messages: Iterable[StoredMessage]) -> Iterator[ShownMessage]:
 
 
 def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) -> ShownMessage:
-    """Prepare a message to be shown: Markdown is rendered, tool results are plain text.
-
-    :param whole: show the complete message as plain text.
-    :param plain: show Markdown as plain text.
-    """
+    """Prepare a message to be shown: Markdown rendered unless ``whole`` or ``plain``."""
     calls = "\n".join(map(call_text, message.tool_calls))
     text = message.content if whole or message.role is Role.TOOL else ""
     if whole:

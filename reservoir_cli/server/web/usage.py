@@ -32,10 +32,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """A bar of a chart by week.
-
-    :param figures: what the bar shows, in words.
-    """
+    """A bar of a chart by week, and in words what it shows."""
 
     week: str
     figures: str
@@ -58,10 +55,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The data of the view.
-
-    :param busiest: contexts and recalls of the busiest day in the chart.
-    """
+    """The data of the view; ``busiest`` are the contexts and recalls of the busiest day."""
 
     stats: Mapping[str, Any]
     charts: Sequence[Chart]

@@ -94,11 +94,7 @@ class WindowView:
 
 
 def choose(reservoir: Reservoir, question: Question, default_store: str) -> WindowView:
-    """Choose the context window of a question.
-
-    :param default_store: the store of the settings, which the command need not name.
-    :raises UsageError: the model is unknown, or the budget is too small.
-    """
+    """Choose the window of a question; UsageError for a wrong model or a small budget."""
     window = _build_window(reservoir, question)
     partition = window.request.partition
     usual = reservoir.config.settings(partition, window.request.model)

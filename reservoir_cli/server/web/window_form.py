@@ -59,10 +59,7 @@ class Question:
 
 
 def read_form(query: Query) -> tuple[Question, UsageError | None]:
-    """Read the form without its invalid fields.
-
-    :returns: the question, and what is wrong with the first invalid field.
-    """
+    """Read the form without its invalid fields, and what is wrong with the first one."""
     try:
         return Question.of(query), None
     except UsageError as error:
@@ -81,10 +78,7 @@ def _printable(text: str) -> str:
 
 
 def _options(query: Query) -> ContextOptions:
-    """Read the sliders; those that were not moved are left to the settings.
-
-    A form sends all its sliders, and the initial value of each as ``was-NAME``.
-    """
+    """Read the sliders that were moved: a form sends the initial value of each as ``was-NAME``."""
     excerpts, over = text_of(query, "excerpts"), number_of(query, "excerpt_over")
     if excerpts not in ("", "auto", "off"):
         raise UsageError("excerpts are auto or off")
@@ -119,11 +113,7 @@ class Slider:
 
 
 def sliders(options: ContextOptions, usual: Settings, floor: float) -> list[Slider]:
-    """Return the sliders at their current positions.
-
-    :param usual: the settings without the sliders.
-    :param floor: the recall floor without the sliders; it depends on the model and the store.
-    """
+    """Return the sliders at their positions; ``usual`` and ``floor`` hold if they are not moved."""
     return [
         _slider("similarity_weight", "similarity", options, usual.similarity_weight, 1, 0.01),
         _slider("recency_weight", "recency", options, usual.recency_weight, 1, 0.01),

@@ -28,10 +28,7 @@ _THINKING = "thinking"
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation, or an instance's messages outside conversations, in order of time.
-
-    :param about: the metadata that an import stored.
-    """
+    """A conversation, or an instance's messages outside conversations, in order of time."""
 
     name: ThreadName
     about: Conversation | None
@@ -60,10 +57,7 @@ class Thread:
 def read_threads(
     store: Store, ids_by_thread: Mapping[ThreadName, Sequence[int]]
 ) -> Iterator[Thread]:
-    """Read conversations one at a time.
-
-    :param ids_by_thread: the ids of the messages of each conversation.
-    """
+    """Read conversations one at a time, by the ids of their messages."""
     for name, ids in ids_by_thread.items():
         partition, instance, conversation_id = name
         about = store.known_conversations([name]).get(name) if conversation_id else None

@@ -39,10 +39,7 @@ _SHAREGPT_ROLES = {Role.USER.value: "human", Role.ASSISTANT.value: "gpt"}
 
 
 def write_sharegpt(thread: Thread) -> str:
-    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``.
-
-    Empty without messages.
-    """
+    """Return a line with id, title, model and entries; empty without messages."""
     about = thread.about
     fields = {
         "id": thread.name[2],
@@ -83,10 +80,7 @@ def _call_json(call: ToolCall) -> str:
 
 
 def write_anthropic(thread: Thread) -> str:
-    """Return the line ``{"system", "messages", "tools"}``; empty without messages.
-
-    ``max_tokens`` is left to the sender.
-    """
+    """Return the line ``{"system", "messages", "tools"}``, without ``max_tokens``; may be empty."""
     body = to_anthropic(build_turns(thread), None, 0)
     del body["max_tokens"]
     if not body["messages"]:

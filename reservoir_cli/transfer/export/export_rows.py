@@ -18,12 +18,7 @@ Row = dict[str, Any]
 def read_rows(
     store: Store, keys: Sequence[Key], mask: Redactor, *, embeddings: bool
 ) -> Iterator[tuple[Row, bool]]:
-    """Yield messages as rows, each with whether a secret was redacted.
-
-    The first row of a conversation carries its metadata.
-
-    :param keys: the keys of the messages, in order of time.
-    """
+    """Yield messages as rows, and if a secret was redacted; the first has the metadata."""
     described: set[ThreadName] = set()
     active = store.active_model() if embeddings else None
     for start in range(0, len(keys), _BATCH):

@@ -28,11 +28,7 @@ _MAX_ANSWERS = 1_000
 
 
 class _Answered(NamedTuple):
-    """The last answer to a question.
-
-    :param request: a hash of the model and the messages, valid in this process.
-    :param suffix: what was added to its identity.
-    """
+    """The last answer to a question, a hash of its request, and the suffix of its identity."""
 
     request: int
     ended_at: datetime
@@ -40,10 +36,7 @@ class _Answered(NamedTuple):
 
 
 class RepeatedQuestions:
-    """Give messages other identities if a question is asked again, but is no retry.
-
-    :param redact: returns a message as a partition would store it.
-    """
+    """Give messages other identities if a question is asked again, but is no retry."""
 
     def __init__(self, store: Store, redact: Callable[[Exchange, Message], Message]) -> None:
         self._store, self._sources, self._redact = store, Sources(store), redact
@@ -173,10 +166,7 @@ def _hash_request(exchange: Exchange) -> int:
 
 
 def _start_of_question(messages: Sequence[Message]) -> int:
-    """Return the index of the last question; of the end if results of tools follow it.
-
-    The beginning of an answer may follow it, which the model continues.
-    """
+    """Return the index of the last question, with a prefilled answer; the end after results."""
     start = len(messages)
     while start and messages[start - 1].role == "assistant":
         start -= 1

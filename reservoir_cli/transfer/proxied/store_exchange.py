@@ -33,10 +33,7 @@ _STEP = timedelta(milliseconds=1)
 
 
 class ExchangeLog:
-    """Stores the exchanges of the proxy and finds their conversations.
-
-    :ivar ledger: records the contexts that the proxy added to questions.
-    """
+    """Stores the exchanges of the proxy and finds their conversations."""
 
     def __init__(self, ingestor: Ingestor) -> None:
         self._ingestor, self._store, self._redactor = ingestor, ingestor.store, ingestor.redactor
@@ -90,10 +87,7 @@ class ExchangeLog:
         return next((Scope(*thread[:2]) for thread in threads if thread in known), exchange.scope)
 
     def find_continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
-        """Return the id of the stored conversation that a list of messages continues, if any.
-
-        The list may lack the beginning of the conversation: clients drop their oldest messages.
-        """
+        """Return the conversation that messages continue; clients drop the oldest from the list."""
         questions = [index for index, message in enumerate(messages) if message.role == "user"]
         if len(questions) < 2:
             return None
@@ -146,10 +140,7 @@ class ExchangeLog:
     def _date_after_known(
         self, exchange: Exchange, history: Sequence[Record], new: list[Record]
     ) -> list[Record]:
-        """Date new messages after the one before them, in case the clock was set back meanwhile.
-
-        The date of that message stays, unless it is far ahead: then its own date is wrong.
-        """
+        """Date new messages after the previous one, unless that is far ahead of the clock."""
         before = history[: history.index(new[0])] if new else []
         stored = self._stored_messages(exchange, [record.message for record in before[-1:]])
         for previous in stored.values():

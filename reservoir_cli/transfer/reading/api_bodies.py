@@ -80,10 +80,7 @@ def unwrap(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class _ConversationReader:
-    """One conversation: the ids of its messages depend on the messages before them.
-
-    A message without a time gets that of the previous message, the first one that of the body.
-    """
+    """One conversation: its first message without a time gets the body's, others the previous."""
 
     def __init__(self, source: str, identities: SourceIds, body: dict[str, Any]) -> None:
         key = text(body.get("conversation_id"))

@@ -80,10 +80,7 @@ class Line:
 
 
 def lines(file: File, start: Checkpoint) -> Iterator[Line]:
-    """Yield the non-blank lines of JSON Lines after a checkpoint.
-
-    :param start: its state has the number of lines before it as ``lines``.
-    """
+    """Yield the non-blank lines after a checkpoint, whose state counts the ``lines`` before it."""
     end, number = start.offset, int((start.state or {}).get("lines", 0))
     with file.open() as stream:
         for text, length in read_lines(stream):

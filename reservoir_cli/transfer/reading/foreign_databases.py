@@ -66,10 +66,7 @@ class WorkLimitExceeded(Exception):
 
 
 class Database:
-    """A database of another tool, with a limit of work.
-
-    :param columns: the columns to read of each table; tables and columns may be missing.
-    """
+    """A database of another tool, with a limit of work; tables and columns may be missing."""
 
     def __init__(
         self, connection: sqlite3.Connection, path: Path, columns: Mapping[str, str]
@@ -93,10 +90,7 @@ class Database:
         return any(required <= names for required in sets)
 
     def spend(self, steps: int) -> None:
-        """Count work that SQLite's progress handler does not count.
-
-        :raises WorkLimitExceeded: the limit is exceeded.
-        """
+        """Count work that SQLite's progress handler does not; raise WorkLimitExceeded."""
         self.left -= steps
         if self.left < 0:
             raise WorkLimitExceeded
@@ -202,10 +196,7 @@ def read_database(
 
 
 class DatabaseImporter(Importer):
-    """The base class of importers that read databases by conversation.
-
-    :cvar columns: the columns to read of each table.
-    """
+    """The base class of importers that read databases by conversation; ``columns`` by table."""
 
     columns: ClassVar[Mapping[str, str]]
     version = 1
@@ -213,17 +204,10 @@ class DatabaseImporter(Importer):
 
     @abstractmethod
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
-        """Yield all conversations.
-
-        :param name: of the file, for errors.
-        :raises ReservoirError: the database is another program's, or cannot be read.
-        """
+        """Yield all conversations; raise ReservoirError if the database is another program's."""
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages by conversation.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
+        """Yield the messages by conversation; ReservoirError for another program's database."""
         return read_database(file, self.columns, partial(self.read_all, file.name))
 
     def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
@@ -232,10 +216,7 @@ class DatabaseImporter(Importer):
             yield from _read_or_skip(conversation)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages of conversations that are new or have changed.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
+        """Yield the messages by conversation; ReservoirError if it is another program's."""
 
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
             known = (start.state or {}).get("read", {})

@@ -46,10 +46,7 @@ class Head:
         self._position = 0
 
     def has(self, *names: str, depth: int = 2) -> bool:
-        """Return whether an object has one of the keys.
-
-        :param depth: in how many objects, one inside the other, the key may be.
-        """
+        """Return whether an object has one of the keys, in at most ``depth`` nested objects."""
         return any(self._depths.get(name, _DEEPEST) <= depth for name in names)
 
     def has_all(self, *names: str, depth: int = 2) -> bool:
@@ -93,10 +90,7 @@ class Head:
         return self._position > before
 
     def read_on(self, stream: BinaryIO) -> bool:
-        """Add more of a file after the text; return whether there was more.
-
-        :param stream: the file after what was read last.
-        """
+        """Add more of the file behind what was read last; return whether there was more."""
         rest = self._text[self._position :]
         if self._tokens >= _MOST_TOKENS or len(rest) > LARGEST:
             return False

@@ -46,10 +46,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A part of a file that was skipped, with its position.
-
-    :param reason: never quotes the file.
-    """
+    """A part of a file that was skipped, with its position; the reason never quotes the file."""
 
     place: str
     reason: str

@@ -184,10 +184,7 @@ class _Utf16Reader(io.RawIOBase):
 
 
 class _CountingReader(io.RawIOBase):
-    """A stream that counts the bytes read of a file and enforces its limit.
-
-    :param length: the number of bytes after which the stream ends; ``None`` for all of the file.
-    """
+    """Counts the bytes read of a file and enforces its limit; ends after ``length``, if given."""
 
     def __init__(self, file: File, source: IO[bytes], length: int | None) -> None:
         self._file, self._source, self._length = file, source, length
@@ -349,10 +346,7 @@ class _BoundedReader(io.RawIOBase):
 
 
 def read_text(path: Path) -> tuple[str, int]:
-    """Return a file's text, and how many characters of it replace bytes that are not text.
-
-    :raises ReservoirError: the file cannot be read, or is not text.
-    """
+    """Return a text and how many characters replace invalid bytes; ReservoirError if not text."""
     try:
         data = read_bounded(path)
     except OSError as error:

@@ -38,10 +38,7 @@ _DECODER = json.JSONDecoder()
 
 
 def entries(file: File) -> Generator[Entry | Skipped, None, None]:
-    """Yield the objects of a JSON array, a single object, or JSON Lines.
-
-    Other values are yielded as skipped, and so is an incomplete last line.
-    """
+    """Yield the objects of a JSON array, document or lines; other values as skipped."""
     with file.open() as stream:
         is_array = _first_character(stream) == b"["
     with file.open() as stream:
@@ -175,10 +172,7 @@ def _number_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield the lines with their lengths; those longer than ``LARGEST`` are truncated.
-
-    :raises Unreadable: a line does not end within ``LONGEST_LINE``.
-    """
+    """Yield lines and lengths, truncated to ``LARGEST``; Unreadable beyond ``LONGEST_LINE``."""
     while line := stream.readline(LARGEST + 1):
         length = len(line)
         rest = line
@@ -271,11 +265,7 @@ class _TextBuffer:
             self._read_more()
 
     def _find_end(self, depth: int, position: int) -> tuple[int, int, bool]:
-        """Search the buffer for the end of a value with this many open brackets.
-
-        :returns: the number of brackets still open, the position reached, and whether the value
-            has ended.
-        """
+        """Find the end of a value: return the open brackets, the position, and if it ended."""
         while match := _SIGNS.search(self.buffer, position):
             run, position = match[0], match.end()
             if run == '"':
@@ -304,11 +294,7 @@ class _TextBuffer:
         self._final, self.position = True, len(self.buffer)
 
     def _skip_buffer(self, depth: int, in_string: bool) -> tuple[int, bool, bool]:
-        """Move to the end of a value or of the buffer.
-
-        :returns: the number of brackets still open, whether the end is inside a string, and whether
-            the value has ended.
-        """
+        """Skip the buffer or value; return the open brackets, if in a string, and if it ended."""
         if not in_string:
             depth, self.position, closed = self._find_end(depth, self.position)
             if closed or self.position >= len(self.buffer):

@@ -79,10 +79,7 @@ def seconds(value: Any) -> float:
 
 
 def _parse(value: Any, least_ms: float) -> datetime | None:
-    """Parse a time.
-
-    :param least_ms: numbers from this one on are in milliseconds or smaller units.
-    """
+    """Parse a time; numbers from ``least_ms`` on are in milliseconds or smaller units."""
     try:
         if isinstance(value, str):
             value = value.strip()

@@ -62,10 +62,7 @@ class Turn:
 
 
 class Transcript:
-    """A conversation while its file is read.
-
-    :cvar source: the name of the importer.
-    """
+    """A conversation while its file is read; ``source`` is the name of the importer."""
 
     source: ClassVar[str]
 
@@ -95,10 +92,7 @@ class Transcript:
         )
 
     def turns(self, value: dict[str, Any]) -> Iterable[Turn]:
-        """Yield the turns of an object of the file, after updating the metadata with it.
-
-        :raises ValueError: the object cannot be read.
-        """
+        """Yield the turns of an object after updating the metadata; ValueError if it is invalid."""
         raise NotImplementedError
 
     def read(self) -> Iterator[Record | Skipped]:
@@ -133,10 +127,7 @@ class TranscriptImporter(Importer):
 def read_conversation(
     thread: Thread, place: str, turns: Iterable[tuple[int, Turn | None]]
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a conversation of an export.
-
-    :param turns: with their numbers; ``None`` for one that is not a message.
-    """
+    """Yield the messages of numbered turns; ``None`` stands for one that is not a message."""
     for number, turn in turns:
         where = f"{place}, message {number}"
         if turn is None:

@@ -23,10 +23,7 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The size and modification time of a file.
-
-    :param size: includes the write-ahead log of a database.
-    """
+    """The modification time and the size of a file, with that of a database's write-ahead log."""
 
     path: str
     size: int
@@ -158,10 +155,7 @@ def _read_exactly(stream: IO[bytes], length: int) -> bytes:
 
 
 def find_last_line_end(stream: IO[bytes], start: int, size: int) -> int:
-    """Return the offset after the last complete line between two offsets.
-
-    Of a line that is too long to be read, the end is not searched.
-    """
+    """Return the offset after the last complete line between two, unless it is too long to read."""
     end = size
     while end > max(start, size - LONGEST_LINE):
         begin = max(start, end - _AT_ONCE)

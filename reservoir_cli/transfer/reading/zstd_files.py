@@ -41,10 +41,7 @@ class ZstdFile(io.RawIOBase):
         )
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes.
-
-        :raises EOFError: the data are damaged or cut off.
-        """
+        """Return the next bytes; raise EOFError if they are damaged or cut off."""
         try:
             data: bytes = self._stream.read(size)
         except self._zstd.ZstdError:
