@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import completion_values, console
-from reservoir_cli.cli.completion_values import Completer
+from reservoir_cli.cli.declare_options import flag, name_option, option, tokens_option
 from reservoir_cli.cli.global_options import Globals, globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import StoredMessage, clean_text, cut
@@ -20,7 +20,7 @@ from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.settings.read_settings import unknown_variables
 from reservoir_cli.util.progress import counted as counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
-from reservoir_cli.util.unicode_text import plain_digits, plain_number
+from reservoir_cli.util.unicode_text import plain_digits
 
 #: The section of the options that select messages; ``-h`` has only their names.
 FILTERS = "Filters"
@@ -30,197 +30,89 @@ MESSAGE = "A message from stdin"
 OUTPUT = "Output"
 
 
-def check_typed_name(param: typer.CallbackParam, value: str | None) -> str | None:
-    """Return a typed name, cleaned; raise UsageError if it is empty."""
-    if value is not None and not value.strip():
-        raise UsageError(f"{param.opts[-1]} cannot be empty", hint="leave the option out")
-    return clean_text(value) if value else None
-
-
 def expand_user(value: Path | None) -> Path | None:
     """Expand ``~`` in the path of a file, where the shell did not, as within quotes."""
     return value and Path(os.path.expanduser(value))
 
 
-def name_option(
-    *flags: str,
-    about: str,
-    metavar: str = "NAME",
-    complete: Completer | None = None,
-    panel: str | None = None,
-) -> Any:
-    """Return an option that takes a name or an id, which must not be empty."""
-    return typer.Option(
-        *flags,
-        metavar=metavar,
-        help=about,
-        autocompletion=complete,
-        callback=check_typed_name,
-        rich_help_panel=panel,
-    )
-
-
-def tokens_option(
-    *flags: str,
-    about: str = "",
-    least: int | None = 0,
-    hidden: bool = False,
-    panel: str | None = None,
-) -> Any:
-    """Return an option for a number of tokens, such as 150,000; ``least=None`` allows any."""
-
-    def parse(value: str | int) -> int:
-        try:
-            tokens = int(plain_number(str(value)))
-        except ValueError:
-            # Worded like Typer's own errors, which mistyped_commands rewords.
-            raise typer.BadParameter(f"{value!r} is not a valid int.") from None
-        if least is not None and tokens < least:
-            raise typer.BadParameter(f"{tokens} is not in the range x>={least}.")
-        return tokens
-
-    return typer.Option(
-        *flags, metavar="N", help=about, hidden=hidden, parser=parse, rich_help_panel=panel
-    )
-
-
 def _partition(about: str) -> Any:
-    about = f"Workspace{about}."
-    return name_option("-p", "--partition", about=about, complete=completion_values.partitions)
+    complete = completion_values.partitions
+    return name_option(f"Workspace{about}.", "-p", "--partition", complete=complete)
 
 
 def _instance(about: str) -> Any:
-    about = f"Channel in it{about}."
-    return name_option("-i", "--instance", about=about, complete=completion_values.instances)
+    complete = completion_values.instances
+    return name_option(f"Channel in it{about}.", "-i", "--instance", complete=complete)
 
+
+def _filter(metavar: str, about: str, stored: str | None = None) -> Any:
+    complete = completion_values.stored(stored) if stored else None
+    return option(metavar, about, panel=FILTERS, complete=complete)
+
+
+def _name_filter(about: str, stored: str) -> Any:
+    return name_option(about, panel=FILTERS, complete=completion_values.stored(stored))
+
+
+#: Completes a role.
+role_completer = completion_values.among("user", "assistant", "system", "tool")
 
 Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
 #: The partition of a report; without it the report covers all of them.
 OnlyPartition = Annotated[str | None, _partition(", such as a project (default: all)")]
 OnePartition = Annotated[str, _partition(", such as a project")]
 Instance = Annotated[str | None, _instance(" (default: the one named like it)")]
-#: The instance of a read.
+#: The instance of a read or of a context.
 ReadInstance = Annotated[str | None, _instance(", such as a tool (default: all)")]
-#: The instance of a context.
-ContextInstance = Annotated[str | None, _instance(", such as a tool (default: all)")]
-EveryInstance = Annotated[
-    bool, typer.Option("--all-instances", help="Include all instances of the partition.")
-]
-AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Include all partitions.")]
+EveryInstance = Annotated[bool, flag("--all-instances", "Include all instances of the partition.")]
+AllPartitions = Annotated[bool, flag("--all-partitions", "Include all partitions.")]
+Ids = Annotated[list[str] | None, option("N", "The message with this number; repeatable.", "--id")]
 TraceId = Annotated[
     str | None,
-    name_option(metavar="ID", about="Id that a question and its replies share.", panel=MESSAGE),
+    name_option("Id that a question and its replies share.", metavar="ID", panel=MESSAGE),
 ]
 TraceFilter = Annotated[
-    str | None,
-    name_option(metavar="ID", about="Only a question and its replies.", panel=FILTERS),
+    str | None, name_option("Only a question and its replies.", metavar="ID", panel=FILTERS)
 ]
-Conversation = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ID",
-        help="Only this conversation.",
-        rich_help_panel=FILTERS,
-        autocompletion=completion_values.stored("conversation"),
-    ),
-]
-#: Completes a role.
-role_completer = completion_values.among("user", "assistant", "system", "tool")
-Match = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT",
-        help="Only messages with this text; case is ignored.",
-        rich_help_panel=FILTERS,
-    ),
-]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        metavar="T",
-        help="From this time on: 2026-05-09 (with that day), 7d.",
-        rich_help_panel=FILTERS,
-    ),
-]
-Until = Annotated[
-    str | None,
-    typer.Option(
-        metavar="T",
-        help="Up to this time: 2026-05-09 (without that day), 7d.",
-        rich_help_panel=FILTERS,
-    ),
-]
+Conversation = Annotated[str | None, _filter("ID", "Only this conversation.", "conversation")]
+Match = Annotated[str | None, _filter("TEXT", "Only messages with this text; case is ignored.")]
+Since = Annotated[str | None, _filter("T", "From this time on: 2026-05-09 (with that day), 7d.")]
+Until = Annotated[str | None, _filter("T", "Up to this time: 2026-05-09 (without that day), 7d.")]
 RoleFilter = Annotated[
     str | None,
-    typer.Option(
-        "--role",
-        metavar="ROLE",
-        help="Only user, assistant, system or tool.",
-        rich_help_panel=FILTERS,
-        autocompletion=role_completer,
+    option(
+        *("ROLE", "Only user, assistant, system or tool.", "--role"),
+        panel=FILTERS,
+        complete=role_completer,
     ),
 ]
 Source = Annotated[
-    str | None,
-    name_option(
-        about="Only messages from this tool, such as chatgpt or cli.",
-        panel=FILTERS,
-        complete=completion_values.stored("source"),
-    ),
+    str | None, _name_filter("Only messages from this tool, such as chatgpt or cli.", "source")
 ]
 Project = Annotated[
-    str | None,
-    name_option(
-        about="Only conversations held in a folder with this name.",
-        panel=FILTERS,
-        complete=completion_values.stored("project"),
-    ),
+    str | None, _name_filter("Only conversations held in a folder with this name.", "project")
 ]
-Tag = Annotated[
-    str | None,
-    name_option(
-        about="Only messages with this tag.",
-        complete=completion_values.stored("tag"),
-        panel=FILTERS,
-    ),
-]
+Tag = Annotated[str | None, _name_filter("Only messages with this tag.", "tag")]
 ConversationTag = Annotated[
-    str | None,
-    name_option(
-        about="Only conversations with a message that has this tag.",
-        panel=FILTERS,
-        complete=completion_values.stored("tag"),
-    ),
+    str | None, _name_filter("Only conversations with a message that has this tag.", "tag")
 ]
 Timestamps = Annotated[
-    bool,
-    typer.Option(
-        "--timestamps",
-        help="Prefix each message with its time and trace id.",
-        rich_help_panel=OUTPUT,
-    ),
+    bool, flag("--timestamps", "Prefix each message with its time and trace id.", OUTPUT)
 ]
 OneLine = Annotated[
-    bool,
-    typer.Option(
-        "--oneline",
-        help="Print one message per line; line breaks become \\n.",
-        rich_help_panel=OUTPUT,
-    ),
+    bool, flag("--oneline", "Print one message per line; line breaks become \\n.", OUTPUT)
 ]
-Reserve = Annotated[int | None, tokens_option("--reserve", about="Tokens reserved for the answer.")]
+Reserve = Annotated[int | None, tokens_option("Tokens reserved for the answer.", "--reserve")]
 Model = Annotated[
     str | None,
     name_option(
-        about="Model whose settings apply; `models` lists them.", complete=completion_values.models
+        "Model whose settings apply; `models` lists them.", complete=completion_values.models
     ),
 ]
-NoEmbed = Annotated[bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")]
+NoEmbed = Annotated[bool, flag("--no-embed", "Store only; `embed` catches up later.")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-JsonLines = Annotated[
-    bool, typer.Option("--jsonl", help="Print one JSON object per line.", rich_help_panel=OUTPUT)
-]
+Json = Annotated[bool, flag("--json", "Print one JSON document.")]
+JsonLines = Annotated[bool, flag("--jsonl", "Print one JSON object per line.", OUTPUT)]
 
 #: Variables that a program started outside this shell may not have.
 _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, options
+from reservoir_cli.cli.declare_options import tokens_option
 from reservoir_cli.context.budget import TokenBudget
 from reservoir_cli.context.prepare_request import plan_budget
 
@@ -14,21 +15,17 @@ def budget(
     model: options.Model = None,
     maximum: Annotated[
         int | None,
-        options.tokens_option(
-            "--max", about="Context window to plan for, instead of a model's.", least=1
-        ),
+        tokens_option("Context window to plan for, instead of a model's.", "--max", least=1),
     ] = None,
     partition: options.Partition = None,
     system: Annotated[
         int | None,
-        options.tokens_option(
-            about="Tokens of the system prompt (default: those of the setting system_prompt)."
-        ),
+        tokens_option("Tokens of the system prompt (default: those of the setting system_prompt)."),
     ] = None,
-    procedure: Annotated[int, options.tokens_option(about="Tokens of procedures.")] = 0,
-    knowledge: Annotated[int, options.tokens_option(about="Tokens of knowledge.")] = 0,
-    episodes: Annotated[int, options.tokens_option(about="Tokens of episodes.")] = 0,
-    current: Annotated[int, options.tokens_option(about="Tokens of the question.")] = 0,
+    procedure: Annotated[int, tokens_option("Tokens of procedures.")] = 0,
+    knowledge: Annotated[int, tokens_option("Tokens of knowledge.")] = 0,
+    episodes: Annotated[int, tokens_option("Tokens of episodes.")] = 0,
+    current: Annotated[int, tokens_option("Tokens of the question.")] = 0,
     reserve: options.Reserve = None,
     as_json: options.Json = False,
 ) -> None:

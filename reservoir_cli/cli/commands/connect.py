@@ -13,6 +13,7 @@ from reservoir_cli.agents.connect import CLIENTS, Client, Outcome, Status, clien
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.cli import completion_values, console, options
+from reservoir_cli.cli.declare_options import flag
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import abbreviate_home
@@ -29,7 +30,7 @@ def client_argument(metavar: str) -> Any:
     )
 
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; write nothing.")]
+DryRun = Annotated[bool, flag("--dry-run", "Show the change; write nothing.")]
 
 
 def connect(
@@ -37,10 +38,7 @@ def connect(
     client: Annotated[str | None, client_argument("[CLIENT]")] = None,
     partition: options.Partition = None,
     hooks: Annotated[
-        bool,
-        typer.Option(
-            "--hooks", help="Recall before each question, and import sessions when they end."
-        ),
+        bool, flag("--hooks", "Recall before each question, and import sessions when they end.")
     ] = False,
     dry_run: DryRun = False,
     as_json: options.Json = False,

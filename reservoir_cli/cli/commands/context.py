@@ -17,6 +17,7 @@ from reservoir_cli.cli import (
     open_store,
     options,
 )
+from reservoir_cli.cli.declare_options import argument, flag, name_option, option, tokens_option
 from reservoir_cli.context.candidate import Candidate, describe_reason
 from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.context.render.formats import ContextWindow
@@ -27,18 +28,19 @@ from reservoir_cli.messages import check_name, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import masking_command
 from reservoir_cli.settings.schema import SETTINGS
-from reservoir_cli.settings.setting import Setting, Value
+from reservoir_cli.settings.setting import Setting
 from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6
-#: The settings of options that have another name. The scale of --threshold is (1 + cosine)/2.
-_SETTINGS = {
-    "--reserve": SETTINGS["reserve_tokens"],
-    "--recent": SETTINGS["recent_context_size"],
-    "--similar": SETTINGS["semantic_context_size"],
-    "--threshold": Setting(name="threshold", kind=float, high=1),
-    "--floor": SETTINGS["recall_floor"],
+#: The options of settings, if they have another name.
+_OPTIONS = {
+    "reserve_tokens": "--reserve",
+    "recent_context_size": "--recent",
+    "semantic_context_size": "--similar",
+    "recall_floor": "--floor",
 }
+#: The scale of --threshold is (1 + cosine)/2.
+_THRESHOLD = Setting(name="threshold", kind=float, high=1)
 COLUMNS = ("id", "day", "role", "cos", "sim", "rec", "prio", "tokens", "", "why", "text")
 #: Columns that a narrow terminal leaves out, the first of them first.
 _SPARE = ("text", "day", "rec", "cos", "sim")
@@ -53,98 +55,65 @@ _CHOICE = "How messages are chosen"
 _NEAREST_MISSES = 10
 
 
-def _choices(key: str) -> tuple[str, ...]:
-    return SETTINGS[key].choices
+def _choice(metavar: str, about: str, setting: str = "", **limits: int) -> Any:
+    choices = SETTINGS[setting].choices if setting else ()
+    return option(metavar, about, panel=_CHOICE, choices=choices, **limits)
+
+
+def _switch(name: str, about: str) -> Any:
+    return flag(f"--{name}/--no-{name}", about, _CHOICE)
 
 
 def context(
     ctx: typer.Context,
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[QUERY]...", help="The question; read from stdin if omitted or -."),
+        list[str] | None, argument("[QUERY]...", "The question; read from stdin if omitted or -.")
     ] = None,
     model: Annotated[
         str | None,
-        options.name_option(
-            about="Model to build the context for; `models` lists them.",
+        name_option(
+            "Model to build the context for; `models` lists them.",
             complete=completion_values.models,
         ),
     ] = None,
     budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|recommended",
-            help="Tokens for all of it (default: the model's limit).",
-        ),
+        str | None, option("N|recommended", "Tokens for all of it (default: the model's limit).")
     ] = None,
     partition: options.Partition = None,
-    instance: options.ContextInstance = None,
+    instance: options.ReadInstance = None,
     form: Annotated[
         str,
-        typer.Option(
+        option(
+            "NAME",
+            "text, markdown, json, or a request body: openai, azure, ollama, anthropic.",
             "--format",
-            metavar="NAME",
-            help="text, markdown, json, or a request body: openai, azure, ollama, anthropic.",
-            autocompletion=completion_values.among(*FORMATS),
+            choices=FORMATS,
         ),
     ] = "text",
-    system: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT|@FILE", help="System prompt.", rich_help_panel=_TEXTS),
-    ] = None,
+    system: Annotated[str | None, option("TEXT|@FILE", "System prompt.", panel=_TEXTS)] = None,
     procedure: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=TEXT|@FILE", help="An instruction; repeatable.", rich_help_panel=_TEXTS
-        ),
+        list[str] | None, option("NAME=TEXT|@FILE", "An instruction; repeatable.", panel=_TEXTS)
     ] = None,
     knowledge: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SOURCE=TEXT|@FILE",
-            help="A text you looked up; repeatable.",
-            rich_help_panel=_TEXTS,
-        ),
+        option("SOURCE=TEXT|@FILE", "A text you looked up; repeatable.", panel=_TEXTS),
     ] = None,
     episode: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TEXT|@FILE",
-            help="A part of an old conversation; repeatable.",
-            rich_help_panel=_TEXTS,
-        ),
+        option("TEXT|@FILE", "A part of an old conversation; repeatable.", panel=_TEXTS),
     ] = None,
     reserve: Annotated[
-        int | None,
-        options.tokens_option("--reserve", about="Tokens reserved for the answer.", panel=_CHOICE),
+        int | None, tokens_option("Tokens reserved for the answer.", "--reserve", panel=_CHOICE)
     ] = None,
     recent: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Consider this many of the newest messages.",
-            rich_help_panel=_CHOICE,
-        ),
+        int | None, _choice("N", "Consider this many of the newest messages.", least=0)
     ] = None,
     similar: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Consider this many of the most similar messages.",
-            rich_help_panel=_CHOICE,
-        ),
+        int | None, _choice("N", "Consider this many of the most similar messages.", least=0)
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            min=0,
-            max=1,
-            help="Similar is above this (1 + cosine)/2; try 0.65.",
-            rich_help_panel=_CHOICE,
-        ),
+        _choice("X", "Similar is above this (1 + cosine)/2; try 0.65.", least=0, most=1),
     ] = None,
     since: options.Since = None,
     until: options.Until = None,
@@ -154,106 +123,48 @@ def context(
     tag: options.Tag = None,
     recall_scope: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHERE",
-            help="instance, partition, or auto: partition without -i.",
-            rich_help_panel=_CHOICE,
-            autocompletion=completion_values.among(*_choices("recall_scope")),
-        ),
+        _choice("WHERE", "instance, partition, or auto: partition without -i.", "recall_scope"),
     ] = None,
     fill: Annotated[
-        bool | None,
-        typer.Option(
-            "--fill/--no-fill",
-            help="Spend the whole budget (default: with --budget).",
-            rich_help_panel=_CHOICE,
-        ),
+        bool | None, _switch("fill", "Spend the whole budget (default: with --budget).")
     ] = None,
     order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="score, or tiers: recent, similar, linked, older.",
-            rich_help_panel=_CHOICE,
-            autocompletion=completion_values.among("score", "tiers"),
-        ),
+        str | None, _choice("HOW", "score, or tiers: recent, similar, linked, older.", "order")
     ] = None,
     excerpts: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOW",
-            help="auto: best parts of long messages; off: whole ones.",
-            rich_help_panel=_CHOICE,
-            autocompletion=completion_values.among(*_choices("excerpts")),
-        ),
+        _choice("HOW", "auto: best parts of long messages; off: whole ones.", "excerpts"),
     ] = None,
     profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Defaults for a small or large context window.",
-            rich_help_panel=_CHOICE,
-            autocompletion=completion_values.among(*_choices("profile")),
-        ),
+        str | None, _choice("SIZE", "Defaults for a small or large context window.", "profile")
     ] = None,
     copy: Annotated[
-        bool,
-        typer.Option(
-            "--copy",
-            help="Also copy the context to the clipboard.",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--copy", "Also copy the context to the clipboard.", options.OUTPUT)
     ] = False,
     follow: Annotated[
-        bool | None,
-        typer.Option(
-            "--follow/--no-follow",
-            help="Take it as a follow-up (default: in a session).",
-            rich_help_panel=_CHOICE,
-        ),
+        bool | None, _switch("follow", "Take it as a follow-up (default: in a session).")
     ] = None,
     floor: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X",
-            help="Below this relevance nothing fits; 0: off.",
-            rich_help_panel=_CHOICE,
-        ),
+        float | None, _choice("X", "Below this relevance nothing fits; 0: off.")
     ] = None,
     enough: Annotated[
-        bool | None,
-        typer.Option(
-            "--enough/--no-enough",
-            help="Leave room rather than add barely similar messages.",
-            rich_help_panel=_CHOICE,
-        ),
+        bool | None, _switch("enough", "Leave room rather than add barely similar messages.")
     ] = None,
     save: Annotated[
-        bool, typer.Option("--save", help="Store the question, too, after building the context.")
+        bool, flag("--save", "Store the question, too, after building the context.")
     ] = False,
     trace_id: Annotated[
         str | None,
-        options.name_option(
-            metavar="ID",
-            about="Id that the saved question and its replies share.",
-            panel=options.OUTPUT,
+        name_option(
+            "Id that the saved question and its replies share.", metavar="ID", panel=options.OUTPUT
         ),
     ] = None,
     explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Explain the choice; --explain all: all candidates.",
-        ),
+        bool, flag("--explain", "Explain the choice; --explain all: all candidates.")
     ] = False,
     explain_all: Annotated[bool, typer.Option("--explain-all", hidden=True)] = False,
     strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Exit with 6 if a message did not fit.",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--strict", "Exit with 6 if a message did not fit.", options.OUTPUT)
     ] = False,
 ) -> None:
     """Print the best context for a question within a token budget.
@@ -261,19 +172,21 @@ def context(
     Ranks recent and similar messages by 0.7 x similarity + 0.3 x recency, and adds them best first
     while they fit. The question comes last and is never cut.
     """
-    _check(
-        {
-            "--reserve": reserve,
-            "--recent": recent,
-            "--similar": similar,
-            "--threshold": threshold,
-            "--recall-scope": recall_scope,
-            "--order": order,
-            "--excerpts": excerpts,
-            "--profile": profile,
-            "--floor": floor,
-        }
+    chosen = ContextOptions(
+        reserve_tokens=reserve,
+        recent_context_size=recent,
+        semantic_context_size=similar,
+        similar_cosine=None if threshold is None else round(2 * threshold - 1, 12),
+        recall_scope=recall_scope,
+        fill=fill,
+        order=order,
+        excerpts=excerpts,
+        profile=profile,
+        follow=follow,
+        recall_floor=floor,
+        enough=enough,
     )
+    _check(chosen, threshold)
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
@@ -294,20 +207,7 @@ def context(
             procedure=[_named_text(typed, "--procedure") for typed in procedure or ()],
             knowledge=[_named_text(typed, "--knowledge") for typed in knowledge or ()],
             episode=[_text(typed, "--episode") for typed in episode or ()],
-            options=ContextOptions(
-                reserve_tokens=reserve,
-                recent_context_size=recent,
-                semantic_context_size=similar,
-                similar_cosine=None if threshold is None else round(2 * threshold - 1, 12),
-                recall_scope=recall_scope,
-                fill=fill,
-                order=order,
-                excerpts=excerpts,
-                profile=profile,
-                follow=follow,
-                recall_floor=floor,
-                enough=enough,
-            ),
+            options=chosen,
             trace_id=filters.complete_new_trace(reservoir, trace_id, partition),
             where=where,
             explain=explain,
@@ -330,11 +230,12 @@ def context(
         raise typer.Exit(_TRUNCATED)
 
 
-def _check(values: dict[str, Value]) -> None:
-    for option, value in values.items():
-        if value is not None:
-            setting = _SETTINGS.get(option) or SETTINGS[option[2:].replace("-", "_")]
-            setting.check(value, option)
+def _check(chosen: ContextOptions, threshold: float | None) -> None:
+    for name, value in chosen.flags().items():
+        if name == "similar_cosine":
+            _THRESHOLD.check(threshold, "--threshold")
+        elif name in SETTINGS:
+            SETTINGS[name].check(value, _OPTIONS.get(name) or f"--{name.replace('_', '-')}")
 
 
 def _describe_loss(window: ContextWindow) -> str:

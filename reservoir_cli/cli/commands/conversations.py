@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import option
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
 from reservoir_cli.util.unicode_text import fold
@@ -22,20 +23,15 @@ def conversations(
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
     match: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Only with this text in the title or a message."),
+        str | None, option("TEXT", "Only with this text in the title or a message.")
     ] = None,
     project: options.Project = None,
     since: options.Since = None,
     tag: options.ConversationTag = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            "-n",
-            "--limit",
-            metavar="N",
-            min=1,
-            help="Only the N with the newest messages (default: all).",
+        option(
+            "N", "Only the N with the newest messages (default: all).", "-n", "--limit", least=1
         ),
     ] = None,
     as_json: options.Json = False,

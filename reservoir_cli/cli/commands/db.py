@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, open_store, options, tables
+from reservoir_cli.cli.declare_options import argument, flag
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 from reservoir_cli.maintenance import database
 
@@ -73,8 +74,7 @@ def _format_value(value: object) -> str:
 def migrate(
     ctx: typer.Context,
     rls: Annotated[
-        bool,
-        typer.Option("--rls", help="Restrict each user of the server to their own partitions."),
+        bool, flag("--rls", "Restrict each user of the server to their own partitions.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -92,12 +92,10 @@ def migrate(
 
 @command(epilog="Example: reservoir db copy reservoir.db postgresql://db.example.org/memory")
 def copy(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A path or a URL.")],
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="A path or a URL; must hold nothing yet.")
-    ],
+    source: Annotated[str, argument("SOURCE", "A path or a URL.")],
+    target: Annotated[str, argument("TARGET", "A path or a URL; must hold nothing yet.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Open both, check the target, and copy nothing.")
+        bool, flag("--dry-run", "Open both, check the target, and copy nothing.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -143,7 +141,7 @@ def shard_sql(as_json: options.Json = False) -> None:
 def index(
     ctx: typer.Context,
     partition: options.OnePartition,
-    drop: Annotated[bool, typer.Option("--drop", help="Remove the index instead.")] = False,
+    drop: Annotated[bool, flag("--drop", "Remove the index instead.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Build an approximate index over the embeddings of a large partition, and print its recall.

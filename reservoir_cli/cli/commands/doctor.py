@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.cli.global_options import Globals, complete, globals_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as salvage_store
@@ -18,21 +19,21 @@ from reservoir_cli.settings.config import load
 def doctor(
     ctx: typer.Context,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Rebuild derived data and fix file permissions.")
+        bool, flag("--repair", "Rebuild derived data and fix file permissions.")
     ] = False,
     salvage: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write what is still readable in a damaged store to FILE, a new store.",
+        option(
+            "FILE",
+            "Write what is still readable in a damaged store to FILE, a new store.",
             callback=options.expand_user,
         ),
     ] = None,
     calibrate: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--calibrate",
-            help="Measure the relevance below which nothing is recalled, and keep it in the store.",
+            "Measure the relevance below which nothing is recalled, and keep it in the store.",
         ),
     ] = False,
     as_json: options.Json = False,

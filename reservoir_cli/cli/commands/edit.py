@@ -12,6 +12,7 @@ import typer
 
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.commands.tag_and_pin import Number, check_order, find
+from reservoir_cli.cli.declare_options import argument
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import StoredMessage
 from reservoir_cli.redaction import Mode
@@ -24,10 +25,7 @@ def edit(
     ctx: typer.Context,
     number: Number,
     text: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TEXT]", help="The new text; - reads stdin; if omitted, $EDITOR opens."
-        ),
+        str | None, argument("[TEXT]", "The new text; - reads stdin; if omitted, $EDITOR opens.")
     ] = None,
     partition: options.Partition = None,
 ) -> None:

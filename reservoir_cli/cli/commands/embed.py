@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.declare_options import flag, name_option
 from reservoir_cli.embedding import find_model
 from reservoir_cli.retrieval.embed_messages import EmbeddingState
 from reservoir_cli.settings import edit_settings_file
@@ -17,11 +18,9 @@ _INTERRUPTED = "interrupted; finished embeddings are kept, and the same command 
 
 def embed(
     ctx: typer.Context,
-    model: Annotated[
-        str | None, options.name_option(about="Switch to this model: a name or a folder.")
-    ] = None,
+    model: Annotated[str | None, name_option("Switch to this model: a name or a folder.")] = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Rebuild all embeddings, then switch to them.")
+        bool, flag("--rebuild", "Rebuild all embeddings, then switch to them.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import (
-    completion_values,
     console,
     filters,
     nothing_found,
     open_store,
     options,
 )
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
@@ -34,23 +34,23 @@ def export(
     tag: options.Tag = None,
     form: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "NAME",
+            "jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
             "--format",
-            metavar="NAME",
-            help="jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
-            autocompletion=completion_values.among(*FORMATS),
+            choices=FORMATS,
         ),
     ] = None,
     with_embeddings: Annotated[
-        bool, typer.Option("--with-embeddings", help="Include embeddings; jsonl and json only.")
+        bool, flag("--with-embeddings", "Include embeddings; jsonl and json only.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Write to this file, completely or not at all.",
             "-o",
             "--output",
-            metavar="FILE",
-            help="Write to this file, completely or not at all.",
             callback=options.expand_user,
         ),
     ] = None,

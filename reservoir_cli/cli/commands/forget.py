@@ -17,6 +17,7 @@ from reservoir_cli.cli import (
     open_store,
     options,
 )
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, Reservoir
@@ -32,39 +33,34 @@ _COUNTED = 6
 
 def forget(
     ctx: typer.Context,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
-    ] = None,
+    ids: options.Ids = None,
     trace_id: Annotated[
-        str | None, typer.Option("--trace-id", metavar="ID", help="A question and its replies.")
+        str | None, option("ID", "A question and its replies.", "--trace-id")
     ] = None,
     conversation: Annotated[
         str | None,
-        typer.Option(
-            metavar="ID",
-            help="All messages of this conversation.",
-            autocompletion=completion_values.stored("conversation"),
+        option(
+            "ID",
+            "All messages of this conversation.",
+            complete=completion_values.stored("conversation"),
         ),
     ] = None,
     match: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Messages that contain this text; case is ignored."),
+        str | None, option("TEXT", "Messages that contain this text; case is ignored.")
     ] = None,
     before: Annotated[
-        str | None,
-        typer.Option(metavar="T", help="Messages from before this time: 2026-05-09, 90d."),
+        str | None, option("T", "Messages from before this time: 2026-05-09, 90d.")
     ] = None,
     expired: Annotated[
-        bool, typer.Option("--expired", help="Messages older than the setting retention_days.")
+        bool, flag("--expired", "Messages older than the setting retention_days.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--scope", help="All messages in the scope.")] = False,
+    everything: Annotated[bool, flag("--scope", "All messages in the scope.")] = False,
     partition: options.Partition = None,
     instance: options.Instance = None,
     all_instances: options.EveryInstance = False,
     all_partitions: options.AllPartitions = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")
+        bool, flag("--dry-run", "Show what would be deleted; delete nothing.")
     ] = False,
     yes: options.Yes = False,
     as_json: options.Json = False,

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion_values, console, filters, open_store, options
+from reservoir_cli.cli import console, filters, open_store, options
+from reservoir_cli.cli.declare_options import argument, flag, option
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir
@@ -39,49 +40,37 @@ def ingest(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            help="Files, folders or zip archives to import; stdin if omitted or -.",
-        ),
+        argument("[FILE]...", "Files, folders or zip archives to import; stdin if omitted or -."),
     ] = None,
     partition: options.Partition = None,
     instance: options.Instance = None,
     role: Annotated[
         str | None,
-        typer.Option(
-            metavar="ROLE",
-            help="user, assistant, system or tool (default: user).",
-            rich_help_panel=options.MESSAGE,
-            autocompletion=options.role_completer,
+        option(
+            "ROLE",
+            "user, assistant, system or tool (default: user).",
+            panel=options.MESSAGE,
+            complete=options.role_completer,
         ),
     ] = None,
     trace_id: options.TraceId = None,
     at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Time of the message (default: now).",
-            rich_help_panel=options.MESSAGE,
-        ),
+        str | None, option("TIME", "Time of the message (default: now).", panel=options.MESSAGE)
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "NAME",
+            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: detected from the content).",
             "--format",
-            metavar="NAME",
-            help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} "
-            "(default: detected from the content).",
-            autocompletion=completion_values.among(*FORMATS),
+            choices=FORMATS,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be imported; store nothing.")
+        bool, flag("--dry-run", "Show what would be imported; store nothing.")
     ] = False,
     include_forgotten: Annotated[
-        bool,
-        typer.Option(
-            "--include-forgotten", help="Also import messages that were forgotten earlier."
-        ),
+        bool, flag("--include-forgotten", "Also import messages that were forgotten earlier.")
     ] = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
@@ -94,9 +83,9 @@ def ingest(
     sources = [os.path.expanduser(file) for file in files or ["-"]]
     options.check_stdin_once(sources)
     is_message = sources == ["-"] and form is None
-    for option, is_set in (("--dry-run", dry_run), ("--include-forgotten", include_forgotten)):
+    for name, is_set in (("--dry-run", dry_run), ("--include-forgotten", include_forgotten)):
         if is_message and is_set:
-            raise UsageError(f"{option} is for files", hint=f"reservoir ingest {option} FILE")
+            raise UsageError(f"{name} is for files", hint=f"reservoir ingest {name} FILE")
     author, moment = _check_options(is_message, role, trace_id, at, form, (partition, instance))
     _check_exist(sources)
     with open_store.open_reservoir(ctx, create=not dry_run) as reservoir:

@@ -18,6 +18,7 @@ from reservoir_cli.cli.commands.sync import (
     print_left_out,
     save_sources,
 )
+from reservoir_cli.cli.declare_options import flag
 from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.global_options import complete
 from reservoir_cli.errors import ReservoirError
@@ -74,9 +75,7 @@ def init(
     yes: Annotated[
         bool, typer.Option("-y", "--yes", help="Do not ask; import everything that is found.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what is found; import nothing.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Show what is found; import nothing.")] = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:

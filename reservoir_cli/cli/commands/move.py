@@ -8,6 +8,7 @@ import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.commands.forget import preview, print_found, print_lines
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.reservoir import Filter, Reservoir
@@ -19,15 +20,9 @@ _NAMED = 12
 def move(
     ctx: typer.Context,
     to: Annotated[
-        str,
-        typer.Option(
-            "--to", metavar="PARTITION[/INSTANCE]", help="Where to; instances keep their names."
-        ),
+        str, option("PARTITION[/INSTANCE]", "Where to; instances keep their names.", "--to")
     ],
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
-    ] = None,
+    ids: options.Ids = None,
     conversation: options.Conversation = None,
     project: options.Project = None,
     match: options.Match = None,
@@ -38,9 +33,7 @@ def move(
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be moved; move nothing.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Show what would be moved; move nothing.")] = False,
     yes: options.Yes = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,

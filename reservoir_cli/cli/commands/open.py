@@ -12,6 +12,7 @@ from typing import IO, Annotated
 import typer
 
 from reservoir_cli.cli import console
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers
@@ -24,14 +25,9 @@ _PAUSE = 0.1
 
 def open(
     ctx: typer.Context,
-    print_only: Annotated[
-        bool, typer.Option("--print", help="Print the address; open no browser.")
-    ] = False,
+    print_only: Annotated[bool, flag("--print", "Print the address; open no browser.")] = False,
     port: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, max=65_535, help="Port for a new server; 0 picks a free one."
-        ),
+        int, option("N", "Port for a new server; 0 picks a free one.", least=0, most=65_535)
     ] = 3017,
 ) -> None:
     """Open the web page: conversations, contexts and usage.

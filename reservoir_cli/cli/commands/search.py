@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import (
-    completion_values,
     console,
     filters,
     nothing_found,
     open_store,
     options,
 )
+from reservoir_cli.cli.declare_options import argument, flag, option
 from reservoir_cli.cli.escape import escaped
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
@@ -47,17 +47,11 @@ _WORD = "bold red"
 
 def search(
     ctx: typer.Context,
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="TERM...", help='Words, "a phrase", prefix*; - reads stdin.'),
-    ],
-    semantic: Annotated[bool, typer.Option("--semantic", help="Search by meaning only.")] = False,
-    keyword: Annotated[bool, typer.Option("--keyword", help="Search by words only.")] = False,
+    words: Annotated[list[str], argument("TERM...", 'Words, "a phrase", prefix*; - reads stdin.')],
+    semantic: Annotated[bool, flag("--semantic", "Search by meaning only.")] = False,
+    keyword: Annotated[bool, flag("--keyword", "Search by words only.")] = False,
     limit: Annotated[
-        int,
-        typer.Option(
-            "-n", "--limit", metavar="N", min=1, max=1_000_000, help="Maximum number of hits."
-        ),
+        int, option("N", "Maximum number of hits.", "-n", "--limit", least=1, most=1_000_000)
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
@@ -71,55 +65,37 @@ def search(
     tag: options.Tag = None,
     sort: Annotated[
         str,
-        typer.Option(
-            metavar="ORDER",
-            help="By score, or by time, the newest first.",
-            rich_help_panel=options.OUTPUT,
-            autocompletion=completion_values.among(*_ORDERS),
+        option(
+            "ORDER",
+            "By score, or by time, the newest first.",
+            panel=options.OUTPUT,
+            choices=_ORDERS,
         ),
     ] = _ORDERS[0],
     threshold: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="X",
-            help="Only hits above this (1 + cosine)/2; try 0.65.",
-            rich_help_panel=options.FILTERS,
+        option(
+            "X",
+            "Only hits above this (1 + cosine)/2; try 0.65.",
+            least=0,
+            most=1,
+            panel=options.FILTERS,
         ),
     ] = None,
     link: Annotated[
-        bool,
-        typer.Option(
-            "--link", help="Add the messages linked to each hit.", rich_help_panel=options.OUTPUT
-        ),
+        bool, flag("--link", "Add the messages linked to each hit.", options.OUTPUT)
     ] = False,
     deduplicate: Annotated[
-        bool,
-        typer.Option(
-            "--deduplicate",
-            help="Show only the best of several equal messages.",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--deduplicate", "Show only the best of several equal messages.", options.OUTPUT)
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the components of each score, and the ids.")
+        bool, flag("--explain", "Show the components of each score, and the ids.")
     ] = False,
     full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Print whole messages (default in a pipe).",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--full", "Print whole messages (default in a pipe).", options.OUTPUT)
     ] = False,
     snippets: Annotated[
-        bool,
-        typer.Option(
-            "--snippets",
-            help="Print best passages (default on a terminal).",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--snippets", "Print best passages (default on a terminal).", options.OUTPUT)
     ] = False,
     oneline: options.OneLine = False,
     timestamps: options.Timestamps = False,

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.maintenance.summarize import Outcome
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
@@ -17,14 +18,14 @@ def summarize(
     partition: options.Partition = None,
     command: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "COMMAND",
+            "Command that reads a conversation on stdin and prints its summary.",
             "--with",
-            metavar="COMMAND",
-            help="Command that reads a conversation on stdin and prints its summary.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the conversations; summarise nothing.")
+        bool, flag("--dry-run", "List the conversations; summarise nothing.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.cli import completion_values, console, open_store, options, unseen_errors
+from reservoir_cli.cli.declare_options import argument, flag
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
@@ -77,17 +78,15 @@ def sync(
     ctx: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[SOURCE]...",
-            help="Sources by name or tool (default: all).",
-            autocompletion=completion_values.sync_sources,
+        argument(
+            "[SOURCE]...",
+            "Sources by name or tool (default: all).",
+            complete=completion_values.sync_sources,
         ),
     ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Keep running, and sync every 30 seconds.")
-    ] = False,
+    watch: Annotated[bool, flag("--watch", "Keep running, and sync every 30 seconds.")] = False,
     timer: Annotated[
-        bool, typer.Option("--timer", help="Print units for systemd and launchd; import nothing.")
+        bool, flag("--timer", "Print units for systemd and launchd; import nothing.")
     ] = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,

@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, mistyped_commands, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import argument
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, check_name
 from reservoir_cli.reservoir import Reservoir
 
-Number = Annotated[str, typer.Argument(metavar="ID", help="Message number: 12 or '#12'.")]
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Tags.")]
+Number = Annotated[str, argument("ID", "Message number: 12 or '#12'.")]
+Names = Annotated[list[str], argument("NAME...", "Tags.")]
 
 
 def tag(

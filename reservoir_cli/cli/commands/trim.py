@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.chat.trim import find_turn_start, trim_history
-from reservoir_cli.cli import completion_values, console, options
+from reservoir_cli.cli import console, options
+from reservoir_cli.cli.declare_options import argument, option, tokens_option
 from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
 from reservoir_cli.settings.config import required_window
 from reservoir_cli.tokens import storing_counter
@@ -25,35 +26,27 @@ _WANTED = "give a list of messages, or a request body that has one"
 
 def trim(
     ctx: typer.Context,
-    iteration: Annotated[
-        int, typer.Option(metavar="K", min=1, help="Number of the request in the turn, from 1.")
-    ],
+    iteration: Annotated[int, option("K", "Number of the request in the turn, from 1.", least=1)],
     file: Annotated[
-        str,
-        typer.Argument(
-            metavar="[FILE|-]", help="A JSON list of messages, or a request body; - reads stdin."
-        ),
+        str, argument("[FILE|-]", "A JSON list of messages, or a request body; - reads stdin.")
     ] = "-",
     budget: Annotated[
         int | None,
-        options.tokens_option(
-            about="Tokens for the old messages (default: the setting trim_budget_tokens).",
-            least=None,
+        tokens_option(
+            "Tokens for the old messages (default: the setting trim_budget_tokens).", least=None
         ),
     ] = None,
     turn_start: Annotated[
         int | None,
-        typer.Option(
-            metavar="I", min=0, help="Index of the turn's first message (default: last question)."
-        ),
+        option("I", "Index of the turn's first message (default: last question).", least=0),
     ] = None,
     form: Annotated[
         str,
-        typer.Option(
+        option(
+            "NAME",
+            "openai, anthropic or auto.",
             "--format",
-            metavar="NAME",
-            help="openai, anthropic or auto.",
-            autocompletion=completion_values.among(*_FORMATS),
+            choices=_FORMATS,
         ),
     ] = "auto",
     partition: options.Partition = None,
