@@ -6,18 +6,15 @@ from typing import Any
 from reservoir_cli.chat.message_shapes import ChatMessage, is_item
 from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 
-#: Tokens of a picture, file or recording, if no setting says how many.
-ATTACHMENT_TOKENS = 1_600
+ATTACHMENT_TOKENS = 1_600  # tokens of a picture, file or recording, if no setting says how many
 #: Types of the parts that hold one, or refer to it.
 _ATTACHMENTS = frozenset(
     "image image_url input_image output_image computer_screenshot image_generation_call "
     "audio audio_url input_audio output_audio video video_url input_video "
     "file input_file document document_url".split()
 )
-#: Types of the source of a document that is plain text.
-_WRITTEN = ("text", "content")
-#: Parts are searched for attachments down to this depth; no API nests them deeper.
-_DEEPEST = 8
+_WRITTEN = ("text", "content")  # types of the source of a document that is plain text
+_DEEPEST = 8  # parts are searched for attachments down to this depth; no API nests them deeper
 #: Keys of a message that hold more text.
 _MORE_TEXT = ("reasoning_content", "reasoning", "thinking", "refusal", "name", "tool_call_id")
 #: Keys of a part with the arguments of a call, in which nothing is an attachment.

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.util.time_limits import CLIPBOARD
 
-#: Terminals drop longer escape sequences.
-_LONGEST_SEQUENCE = 74_994
-#: The hint if copying fails.
-_PIPE = "pipe the context to your own command"
+_LONGEST_SEQUENCE = 74_994  # terminals drop longer escape sequences
+_PIPE = "pipe the context to your own command"  # the hint if copying fails
 
 
 def copy(text: str) -> None:

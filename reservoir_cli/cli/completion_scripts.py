@@ -19,8 +19,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 from reservoir_cli.cli.command_list import SUMMARIES, CommandGroup
 from reservoir_cli.errors import ReservoirError, UsageError
 
-#: The variable in which a completion script names its shell.
-VARIABLE = "_RESERVOIR_COMPLETE"
+VARIABLE = "_RESERVOIR_COMPLETE"  # the variable in which a completion script names its shell
 #: The variable with PowerShell's command line: old versions mangle quotes in arguments.
 _LINE = "_RESERVOIR_LINE"
 #: Characters, besides letters, marks and digits, that names may contain to be offered.
@@ -28,12 +27,10 @@ _HARMLESS = "_ .@:+/-"
 #: The answer to scripts of earlier versions, which evaluate it.
 _OLD_ZSH = "_message 'run reservoir --install-completion again'"
 
-#: The exit code that lets a script offer no files; PowerShell offers them always.
-_NO_FILES = 1
+_NO_FILES = 1  # the exit code that lets a script offer no files; PowerShell offers them always
 #: The metavars of options and arguments that take files.
 _FILE = re.compile("FILE|PATH|TARGET|^SOURCE$")
-#: The names of PowerShell, old and new.
-_POWERSHELLS = ("powershell", "pwsh")
+_POWERSHELLS = ("powershell", "pwsh")  # the names of PowerShell, old and new
 #: Installs the script by hand: creates the profile, and adds the script once.
 _PASTE = (
     "if (!(Test-Path $PROFILE)) { New-Item -Force $PROFILE }; "

@@ -31,8 +31,7 @@ ROLE_STYLES = {
     "system": "magenta",
     "tool": "yellow",
 }
-#: How many characters of a trace id are printed.
-SHOWN_ID = 8
+SHOWN_ID = 8  # how many characters of a trace id are printed
 _color = True
 _quiet = False
 

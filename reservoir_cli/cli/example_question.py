@@ -8,8 +8,7 @@ from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.redaction import find
 from reservoir_cli.reservoir import Filter, Reservoir
 
-#: Conversations searched for an example question.
-_MOST_SEARCHED = 100
+_MOST_SEARCHED = 100  # conversations searched for an example question
 #: A question that can be typed at a prompt: one line, neither a command nor markup.
 _TYPEABLE = re.compile(r"[^\x00-\x1f\x7f-\x9f`\"$\\!/<][^\x00-\x1f\x7f-\x9f`\"$\\!]{10,88}")
 

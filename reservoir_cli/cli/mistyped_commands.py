@@ -21,8 +21,7 @@ _EXTRA_ARGUMENT_OPTIONS = {
 }
 #: Options that take a time, which may consist of several words.
 _TIMES = ("--since", "--until", "--before", "--at")
-#: The metavar of a positional number, as in ``view 5``.
-_COUNT = "[COUNT]"
+_COUNT = "[COUNT]"  # the metavar of a positional number, as in ``view 5``
 #: Options of other programs, each with ours that may be meant; a command has at most one of these.
 _SIMILAR_OPTIONS = {
     **dict.fromkeys(("-n", "--limit", "--count", "--last"), (_COUNT, "--limit", "--recent")),
@@ -40,8 +39,7 @@ _REWORDINGS = (
     (r"is not in the range x>=(\S+)$", r"is less than \1"),
     (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
 )
-#: Longer commands, such as one with a whole question, are not repeated in a hint.
-_LONGEST = 200
+_LONGEST = 200  # longer commands, such as one with a whole question, are not repeated in a hint
 
 
 def as_usage_error(failure: Any, group: Any) -> UsageError:

@@ -14,14 +14,11 @@ from reservoir_cli.util.unicode_text import similar_names
 
 #: The partition, instance and number of messages of several places.
 _Places = Sequence[tuple[str, str, int]]
-#: The same; ``None`` if other partitions are not read for a note.
-_Known = _Places | None
+_Known = _Places | None  # the same; ``None`` if other partitions are not read for a note
 #: The note for an empty store.
 NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"
-#: How many other places a note names.
-_MOST_NAMED = 3
-#: How many sources, projects or tags a note names.
-_MOST_VALUES = 6
+_MOST_NAMED = 3  # how many other places a note names
+_MOST_VALUES = 6  # how many sources, projects or tags a note names
 #: The options whose values a note can name.
 _NAMED_FIELDS: dict[str, NamedField] = {
     "--source": "source",

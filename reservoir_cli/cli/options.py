@@ -22,12 +22,10 @@ from reservoir_cli.util.progress import counted as counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 from reservoir_cli.util.unicode_text import plain_digits
 
-#: The section of the options that select messages; ``-h`` has only their names.
-FILTERS = "Filters"
+FILTERS = "Filters"  # the section of the options that select messages; ``-h`` has only their names
 #: The section of the options for a message that is typed or piped in.
 MESSAGE = "A message from stdin"
-#: The section of the options that choose what is printed, and how.
-OUTPUT = "Output"
+OUTPUT = "Output"  # the section of the options that choose what is printed, and how
 
 
 def expand_user(value: Path | None) -> Path | None:
@@ -54,8 +52,7 @@ def _name_filter(about: str, stored: str) -> Any:
     return name_option(about, panel=FILTERS, complete=completion_values.stored(stored))
 
 
-#: Completes a role.
-role_completer = completion_values.among("user", "assistant", "system", "tool")
+role_completer = completion_values.among("user", "assistant", "system", "tool")  # completes a role
 
 Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
 #: The partition of a report; without it the report covers all of them.
@@ -116,10 +113,8 @@ JsonLines = Annotated[bool, flag("--jsonl", "Print one JSON object per line.", O
 
 #: Variables that a program started outside this shell may not have.
 _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
-#: Characters of a message's one-line preview.
-_SHOWN = 100
-#: The largest integer SQLite can hold.
-MOST = 2**63 - 1
+_SHOWN = 100  # characters of a message's one-line preview
+MOST = 2**63 - 1  # the largest integer SQLite can hold
 
 
 def load_config(ctx: typer.Context) -> Config:

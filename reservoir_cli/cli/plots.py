@@ -9,18 +9,15 @@ from reservoir_cli.context.weekly_statistics import largest_tools, last_weeks
 if TYPE_CHECKING:
     from rich.text import Text
 
-#: The weeks that are plotted: with the headings, they fit a screen of 24 lines.
-WEEKS = 16
+WEEKS = 16  # the weeks that are plotted: with the headings, they fit a screen of 24 lines
 #: Fills and colours of the tools with the most messages; the last one is for all others.
 _FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "magenta"), ("░", "yellow"))
 #: Those of contexts and recalls.
 _CONTEXTS, _RECALLS = _FILLS[0], _FILLS[2]
 #: The room of a week, of the three numbers and of the spaces between all columns.
 _WEEK, _NUMBERS, _SPACES = 10, (7, 8, 4), 7
-#: The heading of the share of recalled rare words that answers used.
-_USED = "  recall used"
-#: The share of the room for bars that each of the three has.
-_SHARES = (0.45, 0.35, 0.2)
+_USED = "  recall used"  # the heading of the share of recalled rare words that answers used
+_SHARES = (0.45, 0.35, 0.2)  # the share of the room for bars that each of the three has
 
 Parts = Sequence[tuple[int, tuple[str, str]]]
 

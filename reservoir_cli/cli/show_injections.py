@@ -16,10 +16,8 @@ from reservoir_cli.settings.hook_failures import describe_failures, read_failure
 from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.util.clock import local_day
 
-#: The age of failed hooks that are printed.
-_SHOWN = timedelta(days=7)
-#: Characters of a message that are printed.
-_SNIPPET = 160
+_SHOWN = timedelta(days=7)  # the age of failed hooks that are printed
+_SNIPPET = 160  # characters of a message that are printed
 
 
 def show_injections(

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-#: Minimum width of a text column.
-LEGIBLE = 24
+LEGIBLE = 24  # minimum width of a text column
 #: Columns whose cells may be wrapped or cut; others are shown whole if there is room.
 _LONG = {"title", "value", "found", "to do", "message", "text"}
 #: Columns that a narrow terminal leaves out, the first of them first.

@@ -10,14 +10,12 @@ import json
 import re
 from dataclasses import dataclass
 
-#: Random bytes of a nonce.
-NONCE_BYTES = 16
+NONCE_BYTES = 16  # random bytes of a nonce
 _NONCE = re.compile(r"[\w-]{16,64}", re.ASCII)
 #: A code, and the answer of a server: the server's clock when it proved itself, and a signature.
 _CODE = re.compile(r"(\d{1,15})\.([\w-]{16,64})\.([0-9a-f]{64})", re.ASCII)
 _PROOF = re.compile(r"(\d{1,15}) ([0-9a-f]{64})", re.ASCII)
-#: The largest answer with a proof, in bytes.
-MAX_PROOF = 80
+MAX_PROOF = 80  # the largest answer with a proof, in bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.util.time_limits import LOCKED_STORE, LOCKED_STORE_OF_REQUEST
 
-#: M_ARENA_MAX of glibc's malloc.h: limits the number of heaps.
-_ARENA_MAX = -8
+_ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h: limits the number of heaps
 _HOST_HINT = "--host takes an address of this machine, such as 127.0.0.1"
 #: Seconds a thread runs before Python switches to another; a tenth of the default. A question is
 #: handed from thread to thread, and may wait that long each time.

@@ -20,8 +20,7 @@ from reservoir_cli.util.read_files import read_regular, suggest_fix
 from reservoir_cli.util.time_limits import SERVER_ANSWER, SERVER_STOP
 
 _POLL = 0.05
-#: The most bytes that are read of an answer: its head, and the proof.
-_MAX_ANSWER = 4096 + MAX_PROOF
+_MAX_ANSWER = 4096 + MAX_PROOF  # the most bytes that are read of an answer: its head, and the proof
 #: A base URL: the origin, the token and the version.
 _TOKEN_PREFIX, _VERSION = "/k/", "/v1"
 

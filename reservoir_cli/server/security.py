@@ -21,12 +21,10 @@ from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import restrict_permissions, write_private
 from reservoir_cli.util.read_files import read_regular, suggest_fix
 
-#: Allows every IP address, but no name.
-ANY = "*"
+ANY = "*"  # allows every IP address, but no name
 #: ``Sec-Fetch-Site`` of requests made by our own page, or by the user typing an address.
 _OWN_SITES = ("same-origin", "none")
-#: Names of this machine itself.
-_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))  # names of this machine itself
 #: The name of a host, without a port.
 _HOST_NAME = re.compile(r"[^\s/@?#:\[\]\\]+")
 #: A Host header: a name, or an address of version 6 in brackets, and perhaps a port.
@@ -35,12 +33,9 @@ _MAX_PORT = 65_535
 _FOREIGN_HOST = "this server does not accept that host name; see --allow-host"
 #: A request's target that is a whole URL: its host and its path.
 _ABSOLUTE = re.compile(rb"(?is)http://([^/]*)(/.*)?")
-#: Random bytes of a token, before encoding.
-_BYTES = 24
-#: The fewest characters that an existing token may have.
-_MIN_LENGTH = 16
-#: The largest file that is read, in bytes.
-_MAX_SIZE = 1 << 20
+_BYTES = 24  # random bytes of a token, before encoding
+_MIN_LENGTH = 16  # the fewest characters that an existing token may have
+_MAX_SIZE = 1 << 20  # the largest file that is read, in bytes
 
 
 class Guard:

@@ -80,7 +80,7 @@ class StoreThread:
         return future
 
     def give_way(self, due: float) -> None:
-        """Queue background work unless it waits already: one run handles everything so far."""
+        """Let a question be answered first, at most until ``due``."""
         self._traffic.give_way(self, due)
 
     def submit_if_idle(self, function: Callable[[Reservoir], object]) -> None:

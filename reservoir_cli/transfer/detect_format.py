@@ -38,13 +38,11 @@ _NULS = rb"\0{16,}"
 _LINES = (".jsonl", ".ndjson")
 _JSON = (".json", *_LINES)
 _TEXT = (".txt", ".md", ".markdown")
-#: Endings of compressed files, after those of their content.
-_COMPRESSED = (".gz", ".zst")
+_COMPRESSED = (".gz", ".zst")  # endings of compressed files, after those of their content
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 #: At most this many damaged lines at the beginning of a file are passed over to detect its format.
 _MOST_DAMAGED = 100
-#: After so many objects, a list of messages is taken for one.
-_ENOUGH = 16
+_ENOUGH = 16  # after so many objects, a list of messages is taken for one
 #: Endings of files in a folder or zip that may contain messages; others are not opened.
 _SUFFIXES = (*_JSON, *_TEXT, *_DATABASES)
 #: Where all formats are listed; there are too many for a line.

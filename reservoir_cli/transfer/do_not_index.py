@@ -9,8 +9,7 @@ from reservoir_cli.transfer.reading.importer import SQLITE, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File, Unreadable
 from reservoir_cli.transfer.reading.watched_files import contains
 
-#: Excludes a conversation if it begins a line of a user's message.
-_MARK = "DO NOT INDEX"
+_MARK = "DO NOT INDEX"  # excludes a conversation if it begins a line of a user's message
 _MARKED_LINE = re.compile(r"^[^\S\n]*(?:<[^>\n]*>[^\S\n]*)*DO NOT INDEX\b", re.MULTILINE)
 #: The format of Reservoir's own exports: messages that were already accepted once.
 _OWN_FORMAT = "reservoir"

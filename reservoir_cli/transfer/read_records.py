@@ -11,8 +11,7 @@ from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
 from reservoir_cli.util.clock import is_far_ahead
 
-#: Source and source id of a message.
-Origin = tuple[str | None, str | None]
+Origin = tuple[str | None, str | None]  # source and source id of a message
 
 
 class RecordReader:

@@ -9,10 +9,8 @@ from reservoir_cli.redaction import Mode, describe_secrets
 from reservoir_cli.settings.config import Config, masking_command
 from reservoir_cli.util.progress import counted
 
-#: At most this many reasons are kept; further skipped records are only counted.
-_REASONS = 1_000
-#: At most this many files are named in a note.
-_NAMES = 3
+_REASONS = 1_000  # at most this many reasons are kept; further skipped records are only counted
+_NAMES = 3  # at most this many files are named in a note
 
 
 @dataclass

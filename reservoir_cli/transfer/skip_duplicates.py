@@ -17,8 +17,7 @@ from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.transfer.reading.content_blocks import THINKING
 from reservoir_cli.transfer.reading.importer import Record
 
-#: Source of the messages that the proxy stores.
-SOURCE = "proxy"
+SOURCE = "proxy"  # source of the messages that the proxy stores
 #: The proxy stores a message after it was sent, and clocks differ a little.
 _SLACK = timedelta(minutes=1)
 #: The times of stored messages, by the identity of their text.

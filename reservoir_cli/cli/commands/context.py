@@ -48,11 +48,9 @@ _LEGEND = (
     "cos: cosine to the question, as it is · sim: how well it fits, 1 for the best · "
     "rec: how new it is · prio: 0.7 sim + 0.3 rec, unless set otherwise"
 )
-#: Sections of options; ``-h`` has only the names of theirs.
-_TEXTS = "Texts to add"
+_TEXTS = "Texts to add"  # sections of options; ``-h`` has only the names of theirs
 _CHOICE = "How messages are chosen"
-#: How many messages that were left out are explained, unless all are.
-_NEAREST_MISSES = 10
+_NEAREST_MISSES = 10  # how many messages that were left out are explained, unless all are
 
 
 def _choice(metavar: str, about: str, setting: str = "", **limits: int) -> Any:
@@ -381,8 +379,7 @@ def _describe(row: dict[str, Any], candidate: Candidate, best: int | None) -> st
     return describe_reason(row["reason"], candidate.message)
 
 
-#: The reasons for which the tier says more.
-_BY_TIER = ("priority", "tier")
+_BY_TIER = ("priority", "tier")  # the reasons for which the tier says more
 _TIERS = {
     "recent": "recent",
     "similar": "similar to the question",

@@ -13,8 +13,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
 from reservoir_cli.util.unicode_text import fold
 
-#: Minimum length of the unique id prefixes that a terminal shows.
-_SHORT = 8
+_SHORT = 8  # minimum length of the unique id prefixes that a terminal shows
 
 
 def conversations(

@@ -23,12 +23,9 @@ from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, Reservoir
 
 _BATCH = 1_000
-#: Number of messages shown before the confirmation.
-_PREVIEWED = 3
-#: How to widen the scope, for notes on where messages are.
-_WIDER = ("", "--all-partitions")
-#: At most this many instances are counted in a question.
-_COUNTED = 6
+_PREVIEWED = 3  # number of messages shown before the confirmation
+_WIDER = ("", "--all-partitions")  # how to widen the scope, for notes on where messages are
+_COUNTED = 6  # at most this many instances are counted in a question
 
 
 def forget(

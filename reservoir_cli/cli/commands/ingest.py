@@ -26,13 +26,11 @@ _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
 
 #: A path rather than a message: no blanks, and a separator or a suffix.
 _LIKE_A_PATH = re.compile(r"\S*[/\\]\S*|\S+\.\w{1,8}")
-#: Characters shown of a path that does not exist, which may be a whole message.
-_LONGEST_NAME = 200
+_LONGEST_NAME = 200  # characters shown of a path that does not exist, which may be a whole message
 #: With more messages that earlier commands left, a note explains why embedding takes long.
 _MANY = 64
 
-#: How a zip archive begins; one that is not compressed is mostly text.
-_ZIP = b"PK\x03\x04"
+_ZIP = b"PK\x03\x04"  # how a zip archive begins; one that is not compressed is mostly text
 _MEGABYTE = 1_000_000
 
 

@@ -38,16 +38,13 @@ from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import duration_in_words
 from reservoir_cli.util.unicode_text import plain_digits
 
-#: Answers that import nothing.
-_NONE = ("n", "no", "none")
+_NONE = ("n", "no", "none")  # answers that import nothing
 #: A number of a history, or a range of them.
 _NUMBERS = re.compile(r"([0-9]{1,9})(?:[-\u2013]([0-9]{1,9}))?")
 _NOTHING_IMPORTED = "nothing was imported"
 _READ = "Read them to see what they contain?"
-#: Budget of the example, in tokens: short enough to read.
-_SHORT = 1_000
-#: Messages embedded first, to estimate how long the rest takes.
-_FIRST_BATCH = 64
+_SHORT = 1_000  # budget of the example, in tokens: short enough to read
+_FIRST_BATCH = 64  # messages embedded first, to estimate how long the rest takes
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.reservoir import Filter, Reservoir
 
-#: At most this many messages are named by number in the command that moves them back.
-_NAMED = 12
+_NAMED = 12  # at most this many messages are named by number in the command that moves them back
 
 
 def move(

@@ -29,20 +29,16 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-#: The orders in which hits are printed; the first is the default.
-_ORDERS = ("score", "time")
+_ORDERS = ("score", "time")  # the orders in which hits are printed; the first is the default
 #: The meaning of the columns of --explain.
 _LEGEND = (
     "cosine: how close the meaning is, -1 to 1 · bm25: how well the words match, more is better · "
     "similarity: both, with neighbours and dates, 0 to 1 · score: what they are sorted by"
 )
-#: Characters of a passage printed to a pipe.
-_SNIPPET = 300
-#: Lines of text below the heading of a hit.
-_LINES = 2
+_SNIPPET = 300  # characters of a passage printed to a pipe
+_LINES = 2  # lines of text below the heading of a hit
 _INDENT = "   "
-#: Legible on dark and light terminals alike, as in grep.
-_WORD = "bold red"
+_WORD = "bold red"  # legible on dark and light terminals alike, as in grep
 
 
 def search(
@@ -186,8 +182,7 @@ def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
         console.note("no message contains all the words; these contain some of them")
 
 
-#: As many characters of a text tell its language.
-_GUESSED = 2_000
+_GUESSED = 2_000  # as many characters of a text tell its language
 
 
 def _differing_languages(term: str, found: Sequence[Hit]) -> tuple[str, str] | None:

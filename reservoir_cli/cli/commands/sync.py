@@ -28,10 +28,8 @@ from reservoir_cli.transfer.sync.history_sources import (
 )
 from reservoir_cli.transfer.sync.sync_sources import SourceReport, SyncReport
 
-#: Seconds between two runs with --watch.
-_PAUSE = 30
-#: Minutes between two runs of the timer.
-_MINUTES = 10
+_PAUSE = 30  # seconds between two runs with --watch
+_MINUTES = 10  # minutes between two runs of the timer
 _SYSTEMD = """\
 # ~/.config/systemd/user/reservoir-sync.service
 [Unit]

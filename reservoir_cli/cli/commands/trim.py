@@ -16,11 +16,9 @@ from reservoir_cli.settings.config import required_window
 from reservoir_cli.tokens import storing_counter
 from reservoir_cli.transfer.reading.input_files import read_text
 
-#: The smallest budget that holds a question and its reply.
-_LEAST = 500
+_LEAST = 500  # the smallest budget that holds a question and its reply
 _FORMATS = ("openai", "anthropic", "auto")
-#: Keys of a request body: of OpenAI's Responses API the second.
-_KEYS = ("messages", "input")
+_KEYS = ("messages", "input")  # keys of a request body: of OpenAI's Responses API the second
 _WANTED = "give a list of messages, or a request body that has one"
 
 

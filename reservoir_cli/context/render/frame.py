@@ -20,8 +20,7 @@ from itertools import islice
 from typing import NamedTuple
 
 _BEGIN = "[Reservoir context]"
-#: The label before the question in ``text`` and in ``markdown``.
-TEXT_LABEL = "user: "
+TEXT_LABEL = "user: "  # the label before the question in ``text`` and in ``markdown``
 QUESTION_HEADING = "Current Message"
 MARKDOWN_LABEL = f"## {QUESTION_HEADING}\n\n**user:** "
 _LABELS = (MARKDOWN_LABEL, TEXT_LABEL, "")

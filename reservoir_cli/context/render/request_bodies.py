@@ -16,8 +16,7 @@ from reservoir_cli.messages import Role, ToolCall
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _NO_OUTPUT = "[no output]"
-#: Arguments nested deeper than this are sent as raw text.
-_DEEP = 64
+_DEEP = 64  # arguments nested deeper than this are sent as raw text
 Body = dict[str, Any]
 
 

@@ -26,8 +26,7 @@ from reservoir_cli.util import time_limits
 
 T = TypeVar("T")
 
-#: Average characters per token.
-_CHARACTERS_PER_TOKEN = 4
+_CHARACTERS_PER_TOKEN = 4  # average characters per token
 #: Old ledger entries are deleted at the start, and once per this many new entries.
 _EXPIRE_EVERY = 50
 
@@ -82,8 +81,7 @@ class Enricher:
         for thread in (self._ledger, self._ledger_writes):
             thread.submit(lambda reservoir: reservoir.exchanges)  # opens the store
         self._ledger_writes.submit_batch_in_pause(self._expire)
-        #: Until then, the first question would wait for the model.
-        self.warmed = state.reader.warm()
+        self.warmed = state.reader.warm()  # until then, the first question would wait for the model
 
     def close(self) -> None:
         """Close the store."""

@@ -30,16 +30,14 @@ from reservoir_cli.server.request_body import ClientGone, RefusedBody, read_body
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.upstreams import Upstream
 
-#: Values of headers that switch something off.
-_NO = ("", "0", "no", "false", "off", "never")
+_NO = ("", "0", "no", "false", "off", "never")  # values of headers that switch something off
 #: Base URLs with a version, such as ``https://host/v1beta/openai``.
 _VERSIONED = re.compile(r"(?<!/)/v\d[^/]*(/|$)")
 _VERSION_1 = re.compile(r"/v1$")
 #: The version at the beginning of a path, and Azure's base URLs with the beginning of its paths.
 _PATH_VERSION = re.compile(r"^/v1(?:alpha|beta)?(?=/)")
 _AZURE_BASE = re.compile(r"/openai(?:/v1)?$")
-#: The command ``ollama`` sends HEAD / first.
-_RUNNING = "Reservoir is running\n"
+_RUNNING = "Reservoir is running\n"  # the command ``ollama`` sends HEAD / first
 _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTANCE/v1/…\n"
 
 

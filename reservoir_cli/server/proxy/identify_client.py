@@ -16,8 +16,7 @@ _AGENTS = {
     "opencode": "opencode",
     "geminicli": "gemini-cli",
 }
-#: Headers that only one client sends.
-_OWN_HEADERS = {"x-claude-code-session-id": "claude-code"}
+_OWN_HEADERS = {"x-claude-code-session-id": "claude-code"}  # headers that only one client sends
 #: How clients name their working folder in a system prompt, and Codex in its first message. Only
 #: absolute paths of this machine count: looking at another's would send it the user's name.
 _FOLDER = re.compile(
@@ -30,8 +29,7 @@ _CODEX_FOLDER = re.compile(
 )
 #: The longest path of a folder, and how much of a system prompt is searched for one.
 _LONGEST, _SEARCHED = 1_000, 200_000
-#: The instance for all other clients.
-OTHER = "proxy"
+OTHER = "proxy"  # the instance for all other clients
 
 
 def client_of(headers: Mapping[str, str]) -> str:

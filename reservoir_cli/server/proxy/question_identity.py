@@ -13,8 +13,7 @@ from reservoir_cli.server.proxy.side_requests import carries_summary
 from reservoir_cli.transfer.reading.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import identity_prefix, normalise
 
-#: An address in JSON with its query.
-_ADDRESS = re.compile(r'(https?://[^"?]*)\?[^"]*')
+_ADDRESS = re.compile(r'(https?://[^"?]*)\?[^"]*')  # an address in JSON with its query
 
 #: Why a question is sent as it is.
 HAS_CONTEXT, SUMMARY = "it has a context", "it has a summary"

@@ -9,8 +9,7 @@ from reservoir_cli.messages import check_name
 
 #: Words that cannot be a partition in a path.
 RESERVED = ("v1", "v1alpha", "v1beta", "api", "mcp", "ui", "k", "partition")
-#: How the paths of providers begin.
-_ROOTS = "v1|v1alpha|v1beta|api|openai"
+_ROOTS = "v1|v1alpha|v1beta|api|openai"  # how the paths of providers begin
 #: The scope in a path: the original system's form, or just the two names.
 _ORIGINAL = re.compile(r"(?:/v1)?/partition/([^/]+)/instance/([^/]+)(/.*)?")
 _SCOPED = re.compile(rf"/([^/]+)/([^/]+)(/(?:{_ROOTS})/.+)")

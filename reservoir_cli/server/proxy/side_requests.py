@@ -28,8 +28,7 @@ _SUMMARY_PURPOSE = re.compile(
     r"(?i)\b(?:continu|resum)\w*|\bnext steps?\b|\bpending\b|\bhand-?off\b|\btake over\b"
     r"|\bcontext (?:window|limit|length)|\bout of context\b|\blosing\b|\btoo (?:large|long)\b"
 )
-#: Such requests are long: they list what the summary must contain.
-_SHORTEST_REQUEST = 150
+_SHORTEST_REQUEST = 150  # such requests are long: they list what the summary must contain
 #: How a message begins that carries such a summary.
 _CARRIES_SUMMARY = re.compile(
     r"(?is)\bcontinu\w+ (?:from|of) (?:a|an|the|our|my) (?:previous|earlier|prior|last)\b"

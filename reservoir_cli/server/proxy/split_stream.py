@@ -9,8 +9,7 @@ from typing import Any
 from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.compression import Decoder
 
-#: A line ends in CR, LF or both.
-_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
+_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")  # a line ends in CR, LF or both
 
 
 class Reader:

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import clean_text
 
-#: The largest number that SQLite can store.
-_MAX_NUMBER = 2**63 - 1
+_MAX_NUMBER = 2**63 - 1  # the largest number that SQLite can store
 
 Query = Mapping[str, str]
 

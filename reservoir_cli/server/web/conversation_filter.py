@@ -9,8 +9,7 @@ from reservoir_cli.server.web.check_parameters import Query, name_of, number_of,
 from reservoir_cli.server.web.rendering import now
 from reservoir_cli.util.parse_time_options import parse_time
 
-#: The roles that the list can be filtered by.
-ROLES = tuple(role.value for role in Role)
+ROLES = tuple(role.value for role in Role)  # the roles that the list can be filtered by
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from reservoir_cli.util.clock import to_local
 from reservoir_cli.util.unicode_text import CONTROLS
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
-#: Unicode's control pictures, in the order of the control characters.
-_PICTURES = 0x2400
+_PICTURES = 0x2400  # Unicode's control pictures, in the order of the control characters
 
 
 def visible(text: str) -> str:

@@ -17,8 +17,7 @@ from reservoir_cli.server.web.stacked_bar import Part, stack
 from reservoir_cli.server.web.window_form import Question, context_command
 from reservoir_cli.settings.schema import Settings
 
-#: Parts of a priority below this share of the bar are not listed.
-_SMALLEST_PART = 0.0005
+_SMALLEST_PART = 0.0005  # parts of a priority below this share of the bar are not listed
 _PART_NAMES = {"question": "question it answers"}
 
 

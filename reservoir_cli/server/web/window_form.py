@@ -17,8 +17,7 @@ from reservoir_cli.server.web.check_parameters import (
 )
 from reservoir_cli.settings.schema import Settings
 
-#: The default budget in tokens, if no model is given either.
-BUDGET = 4_000
+BUDGET = 4_000  # the default budget in tokens, if no model is given either
 #: Options of ``reservoir context``, by setting.
 _COMMAND_OPTIONS = {"recall_floor": "--floor", "excerpts": "--excerpts"}
 

@@ -32,8 +32,7 @@ from reservoir_cli.util.read_files import suggest_fix
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 _ROWS = {"jsonl": rows.write_jsonl, "json": rows.write_array, "document": rows.write_document}
-#: Characters written at once.
-_BATCH = 1 << 16
+_BATCH = 1 << 16  # characters written at once
 #: The roles of ShareGPT's format.
 _SHAREGPT_ROLES = {Role.USER.value: "human", Role.ASSISTANT.value: "gpt"}
 

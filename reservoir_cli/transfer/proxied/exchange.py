@@ -5,8 +5,7 @@ from datetime import datetime
 
 from reservoir_cli.messages import Message, Scope
 
-#: Tag of an incomplete answer.
-PARTIAL = "partial"
+PARTIAL = "partial"  # tag of an incomplete answer
 
 
 @dataclass(frozen=True, slots=True)

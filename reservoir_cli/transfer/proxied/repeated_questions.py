@@ -23,8 +23,7 @@ from reservoir_cli.transfer.skip_duplicates import SOURCE
 RETRY_TIME = timedelta(minutes=5)
 #: A client may ask again a little before the end of the old answer is noted.
 _SLACK = timedelta(seconds=1)
-#: The most answers of which the requests are remembered.
-_MAX_ANSWERS = 1_000
+_MAX_ANSWERS = 1_000  # the most answers of which the requests are remembered
 
 
 class _Answered(NamedTuple):

@@ -25,8 +25,7 @@ from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport
 from reservoir_cli.util.clock import is_far_ahead
 
-#: A shortened history has at least a summary, a question and its answer.
-_SHORTENED = 3
+_SHORTENED = 3  # a shortened history has at least a summary, a question and its answer
 #: The number of questions of a shortened history to look up, and of messages to compare.
 _TRIED, _COMPARED = 8, 6
 _STEP = timedelta(milliseconds=1)

@@ -9,8 +9,7 @@ from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import parse_line, read_lines
 
-#: The state of an importer at a checkpoint: small, and serialisable as JSON.
-State = dict[str, Any]
+State = dict[str, Any]  # the state of an importer at a checkpoint: small, and serialisable as JSON
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,12 +34,10 @@ _STEPS_A_QUERY, _TICK = 1_000, 10_000
 #: Beginnings of the names of errors of a database that another program has locked, and how long
 #: to wait for it, in seconds.
 _LOCKED, _PATIENCE = ("SQLITE_BUSY", "SQLITE_LOCKED"), 2.0
-#: The largest database that is copied to take an unfinished change back.
-_LARGEST_COPY = 4 << 30
+_LARGEST_COPY = 4 << 30  # the largest database that is copied to take an unfinished change back
 #: The longest value that SQLite reads, even if only its size is asked for.
 _LONGEST_VALUE = 4 * LARGEST
-#: How data compressed with zstd begin.
-_ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD = b"\x28\xb5\x2f\xfd"  # how data compressed with zstd begin
 #: The number of digests stored per file; conversations are divided into as many groups.
 _GROUPS = 1_024
 

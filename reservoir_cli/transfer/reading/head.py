@@ -13,8 +13,7 @@ _TOKEN = re.compile(
     r'(?:\s*"(?P<value>[^"\\\n]{0,60}+)")?|[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?)',
     re.M,
 )
-#: Keys deeper than this are arguments and results of tools, which may have any name.
-_DEEPEST = 6
+_DEEPEST = 6  # keys deeper than this are arguments and results of tools, which may have any name
 #: Keys whose values say what an object is.
 _KINDS = frozenset(
     {"type", "role", "kind", "object", "sender", "author", "header", "url", "harness"}

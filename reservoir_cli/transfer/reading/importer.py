@@ -10,8 +10,7 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.places import Place
 
-#: How a SQLite file begins.
-SQLITE = b"SQLite format 3\0"
+SQLITE = b"SQLite format 3\0"  # how a SQLite file begins
 
 
 @dataclass(frozen=True, slots=True)

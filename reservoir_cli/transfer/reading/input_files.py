@@ -26,11 +26,9 @@ from reservoir_cli.transfer.reading.message_times import moment
 from reservoir_cli.transfer.reading.zstd_files import NoLibrary, ZstdFile
 from reservoir_cli.util.read_files import decode, open_regular, read_bounded, suggest_fix
 
-#: The number of bytes examined to detect a file's format.
-HEAD = 65_536
+HEAD = 65_536  # the number of bytes examined to detect a file's format
 _BUFFER_SIZE = 1 << 18
-#: The size limit of a pipe, which is kept in memory, unlike a file.
-LARGEST_PIPED = 256 << 20
+LARGEST_PIPED = 256 << 20  # the size limit of a pipe, which is kept in memory, unlike a file
 #: A zip member may unpack to this many times its size, or to this size if that is more. Deflate
 #: can reach a ratio of 1,032; text written by people stays below 30.
 _RATIO, _HARMLESS = 200, 64 << 20

@@ -13,8 +13,7 @@ from typing import Any
 from reservoir_cli.transfer.reading.foreign_values import obj
 
 _YEAR_10000 = 253_402_300_800
-#: Times from this number on are in milliseconds.
-_LEAST_MS = 100_000_000_000
+_LEAST_MS = 100_000_000_000  # times from this number on are in milliseconds
 #: Units smaller than a second, and the least number that is taken for a time in them.
 _UNITS = ((1e9, 1e17), (1e6, 1e14), (1e3, _LEAST_MS))
 _NUMBER = re.compile(r"\d{9,20}(?:\.\d+)?", re.ASCII)

@@ -5,8 +5,7 @@ from typing import Any
 
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 
-#: Returns when a node was written, in seconds since 1970.
-Time = Callable[[dict[str, Any]], float]
+Time = Callable[[dict[str, Any]], float]  # returns when a node was written, in seconds since 1970
 #: Returns whether a node holds a message that is displayed.
 HasMessage = Callable[[dict[str, Any]], bool]
 

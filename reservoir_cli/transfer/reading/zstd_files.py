@@ -10,8 +10,7 @@ from typing import IO
 from reservoir_cli.util.installation import install_hint
 from reservoir_cli.util.read_files import open_regular
 
-#: The ending of a compressed file of JSON Lines.
-COMPRESSED = ".jsonl.zst"
+COMPRESSED = ".jsonl.zst"  # the ending of a compressed file of JSON Lines
 #: Log2 of the largest window. Programs use up to 8 MB; a hostile one would only cost memory.
 WINDOW_LOG = 23
 

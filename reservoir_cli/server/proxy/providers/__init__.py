@@ -36,8 +36,7 @@ _BY_PATH: dict[str, WireProtocol] = {
     for protocol in (_OPENAI, OpenAIResponses(), _ANTHROPIC, _OLLAMA, _GEMINI)
     for path in protocol.lists
 }
-#: Paths of Azure, which has OpenAI's protocols under other paths.
-_AZURE = "/openai/"
+_AZURE = "/openai/"  # paths of Azure, which has OpenAI's protocols under other paths
 #: Paths of Gemini: a version before the first stable one, or a method of a model.
 _GEMINI_PATH = re.compile(r"/v1(?:alpha|beta)\d*/.*|/v1/(?:models|tunedModels)/[^/]+:\w+")
 #: OpenAI's protocols under the paths of other providers, by the end of the path.
