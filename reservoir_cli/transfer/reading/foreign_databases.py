@@ -214,7 +214,7 @@ class DatabaseImporter(Importer):
             yield from _read_or_skip(conversation)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages by conversation; ReservoirError if it is another program's."""
+        """Yield the messages of new or changed conversations; raises errors as :meth:`read`."""
 
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
             known = (start.state or {}).get("read", {})
