@@ -23,44 +23,35 @@ def option(
     panel: str | None = None,
     choices: Sequence[str] = (),
     complete: Completer | None = None,
-    least: float | None = None,
-    most: float | None = None,
-    callback: Any = None,
+    **checks: Any,
 ) -> Any:
     """Return an option with a value; without names it is named like its parameter.
 
     :param choices: values to complete.
+    :param checks: ``min``, ``max`` or ``callback``.
     """
+    complete = among(*choices) if choices else complete
     return typer.Option(
         *names,
         metavar=metavar,
         help=about,
         rich_help_panel=panel,
-        autocompletion=among(*choices) if choices else complete,
-        min=least,
-        max=most,
-        callback=callback,
+        autocompletion=complete,
+        **checks,
     )
 
 
 def argument(
     metavar: str,
     about: str,
+    *,
     choices: Sequence[str] = (),
     complete: Completer | None = None,
-    least: float | None = None,
-    most: float | None = None,
-    callback: Any = None,
+    **checks: Any,
 ) -> Any:
-    """Return a positional argument."""
-    return typer.Argument(
-        metavar=metavar,
-        help=about,
-        autocompletion=among(*choices) if choices else complete,
-        min=least,
-        max=most,
-        callback=callback,
-    )
+    """Return a positional argument, with the values and checks of :func:`option`."""
+    complete = among(*choices) if choices else complete
+    return typer.Argument(metavar=metavar, help=about, autocompletion=complete, **checks)
 
 
 def name_option(

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 from reservoir_cli.cli import console
 from reservoir_cli.errors import UsageError
@@ -46,33 +47,24 @@ def read_scope(
 def message_filter(
     *,
     role: str | None = None,
-    trace_id: str | None = None,
-    conversation_id: str | None = None,
     since: str | None = None,
     until: str | None = None,
     text: str | None = None,
-    source: str | None = None,
-    project: str | None = None,
-    tag: str | None = None,
-    pinned: bool = False,
-    secrets: bool = False,
+    **others: Any,
 ) -> Filter:
-    """Return the filter of the options; raise UsageError for an invalid one."""
+    """Return the filter of the options; raise UsageError for an invalid one.
+
+    :param others: fields of the filter that are taken as they are.
+    """
     if text is not None and not text.strip():
         raise UsageError("--match needs a text", hint='--match "some words"')
     now = datetime.now(UTC)
     return Filter(
         role=None if role is None else parse_role(role).value,
-        trace_id=trace_id,
-        conversation_id=conversation_id,
         since=parse_time(since, now) if since is not None else None,
         until=parse_time(until, now) if until is not None else None,
         text=clean_text(text) if text else None,
-        source=source,
-        project=project,
-        tag=tag,
-        pinned=pinned,
-        secrets=secrets,
+        **others,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from reservoir_cli.cli import console, options
 from reservoir_cli.cli.filters import OPTION_NAMES
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, NamedField, Reservoir
 from reservoir_cli.util.unicode_text import similar_names
 
@@ -212,6 +212,14 @@ def no_message(reservoir: Reservoir, number: int, scope: Scope) -> ReservoirErro
         if message.partition == scope.partition:
             hint = f"it is in {message.partition}/{message.instance}: leave -i out"
     return ReservoirError(f"no message {number} in {place(scope)}", hint=hint)
+
+
+def keys_of(reservoir: Reservoir, numbers: Sequence[int], scope: Scope) -> Sequence[Key]:
+    """Return the keys of messages by their numbers, or raise ReservoirError for a missing one."""
+    keys = reservoir.lookup.keys_of(numbers, scope)
+    if missing := sorted(set(numbers) - {key.id for key in keys}):
+        raise no_message(reservoir, missing[0], scope)
+    return keys
 
 
 def say_elsewhere(

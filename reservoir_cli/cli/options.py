@@ -222,6 +222,12 @@ def pronoun(count: int) -> str:
     return "it" if count == 1 else "them"
 
 
+def note_count(note: str, count: int) -> None:
+    """Note what happened to a number of messages, unless it is 0."""
+    if count:
+        console.note(f"{note}: {counted(count, 'message')}")
+
+
 def describe_marked(conversations: Sized) -> str:
     """Describe conversations that were left out because the user marked them."""
     return f"marked DO NOT INDEX, and not imported: {counted(len(conversations), 'conversation')}"

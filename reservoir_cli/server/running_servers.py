@@ -115,7 +115,7 @@ def require_writable() -> None:
     try:
         make_private_dir(file.parent)
         with exclusive_lock(file.parent):
-            _write_all(read_servers())
+            _write(read_servers())
     except OSError as error:
         message = f"cannot write {file}: {error.strerror}"
         raise ReservoirError(message, hint=suggest_fix(error, file)) from None
@@ -154,16 +154,12 @@ def _parse_entry(entry: Any) -> RunningServer | None:
 def forget(pid: int) -> None:
     """Remove a server from the file: this process, or one that no longer answers."""
     with suppress(OSError), exclusive_lock(paths.server_file().parent):
-        _write([server for server in read_servers() if server.pid != pid])
+        if others := [server for server in read_servers() if server.pid != pid]:
+            _write(others)
+        else:
+            paths.server_file().unlink(missing_ok=True)
 
 
 def _write(servers: list[RunningServer]) -> None:
-    if servers:
-        _write_all(servers)
-    else:
-        paths.server_file().unlink(missing_ok=True)
-
-
-def _write_all(servers: list[RunningServer]) -> None:
     text = json.dumps([asdict(server) for server in servers])
     write_private(paths.server_file(), text + "\n")

@@ -104,14 +104,14 @@ def context(
         int | None, tokens_option("Tokens reserved for the answer.", "--reserve", panel=_CHOICE)
     ] = None,
     recent: Annotated[
-        int | None, _choice("N", "Consider this many of the newest messages.", least=0)
+        int | None, _choice("N", "Consider this many of the newest messages.", min=0)
     ] = None,
     similar: Annotated[
-        int | None, _choice("N", "Consider this many of the most similar messages.", least=0)
+        int | None, _choice("N", "Consider this many of the most similar messages.", min=0)
     ] = None,
     threshold: Annotated[
         float | None,
-        _choice("X", "Similar is above this (1 + cosine)/2; try 0.65.", least=0, most=1),
+        _choice("X", "Similar is above this (1 + cosine)/2; try 0.65.", min=0, max=1),
     ] = None,
     since: options.Since = None,
     until: options.Until = None,

@@ -29,9 +29,7 @@ def conversations(
     tag: options.ConversationTag = None,
     limit: Annotated[
         int | None,
-        option(
-            "N", "Only the N with the newest messages (default: all).", "-n", "--limit", least=1
-        ),
+        option("N", "Only the N with the newest messages (default: all).", "-n", "--limit", min=1),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

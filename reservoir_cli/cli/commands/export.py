@@ -92,21 +92,19 @@ def export(
         if not report.messages and (reason := why_nothing()):
             console.note(reason)
     if report.missing:
-        messages = options.counted(report.missing, "message")
         console.warn(
-            f"{messages} left out, which another command moved or forgot meanwhile; run this one "
-            "again, with -o FILE for one state of the store"
+            f"{options.counted(report.missing, 'message')} left out, which another command moved "
+            "or forgot meanwhile; run this one again, with -o FILE for one state of the store"
         )
     if report.masked:
-        messages = options.counted(report.masked, "message")
         console.note(
-            f"secrets in {messages} are masked; RESERVOIR_REDACT=mark writes them as they are"
+            f"secrets in {options.counted(report.masked, 'message')} are masked; "
+            "RESERVOIR_REDACT=mark writes them as they are"
         )
     if report.quoted:
-        messages = options.counted(report.quoted, "message")
         console.note(
-            f"{messages} quoted as the user's (replies without a question, results without a "
-            "call): jsonl, json and markdown keep the roles"
+            f"{options.counted(report.quoted, 'message')} quoted as the user's (replies without a "
+            "question, results without a call): jsonl, json and markdown keep the roles"
         )
     if report.left_out:
         thoughts = options.counted(report.left_out, "thought")

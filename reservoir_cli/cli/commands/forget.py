@@ -190,10 +190,7 @@ class _Choice:
             return reservoir.lookup.expired(reservoir.config, scope)
         if not self.ids:
             return reservoir.find(scope, self.where())
-        keys = reservoir.lookup.keys_of(self.ids, scope)
-        if missing := sorted(set(self.ids) - {key.id for key in keys}):
-            raise nothing_found.no_message(reservoir, missing[0], scope)
-        return keys
+        return nothing_found.keys_of(reservoir, self.ids, scope)
 
 
 def _explain_nothing(

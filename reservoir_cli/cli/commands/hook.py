@@ -24,7 +24,7 @@ def hook(
     ],
     budget: Annotated[
         int | None,
-        option("N", f"Most tokens that user-prompt prints (default: {RECALL_BUDGET}).", least=1),
+        option("N", f"Most tokens that user-prompt prints (default: {RECALL_BUDGET}).", min=1),
     ] = None,
 ) -> None:
     """Handle an event of Claude Code, Codex or Gemini CLI.

@@ -237,9 +237,7 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
         console.note("nothing to ingest")
     for line in report.reason_lines():
         console.aside(line)
-    if report.expired:
-        messages = options.counted(report.expired, "message")
-        console.note(f"older than retention_days, and not imported: {messages}")
+    options.note_count("older than retention_days, and not imported", report.expired)
     if report.marked:
         console.note(options.describe_marked(report.marked))
     if report.mended:
@@ -250,12 +248,9 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
 
 
 def _print_forgotten(report: ImportReport, included: bool) -> None:
-    if report.restored:
-        messages = options.counted(report.restored, "message")
-        console.note(f"forgotten earlier, and included: {messages}")
-    if report.forgotten and included:
-        messages = options.counted(report.forgotten, "message")
-        console.note(f"replaced by an edit, and not imported: {messages}")
+    options.note_count("forgotten earlier, and included", report.restored)
+    if included:
+        options.note_count("replaced by an edit, and not imported", report.forgotten)
     elif report.forgotten:
         messages = options.counted(report.forgotten, "message")
         console.note(

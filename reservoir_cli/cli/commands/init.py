@@ -131,9 +131,6 @@ init.__doc__ = (init.__doc__ or "").format(
 )
 
 
-# Find and examine histories
-
-
 def _print_places(places: Sequence[History], present: Sequence[History]) -> None:
     for history in places:
         if history.links and not history.files:  # otherwise after it was read
@@ -222,9 +219,6 @@ def _say_why(history: History) -> None:
     console.note(f"why some were skipped: {shlex.join(words)}")
 
 
-# Ask the user
-
-
 def _choose(read: Sequence[_Read], partition: str | None) -> tuple[list[_Read], str | None]:
     """Return the histories and the partition; ``None`` if each keeps that of its source."""
     chosen = _pick(read)
@@ -286,9 +280,6 @@ def _answer(question: str) -> str:
 def _stop() -> str:
     console.note(_NOTHING_IMPORTED)
     raise typer.Exit(1)
-
-
-# Import
 
 
 def _import(

@@ -63,7 +63,11 @@ def move(
             source=source,
             tag=tag,
         )
-        found = _find(reservoir, scope, numbers, where)
+        found = (
+            nothing_found.keys_of(reservoir, numbers, scope)
+            if numbers
+            else reservoir.find(scope, where)
+        )
         count = options.counted(len(found), "message")
         question = f"move {count} of {nothing_found.place(scope)} to {to}?"
         moved: list[Key] = []
@@ -98,17 +102,6 @@ def _check(numbers: Sequence[int], *texts: str | None) -> None:
             "choose the messages to move by --id or by filters",
             hint="--id, or --conversation, --project, --match, --since, --until, --source, --tag",
         )
-
-
-def _find(
-    reservoir: Reservoir, scope: Scope, numbers: Sequence[int], where: Filter
-) -> Sequence[Key]:
-    if not numbers:
-        return reservoir.find(scope, where)
-    keys = reservoir.lookup.keys_of(numbers, scope)
-    if missing := sorted(set(numbers) - {key.id for key in keys}):
-        raise nothing_found.no_message(reservoir, missing[0], scope)
-    return keys
 
 
 def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[str, str]]) -> None:

@@ -27,7 +27,7 @@ def open(
     ctx: typer.Context,
     print_only: Annotated[bool, flag("--print", "Print the address; open no browser.")] = False,
     port: Annotated[
-        int, option("N", "Port for a new server; 0 picks a free one.", least=0, most=65_535)
+        int, option("N", "Port for a new server; 0 picks a free one.", min=0, max=65_535)
     ] = 3017,
 ) -> None:
     """Open the web page: conversations, contexts and usage.

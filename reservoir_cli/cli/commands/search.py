@@ -47,7 +47,7 @@ def search(
     semantic: Annotated[bool, flag("--semantic", "Search by meaning only.")] = False,
     keyword: Annotated[bool, flag("--keyword", "Search by words only.")] = False,
     limit: Annotated[
-        int, option("N", "Maximum number of hits.", "-n", "--limit", least=1, most=1_000_000)
+        int, option("N", "Maximum number of hits.", "-n", "--limit", min=1, max=1_000_000)
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
@@ -73,8 +73,8 @@ def search(
         option(
             "X",
             "Only hits above this (1 + cosine)/2; try 0.65.",
-            least=0,
-            most=1,
+            min=0,
+            max=1,
             panel=options.FILTERS,
         ),
     ] = None,

@@ -24,7 +24,7 @@ def serve(
     ctx: typer.Context,
     host: Annotated[str, option("ADDRESS", "Address to listen on.", "--host")] = "127.0.0.1",
     port: Annotated[
-        int, option("N", "Port to listen on; 0 picks a free one.", "--port", least=0, most=65_535)
+        int, option("N", "Port to listen on; 0 picks a free one.", "--port", min=0, max=65_535)
     ] = _PORT,
     upstream: Annotated[
         list[str] | None, option("NAME=URL", "Base URL of a provider; repeatable.", "--upstream")

@@ -1,7 +1,7 @@
 """``reservoir sync``: import new messages from the chat histories on this machine."""
 
 import shlex
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from time import sleep
 from typing import Annotated, Any
@@ -135,7 +135,8 @@ def _sources(
         unseen_errors.log(error.message)
     if configured or errors:
         selected = select_sources(configured, others)
-        _warn_of_missing(reservoir, {source.name for source in selected})
+        for missing in find_missing(reservoir.config, {source.name for source in selected}):
+            console.warn(f"{missing.detail}; {missing.fix}")
         return selected
     if _is_unattended():
         return []
@@ -153,11 +154,6 @@ def _sources(
             raise typer.Exit(1)
         save_sources(reservoir.config, sources)
     return sources
-
-
-def _warn_of_missing(reservoir: Reservoir, names: Container[str]) -> None:
-    for missing in find_missing(reservoir.config, names):
-        console.warn(f"{missing.detail}; {missing.fix}")
 
 
 def save_sources(config: Config, sources: list[Source]) -> None:
@@ -262,12 +258,8 @@ def print_left_out(report: SourceReport) -> None:
     name, imports = report.source.name, report.imports
     if imports.forgotten:
         console.note(describe_forgotten(report.source, imports.forgotten))
-    if imports.expired:
-        count = options.counted(imports.expired, "message")
-        console.note(f"{name}: older than retention_days, and not imported: {count}")
-    if report.excluded:
-        count = options.counted(report.excluded, "message")
-        console.note(f"{name}: in excluded folders, and not imported: {count}")
+    options.note_count(f"{name}: older than retention_days, and not imported", imports.expired)
+    options.note_count(f"{name}: in excluded folders, and not imported", report.excluded)
     if report.marked:
         console.note(f"{name}: {options.describe_marked(report.marked)}")
 
@@ -332,7 +324,9 @@ def systemd_units(command: Sequence[str]) -> str:
 
 def launchd_units(command: Sequence[str]) -> str:
     """Return a property list, by which launchd runs a command every few minutes."""
-    arguments = "\n".join(f"    <string>{_escape_xml(word)}</string>" for word in command)
+    from html import escape  # few need it
+
+    arguments = "\n".join(f"    <string>{escape(word, quote=False)}</string>" for word in command)
     return _LAUNCHD.format(arguments=arguments, seconds=60 * _MINUTES)
 
 
@@ -340,7 +334,3 @@ def _for_systemd(command: Sequence[str]) -> str:
     """Quote a command; unlike a shell, systemd also reads these characters within quotes."""
     line = shlex.join(command)
     return line.replace("\\", "\\\\").replace("%", "%%").replace("$", "$$")
-
-
-def _escape_xml(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -24,7 +24,7 @@ _WANTED = "give a list of messages, or a request body that has one"
 
 def trim(
     ctx: typer.Context,
-    iteration: Annotated[int, option("K", "Number of the request in the turn, from 1.", least=1)],
+    iteration: Annotated[int, option("K", "Number of the request in the turn, from 1.", min=1)],
     file: Annotated[
         str, argument("[FILE|-]", "A JSON list of messages, or a request body; - reads stdin.")
     ] = "-",
@@ -36,7 +36,7 @@ def trim(
     ] = None,
     turn_start: Annotated[
         int | None,
-        option("I", "Index of the turn's first message (default: last question).", least=0),
+        option("I", "Index of the turn's first message (default: last question).", min=0),
     ] = None,
     form: Annotated[
         str,

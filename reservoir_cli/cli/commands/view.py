@@ -14,7 +14,7 @@ from reservoir_cli.reservoir import Reservoir
 def view(
     ctx: typer.Context,
     count: Annotated[
-        int, argument("[COUNT]", "Number of messages; 0 for all.", least=0, most=options.MOST)
+        int, argument("[COUNT]", "Number of messages; 0 for all.", min=0, max=options.MOST)
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,

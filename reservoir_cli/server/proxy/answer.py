@@ -56,13 +56,7 @@ class Answer:
     def message(self) -> Message | None:
         """Return the answer as a message; ``None`` if it is empty."""
         text = clean_text("\n\n".join(filter(None, self._paragraphs()))).strip()
-        calls = [
-            ToolCall(
-                *map(clean_text, (call.id, call.name, "".join(call.arguments) or call.initial))
-            )
-            for call in self.calls.values()
-            if call.name
-        ]
+        calls = [call.parse() for call in self.calls.values() if call.name]
         return Message("assistant", text, tool_calls=tuple(calls)) if text or calls else None
 
     def _paragraphs(self) -> list[str]:

@@ -22,7 +22,7 @@ from reservoir_cli.server.proxy.forward import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.parse_request import ParsedRequest, parse
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
-from reservoir_cli.server.proxy.providers import Route, WireProtocol, protocol_at, route_of
+from reservoir_cli.server.proxy.providers import Route, protocol_at, route_of
 from reservoir_cli.server.proxy.scoped_paths import Target, parse_path
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener
@@ -43,6 +43,9 @@ _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTA
 
 @dataclass(frozen=True, slots=True)
 class _Incoming:
+    scope: Scope
+    receive: Receive
+    send: Send
     target: Target
     route: Route
     headers: Headers
@@ -90,37 +93,36 @@ class Proxy:
         if target is None:
             is_probe = path in ("", "/") and scope["method"] in ("GET", "HEAD")
             text, status = (_RUNNING, 200) if is_probe else (_NO_SUCH_PATH, 404)
-            answer = Response(text, status, media_type="text/plain")
-            await answer(scope, receive, send)
+            await Response(text, status, media_type="text/plain")(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        incoming = _Incoming(target, route_of(target.path, headers), headers)
-        protocol = incoming.route.protocol
+        route = route_of(target.path, headers)
+        incoming = _Incoming(scope, receive, send, target, route, headers)
         try:
             if "websocket" in headers.get("upgrade", "").lower():
-                raise _NoWebSocket("websockets are not supported; send a POST request")
-            upstream = self._upstream(incoming.route, headers.get("x-reservoir-upstream"))
+                # clients then use HTTP
+                raise _Refused(426, "websockets are not supported; send a POST request")
+            upstream = self._upstream(route, headers.get("x-reservoir-upstream"))
             body = await read_body(receive)
         except ClientGone:
             return
         except (RefusedBody, _Refused) as error:
-            await _failure(protocol, error.status, str(error))(scope, receive, send)
+            await _fail(incoming, error.status, str(error))
             return
-        outgoing = await self._prepare(scope["method"], incoming, body)
-        await self._exchange(scope, receive, send, incoming, upstream, outgoing)
+        await self._exchange(incoming, upstream, await self._prepare(incoming, body))
 
     def _upstream(self, route: Route, name: str | None) -> Upstream:
         upstream = self._state.upstreams.get(name or route.upstream)
         if upstream is None and not name:
             setting = f"upstreams.{route.upstream}.url"
-            raise _UnknownUpstream(f"this path needs a URL: reservoir config set {setting}=…")
+            raise _Refused(404, f"this path needs a URL: reservoir config set {setting}=…")
         if upstream is None or upstream.protocol != route.speaks:
-            raise _UnknownUpstream(f"no upstream of that name speaks {route.speaks}")
+            raise _Refused(404, f"no upstream of that name speaks {route.speaks}")
         return upstream
 
-    async def _prepare(self, method: str, incoming: _Incoming, body: bytes) -> _Outgoing:
+    async def _prepare(self, incoming: _Incoming, body: bytes) -> _Outgoing:
         headers, shape = incoming.headers, incoming.route.shape
-        if method != "POST" or shape is None:
+        if incoming.scope["method"] != "POST" or shape is None:
             return _Outgoing(body)
         if headers.get("x-reservoir-bypass", "no").strip().lower() not in _NO:
             return _Outgoing(body, "bypassed")
@@ -135,7 +137,10 @@ class Proxy:
 
     async def _enrich(self, incoming: _Incoming, shape: str, body: bytes) -> _Outgoing:
         try:
-            parsed = await _parse(shape, body, incoming.headers)
+            if len(body) <= limits.PARSED_IN_THREAD:
+                parsed = parse(shape, body, incoming.headers)
+            else:
+                parsed = await anyio.to_thread.run_sync(parse, shape, body, incoming.headers)
         except OddJSON:
             return _Outgoing(body, "skipped; reason=form")
         except Exception as error:  # it must be forwarded all the same
@@ -177,48 +182,37 @@ class Proxy:
             storing=storing,
         )
 
-    async def _exchange(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        incoming: _Incoming,
-        upstream: Upstream,
-        outgoing: _Outgoing,
-    ) -> None:
-        listener = self._listener(incoming, outgoing.parsed)
-        url = url_of(upstream, incoming.target.path, scope["query_string"])
-        scope["reservoir_log"] += [outgoing.note] if outgoing.note else []
+    async def _exchange(self, incoming: _Incoming, upstream: Upstream, outgoing: _Outgoing) -> None:
+        listener, notes = self._listener(incoming, outgoing.parsed), incoming.scope["reservoir_log"]
+        url = url_of(upstream, incoming.target.path, incoming.scope["query_string"])
+        notes += [outgoing.note] if outgoing.note else []
         try:
-            failure, began = await self._relay(scope, receive, send, url, outgoing, listener)
+            failure, began = await self._relay(incoming, url, outgoing, listener)
         finally:  # also if the server stops before the answer has ended
             if listener:
                 with anyio.CancelScope(shield=True):
-                    scope["reservoir_log"] += await listener.finish()
+                    notes += await listener.finish()
         if failure and began:
             raise failure  # closes the connection, so that the client's answer is cut, too
         if failure:
             name, host = upstream.name, urlsplit(upstream.url).netloc.rpartition("@")[2]
             setting = f"its URL is from upstreams.{name}.url or --upstream"
             problem = f"the upstream {name} at {host} {failure}; {setting}"
-            await _failure(incoming.route.protocol, 502, problem)(scope, receive, send)
+            await _fail(incoming, 502, problem)
 
     async def _relay(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        url: str,
-        outgoing: _Outgoing,
-        listener: Listener | None,
+        self, incoming: _Incoming, url: str, outgoing: _Outgoing, listener: Listener | None
     ) -> tuple[forward.UpstreamError | None, bool]:
         """Relay an answer; return why the upstream failed, if it did, and whether it had begun."""
         failure: forward.UpstreamError | None = None
-        began = False
+        began, scope = False, incoming.scope
+        extra = (
+            [(b"x-reservoir", outgoing.note.encode("ascii", "replace"))] if outgoing.note else []
+        )
         async with anyio.create_task_group() as tasks:
 
             async def watch_client() -> None:
-                await forward.wait_for_disconnect(receive)
+                await forward.wait_for_disconnect(incoming.receive)
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(watch_client)
@@ -228,7 +222,7 @@ class Proxy:
                     self._client, scope["method"], url, headers, outgoing.body
                 ) as response:
                     began = True
-                    await forward.relay(response, _note_header(outgoing.note), send, listener)
+                    await forward.relay(response, extra, incoming.send, listener)
             except forward.UpstreamError as error:
                 failure = error
             tasks.cancel_scope.cancel()
@@ -236,17 +230,9 @@ class Proxy:
 
 
 class _Refused(Exception):
-    status = 400
-
-
-class _UnknownUpstream(_Refused):
-    status = 404
-
-
-class _NoWebSocket(_Refused):
-    """A request opens a websocket; clients then use HTTP."""
-
-    status = 426
+    def __init__(self, status: int, problem: str) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 def _decode(body: bytes, encoding: str) -> bytes:
@@ -255,12 +241,6 @@ def _decode(body: bytes, encoding: str) -> bytes:
     if not decoder.is_whole:
         raise Undecodable("incomplete")
     return decoded
-
-
-async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
-    if len(body) <= limits.PARSED_IN_THREAD:
-        return parse(path, body, headers)
-    return await anyio.to_thread.run_sync(parse, path, body, headers)
 
 
 def url_of(upstream: Upstream, path: str, query: bytes) -> str:
@@ -274,11 +254,8 @@ def url_of(upstream: Upstream, path: str, query: bytes) -> str:
     return f"{upstream.url}{path}{'?' if query else ''}{query.decode('ascii', 'replace')}"
 
 
-def _note_header(note: str) -> list[tuple[bytes, bytes]]:
-    return [(b"x-reservoir", note.encode("ascii", "replace"))] if note else []
-
-
-def _failure(protocol: WireProtocol, status: int, problem: str) -> Response:
+async def _fail(incoming: _Incoming, status: int, problem: str) -> None:
     headers = {"Upgrade": "HTTP/1.1", "Connection": "Upgrade"} if status == 426 else None
-    body = protocol.error_body(status, problem)
-    return Response(body, status, headers, media_type="application/json")
+    body = incoming.route.protocol.error_body(status, problem)
+    answer = Response(body, status, headers, media_type="application/json")
+    await answer(incoming.scope, incoming.receive, incoming.send)

@@ -22,17 +22,8 @@ _STATUSES = range(200, 600)
 Headers = list[tuple[bytes, bytes]]
 #: Headers of a single connection, which are never forwarded.
 _HOP_BY_HOP = frozenset(
-    (
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    )
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
+    b"transfer-encoding upgrade".split()
 )
 #: Headers that the proxy sets itself: the length may change, and answers must not be compressed.
 _OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))

@@ -13,6 +13,7 @@ from reservoir_cli.transfer.reading.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import normalise
 
 _SYSTEM = ("system", "developer")
+_SERVER_TOOLS = ("server_tool_use", "mcp_tool_use")  # blocks of tools that the provider runs
 #: Open WebUI's documents before a question. It sends the question alone in the next request.
 _DOCUMENTS = re.compile(
     r"(?s)### Task:\s+Respond to the user query using the provided context\b.*</context>(.+)"
@@ -25,15 +26,14 @@ def read_element(element: Any) -> list[Message]:
     if not isinstance(element, dict):
         return []
     try:
-        return [message for message in _read(element) if _has_content(message)]
+        return [
+            message
+            for message in _read(element)
+            if message.role == "tool"
+            or (message.role != "system" and (message.content or message.tool_calls))
+        ]
     except ValueError:
         return []
-
-
-def _has_content(message: Message) -> bool:
-    if message.role == "system":
-        return False
-    return bool(message.content or message.tool_calls or message.role == "tool")
 
 
 def _read(element: dict[str, Any]) -> Iterator[Message]:
@@ -46,7 +46,9 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
         yield Message(
             "tool", _text(element.get("content")), tool_call_id=_id(element, "tool_call_id")
         )
-    elif role == "assistant" and (listed := element.get("tool_calls") or _old_call(element)):
+    elif role == "assistant" and (
+        listed := element.get("tool_calls") or objects([element.get("function_call")])
+    ):
         calls = [call_from_dict(call) for call in (listed if isinstance(listed, list) else ())]
         yield Message("assistant", _text(element.get("content")), tool_calls=tuple(calls))
     elif role in ("user", "assistant"):
@@ -65,21 +67,10 @@ def _reply_blocks(content: Any) -> Any:
         text = block.get("text") if kind in ("text", "output_text") else None
         if isinstance(text, str) and was_text:
             blocks[-1] = {"type": "text", "text": blocks[-1]["text"] + text}
-        elif not _is_server_tool(kind):
+        elif kind not in _SERVER_TOOLS and not str(kind).endswith("tool_result"):
             blocks.append(block)
         was_text = isinstance(text, str)
     return blocks
-
-
-def _is_server_tool(kind: Any) -> bool:
-    return isinstance(kind, str) and (
-        kind in ("server_tool_use", "mcp_tool_use") or kind.endswith("tool_result")
-    )
-
-
-def _old_call(element: dict[str, Any]) -> list[Any]:
-    call = element.get("function_call")
-    return [call] if isinstance(call, dict) else []
 
 
 def _normalise(message: Message) -> Message:

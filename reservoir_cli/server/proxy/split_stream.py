@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,16 +28,8 @@ class Reader:
         self._data: list[bytes] = []
         self.is_done = False
 
-    def feed(self, chunk: bytes) -> None:
-        """Parse the next chunk; raise Undecodable if the answer is too large or damaged."""
-        _run(self.steps(chunk))
-
-    def end(self) -> None:
-        """Parse the rest of the buffer."""
-        _run(self.last_steps())
-
     def steps(self, chunk: bytes) -> Iterator[None]:
-        """Parse the next chunk as :meth:`feed` does, in steps of a bounded number of lines."""
+        """Parse the next chunk in steps of some lines; raise Undecodable if it is damaged."""
         chunk = self._decoder.decode(chunk)
         searched = max(len(self._buffer) - 1, 0)  # the last byte may be a CR that an LF follows
         self._buffer += chunk
@@ -46,7 +37,7 @@ class Reader:
             yield from self._read_lines(self._take_lines(searched))
 
     def last_steps(self) -> Iterator[None]:
-        """Parse the rest of the buffer as :meth:`end` does, in such steps."""
+        """Parse the rest of the buffer in such steps."""
         rest, self._buffer = bytes(self._buffer), bytearray()
         if not self._lines:
             if self._read_value(rest):
@@ -87,7 +78,3 @@ class Reader:
             return False
         self._on_value(value)
         return True
-
-
-def _run(steps: Iterator[None]) -> None:
-    deque(steps, maxlen=0)

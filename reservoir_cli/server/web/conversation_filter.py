@@ -1,12 +1,12 @@
 """Read the filter of the list of conversations from an address, and write it into links."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Role, Scope, parse_role
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.check_parameters import Query, name_of, number_of, text_of
-from reservoir_cli.server.web.rendering import now
 from reservoir_cli.util.parse_time_options import parse_time
 
 ROLES = tuple(role.value for role in Role)  # the roles that the list can be filtered by
@@ -46,10 +46,11 @@ class ConversationFilter:
     @property
     def where(self) -> Filter:
         """The filter by role and time; UsageError if ``since`` or ``until`` is not a time."""
+        now = datetime.now(UTC)
         return Filter(
             role=self.role or None,
-            since=parse_time(self.since, now()) if self.since else None,
-            until=parse_time(self.until, now()) if self.until else None,
+            since=parse_time(self.since, now) if self.since else None,
+            until=parse_time(self.until, now) if self.until else None,
         )
 
     @property

@@ -2,7 +2,7 @@
 
 import re
 from calendar import month_abbr, month_name
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -122,8 +122,3 @@ def render(
     shared = {"csrf": session.csrf if session else "", "session": session is not None}
     text = _TEMPLATES.get_template(template).render({**shared, "spent": False, **values})
     return HTMLResponse(text, status_code)
-
-
-def now() -> datetime:
-    """Return the current time in UTC."""
-    return datetime.now(UTC)
