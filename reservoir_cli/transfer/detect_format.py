@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePath
 
 from reservoir_cli.errors import PluginError, ReservoirError
@@ -133,7 +133,9 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     candidates = [file for file in files if file.unlisted or _may_have_messages(file.name)]
     owners = Owners([importer_named(form)] if form else list(importers().values()))
     detected, unreadable = _detect_all(candidates, form, owners)
-    chosen = _choose_named(detected, form) if form else _choose_specific(detected)
+    best = min(map(_generality, detected), default=0)
+    specific = [file for file in detected if _generality(file) == best]
+    chosen = _choose_named(detected, form) if form else specific
     if unreadable and not chosen:
         file, error = unreadable[0]
         raise error if isinstance(error, LockedError) else cannot_read(Path(file.name), error)
@@ -152,11 +154,6 @@ def _require_format(file: File, form: str | None) -> DetectedFile:
             hint="export or download it again; --format text stores it as one message",
         )
     return DetectedFile(file, choose(file, form, explain=True), form is None)
-
-
-def _choose_specific(detected: Sequence[DetectedFile]) -> list[DetectedFile]:
-    best = min(map(_generality, detected), default=0)
-    return [file for file in detected if _generality(file) == best]
 
 
 def _choose_named(detected: Sequence[DetectedFile], form: str) -> list[DetectedFile]:
@@ -279,12 +276,10 @@ def _recognise(file: File, text: str) -> Importer | None:
     """
     head = Head(text)
     found = _recognise_ours(file, head)
-    return found if found and found.name not in LISTS else _recognise_plugin(head) or found
-
-
-def _recognise_plugin(head: Head) -> Importer | None:
+    if found and found.name not in LISTS:
+        return found
     plugins = plugin_importers().values()
-    return next((importer for importer in plugins if importer.detect(head)), None)
+    return next((importer for importer in plugins if importer.detect(head)), found)
 
 
 def _recognise_ours(file: File, head: Head) -> Importer | None:
@@ -310,11 +305,9 @@ def _recognise_text(head: Head) -> Importer | None:
         found = next((importer for importer in likely if importer.detect(head)), None)
         if found and (found.name not in LISTS or head.objects >= _ENOUGH):
             break
-    return found or _empty_list(head)
-
-
-def _empty_list(head: Head) -> Importer | None:
-    return importer_named("openai") if head.start.split() == ["[]"] else None
+    if found is None and head.start.split() == ["[]"]:
+        return importer_named("openai")
+    return found
 
 
 def is_of_tool(path: Path, tool: str) -> bool:
@@ -416,15 +409,10 @@ def _detect(
 
 def _database_importer(file: File) -> Importer | None:
     tables = _tables_of(file.path) if file.path else frozenset()
-    for importer in _importers_of_databases(tables):
+    for importer in chain(likely_importers(tables), plugin_importers().values()):
         if any(required <= tables for required in importer.tables):
             return importer
     return None
-
-
-def _importers_of_databases(tables: frozenset[str]) -> Iterator[Importer]:
-    yield from likely_importers(tables)
-    yield from plugin_importers().values()
 
 
 def _require_database_format(file: File) -> Importer:

@@ -69,7 +69,11 @@ def read_threads(
 def build_turns(thread: Thread) -> list[Turn]:
     """Return the turns of a conversation; messages before the first question are quoted."""
     messages = thread.messages
-    questions = (index for index, message in enumerate(messages) if _is_question(message))
+    questions = (
+        index
+        for index, message in enumerate(messages)
+        if message.role is Role.USER and message.content.strip()
+    )
     first = next(questions, len(messages))
     leading = [message for message in messages[:first] if plain_text(message).strip()]
     quoted = [
@@ -116,10 +120,6 @@ def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
             for result in [results[message.id, call.id]]
         ]
     return turns
-
-
-def _is_question(message: StoredMessage) -> bool:
-    return message.role is Role.USER and bool(message.content.strip())
 
 
 def _quote(message: StoredMessage) -> Turn:

@@ -82,9 +82,7 @@ def write_anthropic(thread: Thread) -> str:
     """Return the line ``{"system", "messages", "tools"}``, without ``max_tokens``; may be empty."""
     body = to_anthropic(build_turns(thread), None, 0)
     del body["max_tokens"]
-    if not body["messages"]:
-        return ""
-    return json.dumps(body, ensure_ascii=False) + "\n"
+    return json.dumps(body, ensure_ascii=False) + "\n" if body["messages"] else ""
 
 
 def write_openai(thread: Thread) -> str:
@@ -226,8 +224,7 @@ def _conversations(
     mask: Redactor,
     progress: Progress,
 ) -> Iterator[str]:
-    total = sum(map(len, ids_by_thread.values()))
-    processed = 0
+    total, processed = sum(map(len, ids_by_thread.values())), 0
     for stored in read_threads(store, ids_by_thread):
         thread = stored.masked(mask)
         exported = thread if form == "markdown" else thread.without_thinking()

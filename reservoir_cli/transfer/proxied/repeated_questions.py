@@ -59,7 +59,9 @@ class RepeatedQuestions:
     def _separate_calls(self, scope: Scope, messages: list[Message]) -> list[Message]:
         starts = [index for index, message in enumerate(messages) if message.role == "user"]
         turns = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
-        suffixes = [_hash(call) if (call := _first_calls(turn)) else "" for turn in turns]
+        suffixes = [
+            _hash(turn[1]) if len(turn) > 1 and turn[1].tool_calls else "" for turn in turns
+        ]
         ids = [
             _rename(turn[1], suffix).source_id or ""
             for turn, suffix in zip(turns, suffixes, strict=True)
@@ -170,10 +172,6 @@ def _start_of_question(messages: Sequence[Message]) -> int:
     while start and messages[start - 1].role == "assistant":
         start -= 1
     return start - 1 if start and messages[start - 1].role == "user" else len(messages)
-
-
-def _first_calls(turn: Sequence[Message]) -> Message | None:
-    return turn[1] if turn[1:] and turn[1].tool_calls else None
 
 
 def _calls(message: Message) -> list[str]:

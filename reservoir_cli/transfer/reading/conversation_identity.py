@@ -127,13 +127,14 @@ class Thread:
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        for source_id, message in assign_ids(record_id or "", messages):
-            yield self.record(message, source_id if record_id else None, folder)
+        yield from self.records(record_id, messages, folder)
 
-    def records(self, record_id: str | None, messages: Iterable[Message]) -> Iterator[Record]:
+    def records(
+        self, record_id: str | None, messages: Iterable[Message], folder: str | None = None
+    ) -> Iterator[Record]:
         """Yield records of one record of the file; without its id, theirs depend on the text."""
         for source_id, message in assign_ids(record_id or "", messages):
-            yield self.record(message, source_id if record_id else None)
+            yield self.record(message, source_id if record_id else None, folder)
 
     def record(
         self, message: Message, source_id: str | None = None, folder: str | None = None

@@ -39,18 +39,7 @@ _LARGEST_TABLE = 16 << 20
 
 
 #: Endings of archives that are not read, and how a text in UTF-16 begins.
-_ARCHIVES = (
-    ".tar",
-    ".tgz",
-    ".tar.gz",
-    ".tar.zst",
-    ".tar.bz2",
-    ".tar.xz",
-    ".7z",
-    ".rar",
-    ".bz2",
-    ".xz",
-)
+_ARCHIVES = tuple(".tar .tgz .tar.gz .tar.zst .tar.bz2 .tar.xz .7z .rar .bz2 .xz".split())
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Errors of ``zipfile`` for a damaged zip, whose numbers it does not check.
 _DAMAGED = (
@@ -228,18 +217,15 @@ def gather(source: Path | File, open_files: ExitStack, links: list[str]) -> tupl
             )
         return [file], True
     except OSError as error:
-        raise ReservoirError(
-            f"cannot read {_name(source)}: {error.strerror or error}",
-            hint=suggest_fix(error, source) if isinstance(source, Path) else None,
-        ) from None
+        if isinstance(source, Path):
+            raise cannot_read(source, error) from None
+        raise ReservoirError(f"cannot read {source.name}: {error.strerror or error}") from None
     except ValueError:  # a NUL in a path
-        raise ReservoirError(
-            f"cannot read {_name(source)!r}: not a path", hint="name a file or folder"
-        ) from None
+        problem = f"cannot read {name_of(source)!r}: not a path"
+        raise ReservoirError(problem, hint="name a file or folder") from None
     except Unreadable as error:
-        raise ReservoirError(
-            f"cannot read {_name(source)}: {error}", hint="export or download it again"
-        ) from None
+        problem = f"cannot read {name_of(source)}: {error}"
+        raise ReservoirError(problem, hint="export or download it again") from None
 
 
 def cannot_read(path: Path, error: OSError) -> ReservoirError:
@@ -249,7 +235,8 @@ def cannot_read(path: Path, error: OSError) -> ReservoirError:
     )
 
 
-def _name(source: Path | File) -> str:
+def name_of(source: Path | File) -> str:
+    """Return the name of a source for the user."""
     return source.name if isinstance(source, File) else str(source)
 
 
@@ -288,7 +275,11 @@ def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
             f"{file.name} is a damaged zip", hint="export or download it again"
         ) from None
     open_files.callback(archive.close)
-    members = [member for member in archive.infolist() if not _is_not_file(member)]
+    members = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)
+    ]
     # No member can yield more than its stated size.
     if sum(member.file_size for member in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
         raise ReservoirError(
@@ -313,10 +304,6 @@ def _member_time(member: zipfile.ZipInfo) -> datetime | None:
         if member.date_time[0] > 1980:
             return datetime(*member.date_time).astimezone(UTC)
     return None
-
-
-def _is_not_file(member: zipfile.ZipInfo) -> bool:
-    return member.is_dir() or stat.S_ISLNK(member.external_attr >> 16)
 
 
 class _BoundedReader(io.RawIOBase):

@@ -52,23 +52,19 @@ def moment(value: Any) -> datetime | None:
     in nanoseconds. Return ``None`` for anything but a time from 1970 to 9999: a message without a
     time is still useful.
     """
-    time = _parse(value, _LEAST_MS)
-    if time is None and value not in (None, "", 0):
-        _count_unread()
-    return time
+    return _parse_or_count(value, _LEAST_MS)
 
 
 def moment_ms(value: Any) -> datetime | None:
     """Parse a time; numbers are in milliseconds since 1970, or in a smaller unit."""
-    time = _parse(value, 0)
-    if time is None and value not in (None, "", 0):
-        _count_unread()
-    return time
+    return _parse_or_count(value, 0)
 
 
-def _count_unread() -> None:
-    if unread := _unread.get():
+def _parse_or_count(value: Any, least_ms: float) -> datetime | None:
+    time = _parse(value, least_ms)
+    if time is None and value not in (None, "", 0) and (unread := _unread.get()):
         unread.count += 1
+    return time
 
 
 def seconds(value: Any) -> float:

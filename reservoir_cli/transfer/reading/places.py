@@ -81,9 +81,5 @@ def claude_config_dirs() -> list[Path]:
     value = os.environ.get("CLAUDE_CONFIG_DIR", "")
     names = [value] if os.path.isdir(value) else re.split(rf"[,{os.pathsep}]", value)
     folders = [expand_user(name.strip()) for name in names if name.strip()]
-    return folders or [Path.home() / ".claude", _xdg_config_dir() / "claude"]
-
-
-def _xdg_config_dir() -> Path:
-    folder = os.environ.get("XDG_CONFIG_HOME")
-    return Path(folder) if folder else Path.home() / ".config"
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return folders or [Path.home() / ".claude", config / "claude"]
