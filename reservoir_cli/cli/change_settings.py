@@ -30,7 +30,9 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
     absent = [
         key for key in edits if edits[key] is None and edit_settings_file.is_absent(file, key)
     ]
-    _edit(globals_of(ctx).config, file, edits)
+    if any(text is not None for text in edits.values()):
+        check_changes(config.load(globals_of(ctx).config), edits)
+    edit_settings_file.edit(file, edits)
     if absent:
         console.note(f"not set in {file}: {', '.join(absent)}")
     _note_absent_model(edits.get(_MODEL))
@@ -39,12 +41,6 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
     for key in edits:
         if key.rpartition(".")[2] == "redact":
             _note_stored_secrets(ctx, split_key(key)[1])
-
-
-def _edit(config_file: Path | None, file: Path, edits: Mapping[str, str | None]) -> None:
-    if any(text is not None for text in edits.values()):
-        check_changes(config.load(config_file), edits)
-    edit_settings_file.edit(file, edits)
 
 
 def _note_absent_model(name: str | None) -> None:

@@ -65,7 +65,8 @@ def answer(group: Any) -> int:
         ctx, target, word = _find_target(group, _typed_words(shell, sys.argv[1:]))
         lines = _format_lines(shell, sys.argv[1:], _complete(ctx, target, word))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-        return 0 if lines or _takes_files(target) else _NO_FILES
+        takes_files = _FILE.search(getattr(target, "metavar", None) or "")
+        return 0 if lines or takes_files else _NO_FILES
     return 0
 
 
@@ -140,10 +141,6 @@ def _find_target(group: Any, words: Sequence[str]) -> tuple[Any, Any, str]:
     if target is None:
         target = ctx.command if word.startswith("-") and "--" not in before else _argument(ctx)
     return ctx, target, word
-
-
-def _takes_files(target: Any) -> bool:
-    return bool(_FILE.search(getattr(target, "metavar", None) or ""))
 
 
 def _complete(ctx: Any, target: Any, word: str) -> list[tuple[str, str]]:

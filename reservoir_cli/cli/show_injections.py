@@ -80,12 +80,10 @@ def _describe(injection: Injection, messages: Sequence[StoredMessage]) -> str:
     parts = [injection.at.isoformat(timespec="seconds"), injection.client, injection.door]
     parts += [f"session {injection.session}" if injection.session else None]
     parts += [f"partition {injection.partition}", f"{injection.tokens:,} tokens", count]
-    lines = [" · ".join(filter(None, parts)), *map(_message_line, messages)]
+    lines = [" · ".join(filter(None, parts))]
+    for message in messages:
+        text = cut(" ".join(plain_text(message).split()), _SNIPPET)
+        lines.append(f"#{message.id} {local_day(message.created_at)} {message.role}: {text}")
     gone = set(injection.messages) - {message.id for message in messages}
     lines += [f"#{number} is no longer stored" for number in sorted(gone)]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _message_line(message: StoredMessage) -> str:
-    text = cut(" ".join(plain_text(message).split()), _SNIPPET)
-    return f"#{message.id} {local_day(message.created_at)} {message.role}: {text}"

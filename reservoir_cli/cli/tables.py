@@ -36,9 +36,7 @@ def fit(
 
     Times are shown in local time: to the minute with the offset, or only the day if room is short.
 
-    :param room: the width of the terminal.
     :param plain: makes a cell's text safe to print.
-    :param numeric: right-aligned columns.
     :param spare: columns that may be left out, the first of them first.
     :param cut: the column whose cells are cut rather than wrapped.
     """

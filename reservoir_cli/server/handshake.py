@@ -22,7 +22,6 @@ MAX_PROOF = 80  # the largest answer with a proof, in bytes
 class ServerIdentity:
     """A server's process, and what it shares with programs of its user.
 
-    :param token: the token of the server's home.
     :param origin: such as ``http://127.0.0.1:3017``.
     :param started: as by ``process_start_time``.
     """

@@ -68,7 +68,6 @@ def serve(
     :param port: 0 for any free port.
     :param ready: called once the server accepts requests.
     :param start_sync: starts a sync of the sources in another process.
-    :param log: prints one line.
     :raises ReservoirError: the port is in use, or the store cannot be opened.
     """
     upstreams.resolve(config.upstreams, typed_upstreams)

@@ -78,7 +78,6 @@ class DetectedFile:
 class Selection:
     """The files of a file, folder or zip that are read, and what is left out.
 
-    :param ignored: the names of files that are not read.
     :param links: the paths of symbolic links, which are not followed.
     """
 

@@ -37,7 +37,6 @@ def import_files(
     Conversations in which the user wrote ``DO NOT INDEX`` are left out.
 
     :param copies: also store messages that other partitions and instances already have.
-    :param include_forgotten: also store messages that were forgotten earlier.
     """
     if include_forgotten:
         ingestor.store.require_removable_tombstones()

@@ -19,23 +19,14 @@ class ImportReport:
 
     :param already: messages that were stored before, and repeated ones.
     :param repeated: messages that a dry run has seen before as new ones.
-    :param forgotten: messages that were forgotten earlier, and not imported.
     :param restored: messages among those imported that were forgotten earlier.
-    :param expired: messages older than ``retention_days``, and not imported.
     :param renewed: stored messages that were replaced because they are longer now.
-    :param contexts: contexts printed by Reservoir that were removed from new messages.
     :param ahead: messages whose time is more than a day in the future.
     :param mended: messages in which bytes that are not text were replaced by U+FFFD.
-    :param secrets: the number of secrets of each kind in new messages.
-    :param modes: how secrets are handled in the partitions imported to.
     :param passed_over: files of a folder or zip that are not read.
-    :param ignored: the names of some of these files.
-    :param links: the paths of symbolic links, which are not followed.
     :param nothing: how many files gave nothing, by format and reason.
     :param undated: messages whose time is there and could not be read.
-    :param conversations: ids of the conversations that were read, new or not.
     :param marked: ids of conversations marked ``DO NOT INDEX``, and not imported.
-    :param reasons: positions and reasons of skipped records, up to a thousand.
     :param unreadable: sources with skipped records only.
     """
 
@@ -135,7 +126,6 @@ class ExportReport:
     :param left_out: thinking, which most formats cannot represent.
     :param quoted: messages of other roles that are quoted in a turn of the user, because the format
         has no place for them: replies without a question, results without a call.
-    :param masked: messages with redacted secrets.
     :param missing: messages that other commands moved or deleted before they were written.
     """
 

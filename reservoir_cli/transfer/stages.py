@@ -55,10 +55,8 @@ class ImportOptions:
     """How records are imported, the same for all files of an import.
 
     :param dry_run: report what would be imported, and leave the store unchanged.
-    :param renew: replace stored messages that are longer now.
     :param elsewhere: skip messages that other partitions and instances already have, and store
         new ones where their conversation or project is.
-    :param include_forgotten: also store messages that were forgotten earlier.
     :param counted: what a dry run has counted so far.
     """
 

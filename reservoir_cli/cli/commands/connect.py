@@ -134,13 +134,9 @@ def show(outcome: Outcome, as_json: bool, dry_run: bool, *, done: str, already: 
     elif not dry_run:
         console.aside(f"{done} {outcome.client.title}")
         for change in outcome.changes:
-            _print_change(change)
-
-
-def _print_change(change: Change) -> None:
-    if change.kind != "unchanged":
-        backup = f"; before: {abbreviate_home(change.backup)}" if change.backup else ""
-        console.aside(f"{change.kind} {abbreviate_home(change.file)}{backup}")
+            if change.kind != "unchanged":
+                backup = f"; before: {abbreviate_home(change.backup)}" if change.backup else ""
+                console.aside(f"{change.kind} {abbreviate_home(change.file)}{backup}")
 
 
 def _file_row(change: Change, dry_run: bool) -> dict[str, Any]:

@@ -218,7 +218,10 @@ def context(
         try:
             _print(window, explain, reservoir, everything=explain_all)
             if copy:
-                _copy(window, explain)
+                rendered = window.to(explain=explain)
+                text = rendered if isinstance(rendered, str) else console.json_text(rendered)
+                clipboard.copy(text)
+                console.note("copied to the clipboard")
         finally:  # even if the reader closes the pipe before the end of the context
             if save:
                 _save_question(reservoir, window)
@@ -294,12 +297,6 @@ def _note_dropped_pins(window: ContextWindow) -> None:
                 f"pinned #{message.id} is left out, {describe_reason(dropped.reason, message)}: "
                 "pins take at most a quarter of the budget"
             )
-
-
-def _copy(window: ContextWindow, explain: bool) -> None:
-    rendered = window.to(explain=explain)
-    clipboard.copy(rendered if isinstance(rendered, str) else console.json_text(rendered))
-    console.note("copied to the clipboard")
 
 
 def _named_text(text: str, option: str) -> tuple[str, str]:

@@ -46,7 +46,10 @@ def recall(
     and --no-recall as the first word of a prompt switch this off.
     """
     if last:
-        _refuse_with_last(words, budget, since, exclude_conversation)
+        if words or any(value is not None for value in (budget, since, exclude_conversation)):
+            raise UsageError(
+                "--last takes no question", hint="reservoir recall --last [--client NAME] [-p NAME]"
+            )
         show_injections(ctx, client, partition, as_json=as_json)
         return
     if client is not None:
@@ -64,13 +67,6 @@ def recall(
         console.document(row)
     elif row["text"]:
         console.window_text(row["text"])
-
-
-def _refuse_with_last(words: list[str] | None, *values: object) -> None:
-    if words or any(value is not None for value in values):
-        raise UsageError(
-            "--last takes no question", hint="reservoir recall --last [--client NAME] [-p NAME]"
-        )
 
 
 def _print_notes(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None) -> None:

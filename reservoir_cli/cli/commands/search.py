@@ -145,7 +145,7 @@ def search(
         else:
             _print_notes(found, term, hybrid=not (semantic or keyword))
     if sort == "time":
-        found.sort(key=_age)
+        found.sort(key=lambda hit: (hit.message.created_at, hit.message.id), reverse=True)
     if explain and found:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
@@ -160,10 +160,6 @@ def search(
         console.lines(hit.to_row() for hit in found)
     else:
         print_hits(found, form)
-
-
-def _age(hit: Hit) -> tuple[float, int]:
-    return -hit.message.created_at.timestamp(), -hit.message.id
 
 
 def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:

@@ -42,7 +42,6 @@ def recalled_turn(
 
     :param recalled: in order of time.
     :param numbered: number each message, not only excerpts.
-    :param note: a line above them.
     :param compact: introduce them in one line, and shorten titles.
     :param explained: add a line on how to read the whole message of an excerpt.
     """

@@ -27,7 +27,6 @@ class _Call:
 class Answer:
     """The part of an answer that was received so far, in pieces that are joined at the end.
 
-    :param id: the provider's.
     :param complete: whether the model reported that it had finished.
     :param reference: by which a request can continue the answer, if the provider keeps a history.
     :param tokens: tokens of the request, as the provider reports them.

@@ -31,16 +31,12 @@ _SESSION = re.compile(r'(?:_session_|"session_id": ?")([0-9A-Za-z-]{8,})')
 class ParsedRequest:
     """A parsed request.
 
-    :param text: the body.
     :param messages: with their identities in ``source_id``; without instructions.
     :param reply_id: the identity of the answer.
     :param side: whether it is not part of a conversation.
     :param characters: length of the body without encoded files.
-    :param named: whether the client gave the id of the conversation.
     :param continues: the reference to a history at the provider that the request continues.
     :param window: the context window in tokens, if the request sets it.
-    :param only_counts: whether only its tokens are counted.
-    :param folder: the working folder that the client names, if it does.
     """
 
     text: str

@@ -25,9 +25,7 @@ class Listener:
     """Read one answer.
 
     :param writer: records the provider's token counts.
-    :param queue: stores the exchange.
     :param histories: gets the answer's conversation.
-    :param scope: the partition and instance to store it in.
     :param named_scope: whether the client chose the partition; else the exchange is stored where
         its conversation is.
     :param storing: whether to store the exchange; otherwise only the counts are recorded.

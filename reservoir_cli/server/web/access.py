@@ -29,7 +29,6 @@ class Session:
 
     :param host: the Host header that it began with; it is invalid with any other.
     :param csrf: the token that every form of this session must contain.
-    :param used: when it was last used, by the clock of the sessions.
     """
 
     host: str

@@ -41,7 +41,6 @@ async def write(request: Request, function: Callable[[Reservoir], T]) -> T:
 async def index(request: Request) -> Response:
     """List conversations, or the best matches for a text."""
     query = ConversationFilter.of(request.query_params)
-
     part = "part" in request.query_params
     # The whole page keeps its form, with what was typed.
     problem = None if part else query.problem
@@ -120,7 +119,7 @@ async def _find_message(request: Request) -> StoredMessage:
     if partition is None or number is None:
         raise UsageError("the address names no message")
     return await read(
-        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
+        request, lambda store: read_conversations.find_message(store, partition, number)
     )
 
 
@@ -129,9 +128,7 @@ async def delete(request: Request) -> Response:
     if "id" in request.query_params:
         return await _delete_message(request)
     thread = thread_of(request)
-    page = await read(
-        request, lambda reservoir: read_conversations.read_thread(reservoir, thread, 1)
-    )
+    page = await read(request, lambda store: read_conversations.read_thread(store, thread, 1))
     if request.method != "POST":
         return render(request, "confirm_delete.html", page=page, shown=None)
     gone = await write(request, lambda reservoir: read_conversations.forget(reservoir, thread))

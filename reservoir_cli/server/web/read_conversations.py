@@ -130,10 +130,8 @@ class ConversationPage:
 
 def list_or_search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     """Return the conversations, newest first; or if the query has a text, its best matches."""
-    return _search(reservoir, query) if query.text else _list(reservoir, query)
-
-
-def _search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
+    if not query.text:
+        return _list(reservoir, query)
     hits = reservoir.search(
         query.text, limit=limits.HITS, scope=query.scope, where=query.where, passages=True
     )
@@ -219,7 +217,8 @@ def read_thread(
 ) -> ConversationPage:
     """Return the page with a message, by default the last one; MissingError without any."""
     partition, ids = thread[0], ids_of(reservoir, thread)
-    thread = _masked(reservoir, thread)
+    conversation = thread[2] and reservoir.redactor.id(partition, thread[2])
+    thread = (partition, thread[1], conversation)
     if not ids:
         raise MissingError("there is no such conversation")
     pages = _count_pages(len(ids), limits.MESSAGES)
@@ -252,13 +251,6 @@ def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
     where = Filter(conversation_id=conversation, documents=conversation is not None)
     threads = reservoir.lookup.threads(scope, where)
     return threads.get((partition, instance, conversation), ())
-
-
-def _masked(reservoir: Reservoir, thread: Thread) -> Thread:
-    partition, instance, conversation = thread
-    if conversation is None:
-        return thread
-    return partition, instance, reservoir.redactor.id(partition, conversation)
 
 
 def _find_title(reservoir: Reservoir, thread: Thread) -> str | None:

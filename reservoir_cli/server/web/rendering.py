@@ -96,17 +96,9 @@ def _build_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "day": day,
-        "short_day": short_day,
-        "minute": minute,
-        "number": number,
-        "percent": percent,
-        "place": place,
-        "visible": visible,
-        "first_words": first_words,
-        "draw": stacked_bar.draw,
-    }
+    filters = (day, short_day, minute, number, percent, place, visible, first_words)
+    environment.filters |= {function.__name__: function for function in filters}
+    environment.filters["draw"] = stacked_bar.draw
     environment.globals |= {"link": link, "link_to_message": link_to_message}
     return environment
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from reservoir_cli.context.weekly_statistics import largest_tools, last_weeks
+from reservoir_cli.context.weekly_statistics import count_tools, largest_tools, last_weeks
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
 from reservoir_cli.server import limits
 from reservoir_cli.server.web.stacked_bar import Part, stack
@@ -80,7 +80,7 @@ def draw_weeks(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     tools = largest_tools(weeks, limits.TOOLS)
     charts = []
     if tools:
-        counts = [_count_tools(week["stored"], tools) for week in weeks]
+        counts = [count_tools(week["stored"], tools) for week in weeks]
         charts.append(
             _chart("Stored messages", "messages", [name for name, _ in tools], weeks, counts)
         )
@@ -101,11 +101,6 @@ def _draw_shares(title: str, name: str, weeks: Sequence[Mapping[str, Any]]) -> C
         for week, share in zip(weeks, shares, strict=True)
     ]
     return Chart(title, f"{most}%", (), bars)
-
-
-def _count_tools(stored: Mapping[str, int], tools: Sequence[tuple[str, int]]) -> list[int]:
-    named = [stored.get(name, 0) for name, _ in tools]
-    return [*named[:-1], sum(stored.values()) - sum(named[:-1])]
 
 
 def _chart(

@@ -25,7 +25,6 @@ _PART_NAMES = {"question": "question it answers"}
 class Row:
     """A candidate.
 
-    :param kept: whether it is in the window.
     :param near: whether it was left out only for lack of room.
     :param tokens: its token count, the same as in ``--format json``.
     :param running: tokens of the window up to and including it; ``None`` if it is left out.
@@ -54,7 +53,6 @@ class WindowView:
     :param above: tokens of the question and the sections, which are never pruned.
     :param unlisted: how many messages that could only have filled the budget have no row.
     :param framing: tokens of titles, day lines and the like: the rest of the used tokens.
-    :param milliseconds: duration of the selection, without embedding the question.
     :param newcomers: ids of the messages that are in only because another one is left out.
     :param pending: how many messages of the partition are not embedded yet. The command embeds some
         of them first.
@@ -182,25 +180,23 @@ def _kept_rows(
 def _left_out_rows(window: ContextWindow, settings: Settings) -> list[Row]:
     fillers = sorted(window.selection.passed_over, key=_sort_key)[: limits.MAX_FILLERS]
     left_out = sorted([*window.selection.dropped, *fillers], key=_sort_key)
-    return [_left_out_row(window, drop, settings) for drop in left_out]
+    return [
+        Row(
+            **_score_fields(drop.candidate, settings, ""),
+            text=plain_text(drop.candidate.message),
+            kept=False,
+            near=drop.for_room,
+            why=describe_reason(drop.reason, drop.candidate.message),
+            excerpt=False,
+            tokens=window.meter.scale(drop.candidate.message.tokens),
+            running=None,
+        )
+        for drop in left_out
+    ]
 
 
 def _sort_key(drop: Dropped) -> tuple[bool, float, int]:
     return not drop.for_room, -drop.candidate.scores.priority, -drop.candidate.message.id
-
-
-def _left_out_row(window: ContextWindow, drop: Dropped, settings: Settings) -> Row:
-    candidate = drop.candidate
-    return Row(
-        **_score_fields(candidate, settings, ""),
-        text=plain_text(candidate.message),
-        kept=False,
-        near=drop.for_room,
-        why=describe_reason(drop.reason, candidate.message),
-        excerpt=False,
-        tokens=window.meter.scale(candidate.message.tokens),
-        running=None,
-    )
 
 
 def _row(

@@ -66,11 +66,8 @@ class File:
 
     :param name: the name shown to the user: the path, followed by the path inside a zip.
     :param size: unpacked size in bytes, as far as known.
-    :param start: opens the file.
     :param path: its path on disk; ``None`` in a zip or from stdin.
     :param limit: the number of bytes after which reading fails.
-    :param done: bytes read since it was last opened.
-    :param modified: when it was last modified, if known.
     :param length: the number of bytes to read; ``None`` for all.
     :param offset: the position in the file on disk at which it begins.
     :param unlisted: a folder that cannot be read, in place of its files.

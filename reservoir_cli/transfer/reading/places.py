@@ -29,7 +29,6 @@ _SERVERS = (
 class Place:
     """A file or folder in which a program may keep its history; it need not exist.
 
-    :param endings: how the names of the files end.
     :param inside: only files below a folder of one of these names; none for all files.
     :param title: the program's name, if it is not that of the importer.
     :param nearby: whether the current folder and those above it were searched first.
