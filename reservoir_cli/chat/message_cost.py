@@ -26,9 +26,7 @@ def message_cost(
 ) -> int:
     """Count the tokens of a message: its text, its calls, its name, and 4 for the framing.
 
-    Text parts count as text, everything else as compact JSON, except for attachments.
-
-    :param attachment_tokens: tokens of each picture, file or recording, whatever its size.
+    Text parts count as text, attachments by a setting, and everything else as compact JSON.
     """
     parts, attachments = _parts(message)
     text = "\n".join(part for part in parts if part)

@@ -1,7 +1,4 @@
-"""Complete option values from the settings and the store.
-
-Errors give an empty list, and a locked store is not waited for.
-"""
+"""Complete values from settings and store; nothing on errors, and without waiting for locks."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

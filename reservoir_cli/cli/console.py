@@ -1,7 +1,4 @@
-"""The only module that prints: data to stdout, everything else to stderr.
-
-Rich formats output for terminals; pipes get plain data.
-"""
+"""The only module that prints: data to stdout, everything else to stderr, formatted by Rich."""
 
 import errno
 import json
@@ -333,10 +330,9 @@ def side_table(
 
 
 class ProgressBar:
-    """A progress bar on stderr, if that is a terminal, with the rate and the remaining time.
+    """A progress bar on a terminal's stderr, which is removed when anything else is printed.
 
-    It is removed when anything else is printed. One-time work, whose description ends in
-    ``, once``, is noted in a pipe, too, as users do not expect it.
+    One-time work, whose description ends in ``, once``, is noted in a pipe, too.
     """
 
     def __init__(self) -> None:

@@ -25,9 +25,8 @@ def option(
     complete: Completer | None = None,
     **checks: Any,
 ) -> Any:
-    """Return an option with a value; without names it is named like its parameter.
+    """Return an option, named like its parameter without names; ``choices`` are completed.
 
-    :param choices: values to complete.
     :param checks: ``min``, ``max`` or ``callback``.
     """
     complete = among(*choices) if choices else complete

@@ -52,10 +52,7 @@ def message_filter(
     text: str | None = None,
     **others: Any,
 ) -> Filter:
-    """Return the filter of the options; raise UsageError for an invalid one.
-
-    :param others: fields of the filter that are taken as they are.
-    """
+    """Return the filter of the options, ``others`` as they are; UsageError for an invalid one."""
     if text is not None and not text.strip():
         raise UsageError("--match needs a text", hint='--match "some words"')
     now = datetime.now(UTC)
@@ -85,10 +82,7 @@ def complete_id(
 def complete_new_trace(
     reservoir: Reservoir, typed: str | None, partition: str | None
 ) -> str | None:
-    """Return the trace id of a new message: the whole id for one that was copied from a terminal.
-
-    Only the beginning of a UUID, which the program makes itself, is completed. Any other text is
-    taken as it is, since the ids of scripts may begin with one another.
+    """Return a whole trace id for the beginning of a UUID, which the program makes; others stay.
 
     :raises UsageError: several UUIDs of the partition begin like this.
     """

@@ -99,12 +99,7 @@ def _name_places(scope: Scope, places: _Places, in_partition: str | None, beyond
 
 
 def _join_ways(nearest: str, option: str, whole: str, wider: str | None) -> str:
-    """Return the nearest place and the whole, each with its option.
-
-    :param whole: empty if the nearest place has all messages.
-    :param wider: the option for the whole; empty if that is read without ``-i``, and ``None`` to
-        name no way.
-    """
+    """Return the nearest place and the whole, each with its option; ``wider=None`` for no way."""
     if whole and wider is None:
         return f"{nearest} ({option}), {whole}"
     if whole:

@@ -17,11 +17,8 @@ _DASHED = re.compile(rf"(?=-?[{_DASHES}])[-{_DASHES}]+([A-Za-z][\w-]*)(=.*)?", r
 def split_short_options(
     parameters: Iterable[Any], words: list[str], *, interspersed: bool
 ) -> Iterator[str]:
-    """Yield the words of a command, without the equals sign in ``-p=work``.
+    """Yield the words without the equals sign in ``-p=work``: the parser would read ``=work``.
 
-    The parser alone would read the name ``=work``.
-
-    :param parameters: the parameters of the command.
     :param interspersed: whether options may follow arguments.
     """
     options = {name: option for option in parameters for name in option.opts}
@@ -68,11 +65,8 @@ def join_explain_all(args: list[str]) -> list[str]:
 
 
 def refuse_dashes(words: Sequence[str], parameters: Iterable[Any]) -> None:
-    """Refuse options with other dashes than hyphens, as text copied from a web page may have.
+    """Refuse options with dashes of web pages; other words, as of a question, are left alone.
 
-    Other words with such dashes are left alone, since a question may contain them.
-
-    :param words: the words after the command's name.
     :raises UsageError: the hint is the command with hyphens.
     """
     words = words[: words.index("--") if "--" in words else None]

@@ -1,7 +1,6 @@
 """Delay background work until no question is being answered.
 
-Storing and embedding messages takes as long as answering a question. Python runs one thread at a
-time, so doing both at once would slow down the question.
+Python runs one thread at a time, so storing and embedding would slow down the question.
 """
 
 import threading

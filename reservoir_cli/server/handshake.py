@@ -20,9 +20,8 @@ MAX_PROOF = 80  # the largest answer with a proof, in bytes
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """A server's process, and what it shares with programs of its user.
+    """A server's process, and the token that it shares with programs of its user.
 
-    :param origin: such as ``http://127.0.0.1:3017``.
     :param started: as by ``process_start_time``.
     """
 

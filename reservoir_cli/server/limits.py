@@ -1,7 +1,4 @@
-"""Limits of the server: sizes in bytes unless a line says otherwise, and times in seconds.
-
-How long it waits for a locked store is in ``util/time_limits.py``.
-"""
+"""Limits of the server: bytes and seconds; those of locked stores are in ``time_limits``."""
 
 # Requests
 

@@ -63,12 +63,10 @@ def serve(
     start_sync: Callable[[], None],
     log: Callable[[str], None],
 ) -> None:
-    """Serve until a signal ends the process.
+    """Serve until a signal ends the process; ReservoirError if the port or the store is not free.
 
-    :param port: 0 for any free port.
     :param ready: called once the server accepts requests.
     :param start_sync: starts a sync of the sources in another process.
-    :raises ReservoirError: the port is in use, or the store cannot be opened.
     """
     upstreams.resolve(config.upstreams, typed_upstreams)
     _stop_on_hangup()
@@ -201,10 +199,7 @@ def _stop_on_hangup() -> None:
 
 
 def _share_memory() -> None:
-    """Make all threads allocate from the main thread's heap, if the C library supports it.
-
-    With a heap per thread, the arrays of every question are freed and allocated again.
-    """
+    """Use one heap for all threads, where the C library can: with many, arrays are made again."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 

@@ -1,8 +1,7 @@
 """The server's token, and the checks of every request before any route sees it.
 
-A page of another site in the user's browser must not reach the server, neither by pointing its own
-host name at this machine (DNS rebinding) nor by a cross-site request: Host, Origin and
-``Sec-Fetch-Site`` are checked.
+A page of another site in the user's browser must not reach the server, by DNS rebinding or a
+cross-site request: Host, Origin and ``Sec-Fetch-Site`` are checked.
 """
 
 import ipaddress

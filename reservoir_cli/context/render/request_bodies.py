@@ -29,8 +29,7 @@ def to_openai(turns: Sequence[Turn], model: str | None) -> Body:
 def to_ollama(turns: Sequence[Turn], model: str | None, window: int | None = None) -> Body:
     """Render a request for Ollama's chat API: arguments are objects, results name their tool.
 
-    :param window: tokens of the model's window; without ``num_ctx`` Ollama truncates to its own
-        default. The window of no particular model is not sent.
+    Without ``num_ctx``, a model's window in tokens, Ollama truncates to its own default.
     """
     valid_turns = _replace_invalid_ids(_merge_recalled(turns))
     names = {call.id: call.name for turn in valid_turns for call in turn.tool_calls}
@@ -42,8 +41,7 @@ def to_ollama(turns: Sequence[Turn], model: str | None, window: int | None = Non
 def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> Body:
     """Render an Anthropic messages request: one system text, then alternating roles.
 
-    Tools that were called are declared with an open schema, because blocks of undeclared tools are
-    rejected.
+    Called tools are declared with an open schema: blocks of undeclared tools are rejected.
     """
     valid_turns = _replace_invalid_ids(turns)
     system = [turn.content for turn in valid_turns if turn.role == Role.SYSTEM]

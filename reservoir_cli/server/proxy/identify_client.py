@@ -1,7 +1,4 @@
-"""Identify the client of a request, and the folder that it works in.
-
-They decide where and whether the exchange is stored.
-"""
+"""Identify the client and folder of a request, which decide where and whether it is stored."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,5 @@
 """Find the positions of values in a JSON text, to change one string and no other byte.
 
-The standard library's scanner reads the values; this module only follows the path to a string.
 Anything unusual raises :class:`OddJSON`, and the text is then left unchanged.
 """
 
@@ -34,9 +33,8 @@ class Document(NamedTuple):
 
 
 def read_document(text: str, *lists: str) -> Document:
-    """Read a text that is a JSON object; of duplicate keys the last one counts, as for providers.
+    """Read an object, and some of its ``lists`` by element; of duplicate keys the last one counts.
 
-    :param lists: keys whose value is read element by element if it is a list.
     :raises OddJSON: the text is not an object, or one of these keys is duplicate.
     """
     items: dict[str, list[Span]] = {}
@@ -54,9 +52,8 @@ def read_document(text: str, *lists: str) -> Document:
 
 
 def string_end(text: str, span: Span, *path: str | int) -> int:
-    """Return the position of a string's closing quote.
+    """Return the position of the closing quote of the string at a path of keys and indexes.
 
-    :param path: keys and indexes that lead from the span's value to the string.
     :raises OddJSON: there is no such string, or a key of the path is duplicate.
     """
     try:

@@ -115,10 +115,9 @@ def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> st
 
 
 def cache_key_of(values: Mapping[str, Any]) -> str | None:
-    """Return the key by which a provider finds cached prompts, if a request has one.
+    """Return the key by which a provider finds cached prompts, if any.
 
-    Requests with different keys are of different conversations. Those with the same key need not
-    be of the same one: some programs use one key for all their conversations.
+    Different keys mean different conversations, but some programs use one for all of them.
     """
     return _clean(values.get("prompt_cache_key"))
 

@@ -12,11 +12,9 @@ _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")  # a line ends in CR, LF or bot
 
 
 class Reader:
-    """Parse an answer chunk by chunk.
+    """Parse an answer chunk by chunk; raise Undecodable if its encoding is not read.
 
-    :param on_value: called with each JSON value.
     :ivar is_done: whether the mark ``[DONE]`` was read, which ends a whole answer.
-    :raises Undecodable: the answer has an encoding that is not read.
     """
 
     def __init__(self, content_type: str, encoding: str, on_value: Callable[[Any], None]) -> None:

@@ -60,10 +60,9 @@ class ExchangeQueue:
     def _store_each(self, reservoir: Reservoir) -> Iterator[tuple[_Waiting, int]]:
         """Store the queued exchanges, and yield each with the number of messages added.
 
-        A batch is stored in one transaction, since each transaction invalidates the caches of
-        questions. If an exchange in it fails, they are stored one by one.
+        All are stored in one transaction, which invalidates caches once; if it fails, one by one.
 
-        :raises StoreError: an exchange could not be stored; it is queued again, as the last one.
+        :raises StoreError: an exchange could not be stored; it is queued again.
         """
         batch, counts = list(self._waiting), list[int]()
         if len(batch) > 1:

@@ -1,8 +1,4 @@
-"""Restrict the page to sessions, and set the security headers of every response.
-
-Sessions, and the one-time codes that were exchanged for them, are kept in memory only, so all end
-with the process.
-"""
+"""Restrict the page to sessions, which are kept in memory only, and set security headers."""
 
 import secrets
 import time
@@ -25,11 +21,7 @@ _BYTES = 32
 
 @dataclass(slots=True)
 class Session:
-    """A browser's session.
-
-    :param host: the Host header that it began with; it is invalid with any other.
-    :param csrf: the token that every form of this session must contain.
-    """
+    """A browser's session: its Host header, the token of its forms, and when it was last used."""
 
     host: str
     csrf: str

@@ -101,10 +101,8 @@ class HitSnippet:
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """A message as the page shows it.
+    """A message as the page shows it: as HTML, or plain text such as tool calls.
 
-    :param html: its rendered text; ``None`` if it is shown as plain text.
-    :param text: plain text to show, such as tool calls.
     :param rest: how many characters are left out.
     """
 

@@ -13,10 +13,8 @@ from reservoir_cli.server.web.stacked_bar import Part, stack
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A day in the chart.
+    """A day in the chart: its parts, from the ground up, as fractions of the busiest day's.
 
-    :param parts: its other contexts, those that were truncated, and its recalls, from the ground
-        up, as fractions of the busiest day's.
     :param cached: the fraction of its proxied request tokens that came from providers' caches.
     """
 
@@ -41,11 +39,7 @@ class Week:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart by week.
-
-    :param scale: what the full height means.
-    :param legend: the names of the parts, from the ground up, each with its figure.
-    """
+    """A chart by week: what the full height means, and its parts from the ground up."""
 
     title: str
     scale: str

@@ -59,13 +59,7 @@ class Resumable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a file.
-
-    :param number: the line's number, from 1.
-    :param offset: the position of its first byte.
-    :param end: the position after its last byte.
-    :param value: the JSON object, or the reason why it is not one.
-    """
+    """A line of a file: its number, its first and last position, and an object or a reason."""
 
     number: int
     offset: int

@@ -86,10 +86,9 @@ def thought(content: str, created_at: datetime | None = None) -> Message:
 def messages(
     role: str, content: Any, created_at: datetime | None, id_prefix: str = ""
 ) -> list[Message]:
-    """Return the messages in the blocks of one author, in order; none if the blocks are empty.
+    """Return the messages in the blocks of one author; ValueError if a block cannot be read.
 
     :param id_prefix: of the numbered ids for tool calls without one.
-    :raises ValueError: a block cannot be read, or there are only tool calls without a name.
     """
     if isinstance(content, str):
         content = [content]
@@ -176,10 +175,9 @@ def _shorten(name: str) -> str:
 
 
 def remove_marks(text: str) -> str:
-    """Return a text without citation marks; keep names and titles that belong to a sentence.
+    """Return a text without the citation marks of OpenAI's applications, but with their names.
 
-    OpenAI's applications render them. A mark is delimited by private-use characters and holds its
-    kind and fields, such as the search results that a citation refers to.
+    A mark is delimited by private-use characters and holds its kind and fields.
     """
     return _MARK.sub(_visible_text, text) if "\ue200" in text else text
 

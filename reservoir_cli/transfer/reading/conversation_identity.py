@@ -15,8 +15,7 @@ from reservoir_cli.transfer.reading.importer import Record, Skipped
 class SourceIds:
     """Generates ids for messages of formats without ids.
 
-    An id depends on the message and on the previous one in its conversation, so that a longer file
-    adds only its new end; equal ids in a file are numbered.
+    An id depends on the message and on the previous one, so a longer file adds only its end.
     """
 
     def __init__(self) -> None:
@@ -116,10 +115,9 @@ class Thread:
         read: Callable[[], Iterable[Message]],
         folder: str | None = None,
     ) -> Iterator[Record | Skipped]:
-        """Yield the records of what is read from one of the file's records, or why it is skipped.
+        """Yield the records of what ``read`` returns, or why its ValueError skips it.
 
         :param record_id: its id; without one, the ids depend on the messages.
-        :param read: raises ``ValueError`` with the reason if the record cannot be read.
         :param folder: the working folder of the messages, if it differs from the conversation's.
         """
         try:

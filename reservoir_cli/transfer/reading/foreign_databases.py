@@ -1,7 +1,6 @@
 """Read the SQLite databases of other tools, opened read-only.
 
-The work is limited by the size of the file: a small hostile file could take hours or gigabytes of
-memory to read.
+A small hostile file could take hours to read, so the work is limited by its size.
 """
 
 import hashlib
@@ -47,11 +46,9 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseConversation:
-    """A conversation in a database.
+    """A conversation in a database, by its id, and a function that yields its messages.
 
-    :param key: the id of the conversation.
     :param version: values that change with any of its rows: times, counts, lengths.
-    :param read: yields the messages.
     """
 
     key: Any
@@ -94,10 +91,9 @@ class Database:
             raise WorkLimitExceeded
 
     def refuse_computed(self, reason: str, hint: str | None = None) -> None:
-        """Refuse tables whose rows are computed while they are read.
+        """Raise ReservoirError for tables whose rows are computed while they are read.
 
-        :param reason: the beginning of the error, to which the table's name is added.
-        :raises ReservoirError: a table has generated columns or a long default, or is virtual.
+        They have generated columns or a long default, or are virtual.
         """
         for table in self._wanted.keys() & self.tables:
             columns = self.connection.execute(f"PRAGMA table_xinfo([{table}])").fetchall()
@@ -139,10 +135,9 @@ class Database:
     def count_by_key(
         self, table: str, key: str, columns: Mapping[str, str]
     ) -> dict[Any, list[Any]]:
-        """Return the number of rows by key, with sums that change when one of the rows does.
+        """Return the number of rows by key, and sums of numbers or lengths of texts.
 
-        :param columns: columns to aggregate: ``sum`` adds up numbers, ``length`` the lengths of
-            texts; missing columns are ignored.
+        :param columns: ``sum`` or ``length`` by column; missing columns are ignored.
         """
         if table not in self.tables:
             return {}
@@ -170,10 +165,8 @@ class Database:
 def read_database(
     file: File, columns: Mapping[str, str], read: Callable[[Database], Iterator[Item]]
 ) -> Iterator[Item | Skipped]:
-    """Read another tool's database.
+    """Read the columns of another tool's database, or raise ReservoirError.
 
-    :param columns: the columns to read of each table.
-    :raises ReservoirError: the database cannot be opened.
     :raises Unreadable: the rest is damaged, or reading it takes too long.
     """
     if file.path is None:

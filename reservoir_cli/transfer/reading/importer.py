@@ -15,11 +15,7 @@ SQLITE = b"SQLite format 3\0"  # how a SQLite file begins
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The embeddings of a message in a file.
-
-    :param model_id: identity of the model, as in :class:`reservoir_cli.embedding.Embedder`.
-    :param passages: start, end and vector of each passage of the message.
-    """
+    """The embeddings of a message: the model's id, and start, end and vector of each passage."""
 
     model_id: str
     passages: tuple[tuple[int, int, tuple[float, ...]], ...]

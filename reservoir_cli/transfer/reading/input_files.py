@@ -117,9 +117,8 @@ class File:
         return clean_text(file_name.split(".", 1)[0])
 
     def open(self) -> BinaryIO:
-        """Open the file at its beginning; the caller closes it.
+        """Open the file at its beginning; the caller closes it. OSError if it cannot be opened.
 
-        :raises OSError: the file cannot be opened.
         :raises Unreadable: the zip is damaged, or uses an unsupported method.
         """
         self.done = 0
@@ -197,10 +196,9 @@ class _CountingReader(io.RawIOBase):
 
 
 def gather(source: Path | File, open_files: ExitStack, links: list[str]) -> tuple[list[File], bool]:
-    """Return the files of a source, and whether it is a single file.
+    """Return the files of a source, and whether it is a single one; ReservoirError if unreadable.
 
     :param links: receives the paths of symbolic links in a folder, which are not followed.
-    :raises ReservoirError: the source cannot be read.
     """
     try:
         if isinstance(source, Path) and source.is_dir():

@@ -48,11 +48,8 @@ _AS_OPENAI = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a path leads to.
+    """What a path leads to: the form of errors, and the protocol and name of the usual upstream.
 
-    :param protocol: gives the form of errors.
-    :param speaks: the protocol of the upstreams that may be selected.
-    :param upstream: the name of the usual upstream.
     :param shape: the path in :data:`_BY_PATH` whose form a request has; ``None`` for no known one.
     """
 

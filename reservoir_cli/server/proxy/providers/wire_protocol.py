@@ -12,9 +12,8 @@ Values = Mapping[str, Any]
 
 
 class WireProtocol(ABC):
-    """A protocol: its paths, and the forms of its requests, answers and errors.
+    """A protocol: its name, which is also its upstream's, and the forms of all it exchanges.
 
-    :cvar name: of the protocol in the settings of an upstream, and of its default upstream.
     :cvar lists: the key of a request's messages, by the paths whose requests are enriched.
     :cvar limits: the settings of the most tokens of an answer.
     """
