@@ -1,9 +1,7 @@
 """Trim the message list of a tool loop, which an agent sends again with each iteration.
 
-Only messages between the first one and the current turn are cut, oldest first: a question with all
-that answers it, and within the first exchange and the current one a step, which is what the model
-said and called at once with the results of its calls. So no reply stands under another question,
-and no result without its call.
+Only messages between the first one and the current turn are cut, oldest first: a question with
+all that answers it, and in the first and the current exchange a step, a call with its results.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -34,10 +34,9 @@ def fit(
 ) -> "Table":
     """Lay out a table without a frame, within the width of a terminal if possible.
 
-    Times are shown in local time: to the minute with the offset, or only the day if room is short.
+    Times are local, to the minute with the offset, or only the day if room is short.
 
     :param plain: makes a cell's text safe to print.
-    :param spare: columns that may be left out, the first of them first.
     :param cut: the column whose cells are cut rather than wrapped.
     """
     from rich.box import SIMPLE_HEAD

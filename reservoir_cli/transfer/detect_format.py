@@ -230,8 +230,7 @@ def _describe_zips(files: Sequence[File]) -> str:
 def choose(file: File, form: str | None = None, *, explain: bool = False) -> Importer:
     """Return the importer for a file: the one named, or the first that recognises it.
 
-    :param explain: if no importer recognises a JSON file, check its syntax for a better error.
-    :raises UsageError: there is no format of that name.
+    :param explain: check the syntax of unknown JSON, for a better error.
     :raises ReservoirError: the file is not text, or is JSON of an unknown format.
     """
     data = file.head()
@@ -270,8 +269,7 @@ def _suffix(name: str) -> str:
 def _recognise(file: File, text: str) -> Importer | None:
     """Return the first importer that recognises a file by its keys, if one does.
 
-    Of a document or line that is longer than the text, more is read: the keys of a format may come
-    after a long prompt, and those of a more specific format after those of lists of messages.
+    Of a long document more is read: the keys of a format may come after a long prompt.
     """
     head = Head(text)
     found = _recognise_ours(file, head)
@@ -312,9 +310,7 @@ def _recognise_text(head: Head) -> Importer | None:
 def is_of_tool(path: Path, tool: str) -> bool:
     """Return whether a file among a tool's files has the tool's format.
 
-    :raises NotTextError: the file is not text, as no program's file of that name is.
-    :raises ReservoirError: the file is damaged, and its format therefore unknown.
-    :raises Unreadable: likewise.
+    :raises ReservoirError: the file is damaged or not text; likewise :class:`Unreadable`.
     """
     file = File.of_path(path, path.stat())
     try:

@@ -1,8 +1,4 @@
-"""Ingest messages into a store; every import goes through here.
-
-Contexts that Reservoir printed are removed, secrets are redacted, and the messages are stored,
-reported and embedded.
-"""
+"""Ingest messages into a store: every import goes through here, and is redacted and embedded."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,10 +20,8 @@ from reservoir_cli.util.progress import Progress, counted, no_progress
 
 
 class Added(NamedTuple):
-    """Messages of one scope after they were redacted and stored.
+    """Messages of one scope after they were redacted, with their secrets by kind.
 
-    :param messages: the redacted messages.
-    :param secrets: the number of secrets of each kind, per message.
     :param stored: the stored message, or ``None`` if it was stored before; per message.
     """
 

@@ -17,7 +17,6 @@ Origin = tuple[str | None, str | None]  # source and source id of a message
 class RecordReader:
     """Reads the records of one file, batch by batch.
 
-    :param scope_of: returns the partition and instance that a record goes to.
     :ivar contexts: how many contexts were removed from each message of the last batch.
     :ivar context_titles: ids and titles of conversations whose title was made from a context.
     """

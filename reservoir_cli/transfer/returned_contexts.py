@@ -1,7 +1,4 @@
-"""Remove contexts printed by Reservoir from incoming messages.
-
-They come back when the log of a tool contains the context that was piped into the tool.
-"""
+"""Remove contexts that come back with the log of a tool into which they were piped."""
 
 import re
 from dataclasses import replace
@@ -23,10 +20,9 @@ class Cleaned(NamedTuple):
 
 
 def remove_contexts(message: Message) -> Cleaned:
-    """Remove the contexts from a message and keep their questions.
+    """Remove the contexts from a message and keep their questions, and calls of tools.
 
-    A tool call is kept even if its text is empty. A tool's answer of which only a client's frame
-    is left is not: ``Wall time: 0.1 seconds``, ``<untrusted_context></untrusted_context>``.
+    Of a tool's answer nothing is kept if only a client's frame is left: ``Wall time: 0.1 seconds``.
     """
     unwrapped = frame.unwrap(message.content)
     if not unwrapped.contexts:

@@ -1,7 +1,6 @@
 """Skip imported messages that the store has from the proxy, or in another partition or instance.
 
-The proxy and the client's own log give a message different ids. They share the conversation's id
-and the text.
+In the proxy's and the client's log they have the same conversation and text, but other ids.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,6 @@
-"""The stages that records pass before a partition and instance stores them.
+"""The stages that records pass before they are stored, in :data:`STAGES` by their cost.
 
-Each stage returns the records that pass it and, by reason, those that it drops. The stages of
-:data:`STAGES` stand in the order of their cost: what is known needs no scan for secrets.
+Each returns the records that pass it and, by reason, those that it drops.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +30,8 @@ class Passed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The partition and instance that the records of a file go to.
+    """The partition and instance that the records of a file go to, and that override theirs.
 
-    :param partition: overrides the partitions of the records; likewise ``instance``.
     :param home: the instance of the format, for records that name none.
     """
 
@@ -54,9 +52,8 @@ class Destination:
 class ImportOptions:
     """How records are imported, the same for all files of an import.
 
-    :param dry_run: report what would be imported, and leave the store unchanged.
-    :param elsewhere: skip messages that other partitions and instances already have, and store
-        new ones where their conversation or project is.
+    :param elsewhere: skip messages that other scopes have, and store new ones where their
+        conversation or project is.
     :param counted: what a dry run has counted so far.
     """
 
@@ -81,8 +78,7 @@ class Stages:
     def drop_known(self, scope: Scope, records: Sequence[Record]) -> Passed:
         """Drop records that the scope has stored.
 
-        One with another text than the stored message passes if it may replace it. So does a reply
-        whose thinking is new: the next stages treat both alike.
+        One with another text passes if it may replace it, and so does a reply with new thinking.
         """
         known = self._store.stored(scope, [record.message for record in records])
         if self._options.renew and any(known):

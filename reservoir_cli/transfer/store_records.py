@@ -1,7 +1,4 @@
-"""Store the new records of one file, batch by batch, each in its partition and instance.
-
-A batch is read, passes the stages of :mod:`reservoir_cli.transfer.stages`, is redacted, and stored.
-"""
+"""Store the new records of one file, batch by batch: read, passed by the stages, redacted."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress

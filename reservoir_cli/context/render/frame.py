@@ -34,11 +34,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Unwrapped(NamedTuple):
-    """A text with Reservoir's own contexts removed.
+    """A text without Reservoir's own contexts, which are replaced by their questions.
 
-    :param text: the remaining text; each context is replaced by its question.
-    :param questions: the questions of the contexts, with any text after them; a context without a
-        question adds none.
+    :param questions: the questions, with any text after them.
     :param contexts: how many contexts were removed.
     """
 

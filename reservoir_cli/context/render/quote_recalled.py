@@ -105,8 +105,7 @@ def quote_line(
 ) -> str:
     """Quote a recalled message: its role and its text, indented after the first line.
 
-    :param spans: the printed parts of the text; an excerpt shows the number of its message.
-    :param numbered: begin with the number of the message even if it is whole, and with its day.
+    :param numbered: begin with the number and the day of the message even if it is whole.
     """
     text = quote_text(printed_text(message, spans))
     day = local_day(message.created_at) if numbered else ""
@@ -114,12 +113,9 @@ def quote_line(
 
 
 def label(role: Role, number: int, excerpt: bool, day: str = "") -> str:
-    """Return what stands before a recalled message: its role, and its number if it is printed.
+    """Return what stands before a recalled message: its role, its number, and perhaps its day.
 
-    Some clients hand a recall to the model with the rank of the operator's instructions, so there
-    each message says that it is a quotation.
-
-    :param day: of a numbered message.
+    Some clients give a recall the rank of instructions, so there each says that it is quoted.
     """
     if day:
         return f"[#{number}] quoted {day}, {role}"

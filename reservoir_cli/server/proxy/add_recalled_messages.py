@@ -41,10 +41,8 @@ class Enriched:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A request, and the state of the store when it arrived.
+    """A request, and the version of the store's texts when it arrived.
 
-    :param masked: whether secrets must be redacted.
-    :param version: of the partition's texts; see :meth:`Ledger.version`.
     :param deadline: when to stop waiting for the store, in seconds of the event loop's clock.
     :param quoted: ids of the messages that the request's blocks have already.
     """

@@ -1,8 +1,7 @@
 """Follow conversations whose history the provider keeps.
 
-Their requests contain only what is new, and refer to the answer that they continue: by
-``previous_response_id`` (Responses), or by the tokens of ``context`` (Ollama's ``/api/generate``).
-Requests with ``conversation`` (Responses) name the conversation alone.
+Requests have only what is new, and a reference: ``previous_response_id`` or ``conversation``
+(Responses), or the tokens of ``context`` (Ollama's ``/api/generate``).
 """
 
 import hashlib

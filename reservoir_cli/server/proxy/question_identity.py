@@ -44,11 +44,8 @@ class Question:
 class IdentityChain:
     """Read the messages of a request in order, and give each an identity.
 
-    The identity of a user message is a hash of its text, its pictures and other files, and the user
-    messages before it; that of any other message is its position after it, so that clients may
-    resend answers in any form.
-
-    :ivar has_files: whether a user message has pictures or other files.
+    That of a user message is a hash of its text, its files, and the user messages before it; that
+    of another is its position after it, so that clients may resend answers in any form.
     """
 
     def __init__(self, text: str, conversation: str) -> None:

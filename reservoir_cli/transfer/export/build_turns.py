@@ -1,8 +1,6 @@
 """Convert stored conversations into turns that other formats accept.
 
-Results must follow their calls, and neither may be missing, as when one of the two was forgotten or
-not selected. Unpaired calls and results are quoted as text, a result as the user's: what a tool
-returned has no higher rank.
+Results follow their calls; unpaired ones are quoted, as the user's: a tool has no higher rank.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Export messages in a format, to a file or a stream; all formats but rows are written here.
 
-Messages are read in batches, so that an export may be larger than memory. Formats of conversations
-keep one conversation in memory at a time.
+Only a batch, or for some formats a conversation, is in memory at a time.
 """
 
 import json

@@ -1,7 +1,6 @@
 """Store the requests and answers that pass through the proxy.
 
-Stored messages are recognised by the identities that the proxy gives them; see
-:mod:`reservoir_cli.server.proxy.question_identity`.
+The proxy's ``question_identity`` gives messages the identities by which they are recognised.
 """
 
 import uuid
@@ -41,13 +40,9 @@ class ExchangeLog:
         self.ledger = Ledger(ingestor.store)
 
     def store(self, exchange: Exchange, now: datetime | None = None) -> int:
-        """Store the new messages of an exchange.
+        """Store the new messages of an exchange, and return how many they are.
 
-        A retry replaces the old answer; see
-        :mod:`reservoir_cli.transfer.proxied.repeated_questions`.
-
-        :param now: the current time.
-        :returns: how many messages were added.
+        A retry replaces the old answer; see ``repeated_questions``.
         """
         now = now or datetime.now(UTC)
         if exchange.moves:
@@ -114,8 +109,7 @@ class ExchangeLog:
     def _select_new(self, exchange: Exchange, records: Sequence[Record]) -> list[Record]:
         """Return the records that are neither stored nor forgotten under another source's id.
 
-        A client that shortens its history sends a new list for the same conversation, in which some
-        old messages have new identities.
+        In a history that a client has shortened, some old messages have new identities.
         """
         ids = [(SOURCE, str(record.message.source_id)) for record in records]
         known = self._sources.find_present([exchange.scope], ids)

@@ -1,9 +1,7 @@
 """Convert the content of a message, a text or a list of blocks, into messages.
 
-Tool calls become calls of a message, and results messages of their own. Images and files become a
-short marker such as ``[image]``. Thinking becomes a message with the role system and the name
-``thinking``, right after its reply: it can be read and searched, but system messages are never
-added to a context, and a question and its reply stay neighbours.
+Results and thinking become messages of their own, files a short marker such as ``[image]``.
+Thinking is named ``thinking`` and has the role system, which no context has, after its reply.
 """
 
 import json

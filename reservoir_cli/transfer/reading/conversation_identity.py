@@ -65,10 +65,8 @@ class Thread:
     """A conversation, which sets its id, a trace and missing ids on its messages.
 
     :param about: the metadata; without an id, the conversation gets that of its first message.
-    :param folder: its working folder.
     :param parent: the id of the conversation whose subagent held it.
-    :param identities: generates the missing ids, which are unique in a file if all its
-        conversations share them.
+    :param identities: generates the missing ids, unique in a file if all conversations share it.
     """
 
     source: str

@@ -320,12 +320,10 @@ def _with_columns(connection: sqlite3.Connection, tables: Iterable[str]) -> set[
 def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a database read-only; bytes that are not UTF-8 are replaced.
 
-    Without a write-ahead log or journal the file is opened as immutable first, so that SQLite
-    creates no files beside it. If a program was killed while it wrote, a copy is read, in which
-    SQLite takes the unfinished change back.
+    Without a log or journal it is opened as immutable first, so that no files are created beside
+    it; with a journal, of a program that was killed, a copy is read, which SQLite mends.
 
-    :raises ReservoirError: it is damaged, or SQLite would wait for a pipe in place of its journal.
-    :raises LockedError: another program has locked it.
+    :raises ReservoirError: it is damaged or locked, or a pipe is in place of its journal.
     """
     journal = path.with_name(f"{path.name}-journal")
     is_logged = path.with_name(f"{path.name}-wal").exists()

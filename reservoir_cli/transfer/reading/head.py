@@ -26,9 +26,8 @@ _MOST_TOKENS = 200_000
 class Head:
     """The beginning of a file, with the keys of its objects and where they are.
 
-    Text inside strings does not count. Only as much is scanned as :meth:`advance` is called for.
+    Only as much is scanned as :meth:`advance` is called for; text inside strings does not count.
 
-    :param text: the first characters of the file.
     :ivar objects: how many objects that are not inside others were completed.
     """
 

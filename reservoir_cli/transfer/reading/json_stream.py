@@ -102,9 +102,8 @@ def _first_character(stream: BinaryIO) -> bytes:
 def parse_line(place: str, line: bytes) -> Any:
     """Parse a line of JSON; return a skipped record with the reason if it is not valid.
 
-    Bytes that are not UTF-8 become unpaired surrogates, which are counted and replaced when the
-    message is stored. NULs before the line, as a crash leaves them at the end of a file that a
-    program then appends to, are ignored.
+    Invalid bytes become unpaired surrogates, which are counted when the message is stored. NULs
+    before the line, as a crash leaves them, are ignored.
     """
     if len(line) > LARGEST:
         return Skipped(place, _TOO_LARGE)

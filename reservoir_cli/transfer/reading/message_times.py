@@ -45,12 +45,10 @@ def count_unread_times() -> Iterator[UnreadTimes]:
 
 
 def moment(value: Any) -> datetime | None:
-    """Parse a time, in UTC: a date and time, or a number in any unit since 1970.
+    """Parse a time, in UTC, of 1970 to 9999; ``None`` for anything else.
 
-    Dates are in ISO 8601 (UTC without a zone), RFC 2822, or as Go prints them. Numbers, which may
-    be text, are in seconds up to the year 5138, in milliseconds from 1973 on, in microseconds, or
-    in nanoseconds. Return ``None`` for anything but a time from 1970 to 9999: a message without a
-    time is still useful.
+    Dates are in ISO 8601 (UTC without a zone), RFC 2822, or as Go prints them. Numbers are in
+    seconds up to the year 5138, milliseconds from 1973 on, microseconds or nanoseconds.
     """
     return _parse_or_count(value, _LEAST_MS)
 
@@ -115,9 +113,7 @@ def time_of(value: Any) -> datetime | None:
 
 
 def fill_gaps(times: Sequence[datetime | None], start: datetime | None) -> list[datetime | None]:
-    """Return the times of a conversation's messages, with gaps filled in.
-
-    A gap is filled with the previous time, or at the beginning with the next one.
+    """Fill gaps with the previous time, or at the beginning with the next one.
 
     :param start: when the conversation began, used if no message has a time.
     """

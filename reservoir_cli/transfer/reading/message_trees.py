@@ -20,11 +20,9 @@ def find_branch(
 ) -> list[Any]:
     """Return the nodes from the root to the current one, following the links to parents.
 
-    :param current: the id of a node; without one, or if its branch holds no message, the branch
-        ends at the newest leaf that holds one.
-    :param parent_key: the key of a node with its parent's id.
-    :param children_key: the key of a node with the ids of its children, which lead past a damaged
-        node or parent's id. A damaged node on the branch is returned as it is.
+    :param current: without an id, or if its branch holds no message, the newest leaf that does.
+    :param children_key: the key of a node with its children, which lead past a damaged node or
+        parent's id. A damaged node on the branch is returned as it is.
     """
     listed_by = _listed_by(nodes, children_key)
     branch = _branch_to(nodes, current, parent_key, listed_by)

@@ -1,7 +1,4 @@
-"""Read transcripts: objects with a role and content blocks, on lines or in one list.
-
-Each program is an envelope around these: where its ids, times and metadata are.
-"""
+"""Read transcripts: objects with a role and content blocks, in each program's envelope."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -38,10 +38,8 @@ def walk(
 ) -> Iterator[FileState]:
     """Yield the files below a folder that may contain messages, or the file itself.
 
-    Symbolic links in the folder are not followed.
-
     :param report: receives each folder that cannot be read.
-    :param links: receives the paths of the links to folders.
+    :param links: receives the symbolic links to folders, which are not followed.
     """
     try:
         status = root.stat()
@@ -106,11 +104,9 @@ def unreadable_folders(root: Path, excluded: Callable[[str], bool]) -> list[str]
 
 
 def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
-    """Return a function that tests whether a path is excluded.
+    """Return a function that tests whether a path is excluded by a folder or a pattern.
 
     Tools record working folders without symbolic links, so links in the patterns are followed.
-
-    :param patterns: folders, whose contents are excluded, or patterns such as ``*/scratch/*``.
     """
     wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
     wanted += [os.path.realpath(pattern) for pattern in wanted if os.path.isabs(pattern)]
