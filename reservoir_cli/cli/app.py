@@ -82,8 +82,7 @@ def globals_(
         str | None, typer.Option("--db", metavar="PATH|URL", callback=_repeat, help="Store to use.")
     ] = None,
     offline: Annotated[
-        bool,
-        typer.Option("--offline", help="No network, except to reach a store on a server."),
+        bool, typer.Option("--offline", help="No network, except to reach a store on a server.")
     ] = False,
     _no_plugins: Annotated[
         bool,

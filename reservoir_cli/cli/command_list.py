@@ -100,8 +100,7 @@ GROUPS = {
 #: Words that are not commands, each with the commands that may be meant.
 _NOT_COMMANDS = {
     **dict.fromkeys(
-        ("list", "ls"),
-        "reservoir view lists messages, reservoir conversations lists conversations",
+        ("list", "ls"), "reservoir view lists messages, reservoir conversations lists conversations"
     ),
     **dict.fromkeys(("show", "cat"), "reservoir view --id N"),
     "history": "reservoir view 20",

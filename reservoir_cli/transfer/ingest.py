@@ -100,12 +100,7 @@ class Ingestor:
             self.notify(report_secrets(report.secrets, modes, self.config, partition))
 
     def add(
-        self,
-        scope: Scope,
-        messages: Sequence[Message],
-        now: datetime,
-        *,
-        pair: bool = False,
+        self, scope: Scope, messages: Sequence[Message], now: datetime, *, pair: bool = False
     ) -> Added:
         """Redact and store messages."""
         partition = str(scope.partition)

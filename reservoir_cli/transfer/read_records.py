@@ -22,11 +22,7 @@ class RecordReader:
     """
 
     def __init__(
-        self,
-        scope_of: Callable[[Record], Scope],
-        report: ImportReport,
-        where: str,
-        now: datetime,
+        self, scope_of: Callable[[Record], Scope], report: ImportReport, where: str, now: datetime
     ) -> None:
         self.contexts: Counter[Origin] = Counter()
         self.context_titles: set[tuple[str, str]] = set()

@@ -110,8 +110,7 @@ def context(
         int | None, _choice("N", "Consider this many of the most similar messages.", min=0)
     ] = None,
     threshold: Annotated[
-        float | None,
-        _choice("X", "Similar is above this (1 + cosine)/2; try 0.65.", min=0, max=1),
+        float | None, _choice("X", "Similar is above this (1 + cosine)/2; try 0.65.", min=0, max=1)
     ] = None,
     since: options.Since = None,
     until: options.Until = None,

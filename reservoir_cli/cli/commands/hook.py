@@ -15,12 +15,7 @@ EVENTS = ("user-prompt", "stop", "session-end", "session-start")
 def hook(
     ctx: typer.Context,
     event: Annotated[
-        str,
-        argument(
-            "EVENT",
-            "user-prompt, stop, session-end or session-start.",
-            choices=EVENTS,
-        ),
+        str, argument("EVENT", "user-prompt, stop, session-end or session-start.", choices=EVENTS)
     ],
     budget: Annotated[
         int | None,

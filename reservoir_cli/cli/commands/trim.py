@@ -39,13 +39,7 @@ def trim(
         option("I", "Index of the turn's first message (default: last question).", min=0),
     ] = None,
     form: Annotated[
-        str,
-        option(
-            "NAME",
-            "openai, anthropic or auto.",
-            "--format",
-            choices=_FORMATS,
-        ),
+        str, option("NAME", "openai, anthropic or auto.", "--format", choices=_FORMATS)
     ] = "auto",
     partition: options.Partition = None,
     model: options.Model = None,

@@ -153,12 +153,7 @@ def title_line(title: str | None, *, compact: bool = False) -> str:
 
 
 def _heading(
-    candidate: Candidate,
-    day: str,
-    previous: Candidate | None,
-    previous_day: str,
-    *,
-    compact: bool,
+    candidate: Candidate, day: str, previous: Candidate | None, previous_day: str, *, compact: bool
 ) -> str:
     heading = ""
     if previous:

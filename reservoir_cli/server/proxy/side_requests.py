@@ -48,12 +48,7 @@ _SEARCHED, _INTRODUCTION = 1_000, 600
 
 
 def is_side_request(
-    protocol: WireProtocol,
-    values: Mapping[str, Any],
-    first: str,
-    newest: str,
-    *,
-    has_answers: bool,
+    protocol: WireProtocol, values: Mapping[str, Any], first: str, newest: str, *, has_answers: bool
 ) -> bool:
     """Return whether a request asks for a title or summary, completes code, or checks a model."""
     if protocol.wants_one_token(values) or protocol.completes_code(values):

@@ -9,15 +9,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import (
-    Key,
-    Role,
-    Scope,
-    StoredMessage,
-    call_text,
-    plain_text,
-    title_of,
-)
+from reservoir_cli.messages import Key, Role, Scope, StoredMessage, call_text, plain_text, title_of
 from reservoir_cli.reservoir import Filter, ListedThread, Reservoir, ThreadList
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part

@@ -63,12 +63,7 @@ class Transcript:
         self.thread = Thread(self.source, about, identities=SourceIds())
 
     def describe(
-        self,
-        *,
-        identity: Any = None,
-        title: Any = None,
-        model: Any = None,
-        folder: Any = None,
+        self, *, identity: Any = None, title: Any = None, model: Any = None, folder: Any = None
     ) -> None:
         """Update the metadata of the conversation, as far as a value is a text."""
         about = self.thread.conversation
