@@ -43,9 +43,18 @@ def _instance(about: str) -> Any:
     return name_option(f"Channel in it{about}.", "-i", "--instance", complete=complete)
 
 
-def _filter(metavar: str, about: str, stored: str | None = None) -> Any:
-    complete = completion_values.stored(stored) if stored else None
-    return option(metavar, about, panel=FILTERS, complete=complete)
+def model_option(about: str) -> Any:
+    """Return the option for a known model."""
+    return name_option(about, complete=completion_values.models)
+
+
+def conversation_option(about: str, panel: str | None = None) -> Any:
+    """Return the option for a stored conversation."""
+    return option("ID", about, panel=panel, complete=completion_values.stored("conversation"))
+
+
+def _filter(metavar: str, about: str) -> Any:
+    return option(metavar, about, panel=FILTERS)
 
 
 def _name_filter(about: str, stored: str) -> Any:
@@ -71,7 +80,7 @@ TraceId = Annotated[
 TraceFilter = Annotated[
     str | None, name_option("Only a question and its replies.", metavar="ID", panel=FILTERS)
 ]
-Conversation = Annotated[str | None, _filter("ID", "Only this conversation.", "conversation")]
+Conversation = Annotated[str | None, conversation_option("Only this conversation.", FILTERS)]
 Match = Annotated[str | None, _filter("TEXT", "Only messages with this text; case is ignored.")]
 Since = Annotated[str | None, _filter("T", "From this time on: 2026-05-09 (with that day), 7d.")]
 Until = Annotated[str | None, _filter("T", "Up to this time: 2026-05-09 (without that day), 7d.")]
@@ -100,12 +109,7 @@ OneLine = Annotated[
     bool, flag("--oneline", "Print one message per line; line breaks become \\n.", OUTPUT)
 ]
 Reserve = Annotated[int | None, tokens_option("Tokens reserved for the answer.", "--reserve")]
-Model = Annotated[
-    str | None,
-    name_option(
-        "Model whose settings apply; `models` lists them.", complete=completion_values.models
-    ),
-]
+Model = Annotated[str | None, model_option("Model whose settings apply; `models` lists them.")]
 NoEmbed = Annotated[bool, flag("--no-embed", "Store only; `embed` catches up later.")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, flag("--json", "Print one JSON document.")]

@@ -8,15 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import (
-    clipboard,
-    completion_values,
-    console,
-    filters,
-    nothing_found,
-    open_store,
-    options,
-)
+from reservoir_cli.cli import clipboard, console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.declare_options import argument, flag, name_option, option, tokens_option
 from reservoir_cli.context.candidate import Candidate, describe_reason
 from reservoir_cli.context.prepare_request import ContextOptions
@@ -68,11 +60,7 @@ def context(
         list[str] | None, argument("[QUERY]...", "The question; read from stdin if omitted or -.")
     ] = None,
     model: Annotated[
-        str | None,
-        name_option(
-            "Model to build the context for; `models` lists them.",
-            complete=completion_values.models,
-        ),
+        str | None, options.model_option("Model to build the context for; `models` lists them.")
     ] = None,
     budget: Annotated[
         str | None, option("N|recommended", "Tokens for all of it (default: the model's limit).")

@@ -9,14 +9,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import (
-    completion_values,
-    console,
-    filters,
-    nothing_found,
-    open_store,
-    options,
-)
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
@@ -35,12 +28,7 @@ def forget(
         str | None, option("ID", "A question and its replies.", "--trace-id")
     ] = None,
     conversation: Annotated[
-        str | None,
-        option(
-            "ID",
-            "All messages of this conversation.",
-            complete=completion_values.stored("conversation"),
-        ),
+        str | None, options.conversation_option("All messages of this conversation.")
     ] = None,
     match: Annotated[
         str | None, option("TEXT", "Messages that contain this text; case is ignored.")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from reservoir_cli.server.proxy.answer import Answer
-from reservoir_cli.settings import upstreams
 
 Values = Mapping[str, Any]
 
@@ -21,11 +20,6 @@ class WireProtocol(ABC):
     name: ClassVar[str]
     lists: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def default_url(self) -> str:
-        """The URL of the default upstream."""
-        return upstreams.DEFAULTS[self.name]
 
     def is_counting(self, path: str) -> bool:
         """Return whether requests to a path only count tokens."""
