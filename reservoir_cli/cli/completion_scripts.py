@@ -31,6 +31,8 @@ _NO_FILES = 1  # the exit code that lets a script offer no files; PowerShell off
 #: The metavars of options and arguments that take files.
 _FILE = re.compile("FILE|PATH|TARGET|^SOURCE$")
 _POWERSHELLS = ("powershell", "pwsh")  # the names of PowerShell, old and new
+#: Windows has the profile in a folder that may be redirected, and may forbid scripts.
+_NOT_INSTALLED = () if os.name == "posix" else _POWERSHELLS
 #: Installs the script by hand: creates the profile, and adds the script once.
 _PASTE = (
     "if (!(Test-Path $PROFILE)) { New-Item -Force $PROFILE }; "
@@ -208,12 +210,12 @@ def _read_script(shell: str) -> str:
 def install() -> str:
     """Install the completion script for the current shell; return a message for the user."""
     shell = _current_shell()
-    if shell not in _LOCATIONS:
+    if shell in _NOT_INSTALLED:
         raise UsageError(
             f"cannot install completion for {shell} on Windows",
             hint=f"paste this into {shell}: {_PASTE}",
         )
-    path, profile, line = _LOCATIONS[shell]()
+    path, profile, line = _locate(shell)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_read_script(shell), encoding="utf-8")
@@ -239,35 +241,23 @@ def _append_line(profile: Path, line: str) -> None:
             file.write(end + line.encode() + b"\n")
 
 
-def _bash() -> tuple[Path, Path | None, str]:
-    path = Path.home() / ".bash_completions" / "reservoir.sh"
-    return path, Path.home() / ".bashrc", f"source {shlex.quote(str(path))}"
-
-
-def _zsh() -> tuple[Path, Path | None, str]:
-    profile = Path(os.environ.get("ZDOTDIR") or Path.home()) / ".zshrc"
-    line = "fpath+=~/.zfunc; autoload -Uz compinit; compinit"
-    return Path.home() / ".zfunc" / "_reservoir", profile, line
-
-
-def _fish() -> tuple[Path, Path | None, str]:
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return config / "fish" / "completions" / "reservoir.fish", None, ""
-
-
-def _pwsh() -> tuple[Path, Path | None, str]:
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+def _locate(shell: str) -> tuple[Path, Path | None, str]:
+    """Return the script's path, the profile if the shell needs one, and the line to add to it."""
+    home = Path.home()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    if shell == "bash":
+        path = home / ".bash_completions" / "reservoir.sh"
+        return path, home / ".bashrc", f"source {shlex.quote(str(path))}"
+    if shell == "zsh":
+        profile = Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
+        line = "fpath+=~/.zfunc; autoload -Uz compinit; compinit"
+        return home / ".zfunc" / "_reservoir", profile, line
+    if shell == "fish":
+        return config / "fish" / "completions" / "reservoir.fish", None, ""
     path = config / "powershell" / "reservoir_completion.ps1"
     # In single quotes PowerShell evaluates nothing; it also takes curly ones for such quotes.
     quoted = re.sub("(['\u2018-\u201b])", r"\1\1", str(path))
     return path, path.with_name("Microsoft.PowerShell_profile.ps1"), f". '{quoted}'"
-
-
-#: For each shell, a function that returns the script's path, the profile, and the line to add.
-_LOCATIONS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-#: Windows has its profile in a folder that may be redirected, and may forbid scripts.
-if os.name == "posix":
-    _LOCATIONS |= dict.fromkeys(_POWERSHELLS, _pwsh)
 
 
 def _current_shell() -> str:

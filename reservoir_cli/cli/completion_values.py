@@ -39,7 +39,7 @@ def sync_sources(ctx: typer.Context) -> list[str]:
 
 
 def stored(kind: str) -> Completer:
-    """Return a completer for a kind of names in ``completion_from_store.KINDS``."""
+    """Return a completer for a kind of names that :mod:`.completion_from_store` reads."""
 
     def complete(ctx: typer.Context) -> list[str]:
         from reservoir_cli.cli import completion_from_store

@@ -79,13 +79,9 @@ def opener(ctx: typer.Context, config: Config) -> Callable[..., Reservoir]:
                 console.warn(text)
             notify(text)
 
-        defaults = {
-            "config_file": flags.config,
-            "offline": flags.offline,
-            "patience": LOCKED_SERVER,
-        }
-        settled = {"ready_only": True, "notify": report}
-        reservoir = Reservoir.open(flags.db, **{**defaults, **arguments, **settled})
+        usual = {"config_file": flags.config, "offline": flags.offline, "patience": LOCKED_SERVER}
+        arguments = {**usual, **arguments, "ready_only": True, "notify": report}
+        reservoir = Reservoir.open(flags.db, **arguments)
         is_open = True
         return reservoir
 
