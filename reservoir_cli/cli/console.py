@@ -289,7 +289,7 @@ def table(
     """Print a table; in a pipe its cells are separated by tabs, without a header."""
     if sys.stdout.isatty():
         console = _console(sys.stdout)
-        console.print(tables.fit(columns, rows, console.width, plain=_plain, numeric=numeric))
+        console.print(tables.fit(columns, rows, console.width, numeric=numeric))
     else:
         write("".join("\t".join(map(_cell, row)) + "\n" for row in rows))
 
@@ -307,17 +307,8 @@ def side_table(
     """Print a table to stderr; the last column, and ``spare`` ones, only if there is room."""
     if sys.stderr.isatty():
         console = _console(sys.stderr)
-        console.print(
-            tables.fit(
-                columns,
-                rows,
-                console.width,
-                plain=_plain,
-                numeric=numeric,
-                spare=spare,
-                cut=columns[-1],
-            )
-        )
+        look: dict[str, Any] = {"numeric": numeric, "spare": spare, "cut": columns[-1]}
+        console.print(tables.fit(columns, rows, console.width, **look))
         return
     columns, rows = columns[:-1], [row[:-1] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
@@ -413,12 +404,6 @@ def _console(file: TextIO) -> "Console":
     progress.stop()
     system: Literal["auto"] | None = "auto" if _uses_color() else None
     return Terminal(file=file, color_system=system, highlight=False, markup=False, emoji=False)
-
-
-def _plain(text: str) -> "Text":
-    from rich.text import Text
-
-    return Text(escaped(text))
 
 
 def _styled_message(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":

@@ -116,21 +116,18 @@ def _suggest(failure: Any, message: str, context: Any) -> str | None:
 
 
 def _replace_option(typed: str, command: Any) -> str | None:
-    words = sys.argv[1:]
     number = typed[1:] if re.fullmatch(r"-\d+", typed) else ""
-    if typed not in words:
+    if typed not in sys.argv[1:]:
         return None
     if (typed, command.name) == ("--json", "context"):  # it prints JSON in several formats
-        index = words.index(typed)
-        return quote_command([*words[:index], "--format", "json", *words[index + 1 :]])
+        return _replace_word(typed, "--format", "json")
     if typed.removeprefix("--") in getattr(command, "commands", ()):
         return replace_words({typed: typed.removeprefix("--")})
     known = {name for parameter in command.params for name in (*parameter.opts, parameter.metavar)}
     for option in _SIMILAR_OPTIONS.get("-n" if number else typed, ()):
         if option in known:
             replacement = [*([] if option == _COUNT else [option]), *([number] if number else [])]
-            index = words.index(typed)
-            return quote_command([*words[:index], *replacement, *words[index + 1 :]])
+            return _replace_word(typed, *replacement)
     return None
 
 
@@ -142,8 +139,7 @@ def _add_missing(parameter: Any, context: Any) -> str | None:
     words = sys.argv[1:]
     pair = next((word for word in words if "=" in word and word[:1] != "-"), None)
     if pair and len(missing) == 1:  # rename A=B
-        index = words.index(pair)
-        return quote_command([*words[:index], *pair.split("=", 1), *words[index + 1 :]])
+        return _replace_word(pair, *pair.split("=", 1))
     return quote_command([*words, *(p.make_metavar(context) for p in missing)])
 
 
@@ -175,6 +171,12 @@ def _find_words(text: str, words: Sequence[str]) -> tuple[int, int] | None:
             if " ".join(words[start:end]) == text:
                 return start, end
     return None
+
+
+def _replace_word(word: str, *replacement: str) -> str | None:
+    words = sys.argv[1:]
+    index = words.index(word)
+    return quote_command([*words[:index], *replacement, *words[index + 1 :]])
 
 
 def replace_words(replacements: Mapping[str, str]) -> str | None:

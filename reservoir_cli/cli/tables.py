@@ -1,15 +1,15 @@
 """Fit tables into a terminal: narrow terminals lose the least important columns."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from reservoir_cli.cli.escape import escaped
 from reservoir_cli.util.clock import to_local
 
 if TYPE_CHECKING:
     from rich.table import Table
-    from rich.text import Text
 
 LEGIBLE = 24  # minimum width of a text column
 #: Columns whose cells may be wrapped or cut; others are shown whole if there is room.
@@ -27,7 +27,6 @@ def fit(
     rows: Sequence[Sequence[str]],
     room: int,
     *,
-    plain: "Callable[[str], Text]",
     numeric: Sequence[str] = (),
     spare: Sequence[str] = SPARE,
     cut: str | None = None,
@@ -36,12 +35,12 @@ def fit(
 
     Times are local, to the minute with the offset, or only the day if room is short.
 
-    :param plain: makes a cell's text safe to print.
     :param cut: the column whose cells are cut rather than wrapped.
     """
     from rich.box import SIMPLE_HEAD
     from rich.cells import cell_len
     from rich.table import Table
+    from rich.text import Text
 
     rows = [[_MOMENT.sub(_local_minute, cell) for cell in row] for row in rows]
     if _width(columns, rows) > room:
@@ -68,7 +67,7 @@ def fit(
             min_width=max(cell_len(row[index]) for row in (columns, *rows)) if is_number else None,
         )
     for row in rows:
-        table.add_row(*(plain(cell) for cell in row))
+        table.add_row(*(Text(escaped(cell)) for cell in row))
     return table
 
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Annotated
@@ -12,7 +12,7 @@ import typer
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Key, Scope
+from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.reservoir import Filter, Reservoir
 
 _BATCH = 1_000
@@ -102,14 +102,16 @@ def forget(
         raise typer.Exit(1)
 
 
+def _read(reservoir: Reservoir, keys: Sequence[Key]) -> Iterator[StoredMessage]:
+    for start in range(0, len(keys), _BATCH):
+        yield from reservoir.messages(keys[start : start + _BATCH])
+
+
 def _count_instances(reservoir: Reservoir, scope: Scope, found: Sequence[Key]) -> str:
-    counts: Counter[str] = Counter()
-    for start in range(0, len(found), _BATCH):
-        for message in reservoir.messages(found[start : start + _BATCH]):
-            name = (
-                message.instance if scope.partition else f"{message.partition}/{message.instance}"
-            )
-            counts[name] += 1
+    counts = Counter(
+        message.instance if scope.partition else f"{message.partition}/{message.instance}"
+        for message in _read(reservoir, found)
+    )
     if len(counts) < 2:
         return ""
     named = [f"{name} {count:,}" for name, count in counts.most_common(_COUNTED)]
@@ -164,12 +166,7 @@ class _Choice:
         if not self.expired:
             return reservoir.lookup.elsewhere(scope, self.where())
         keys = reservoir.lookup.expired(reservoir.config, Scope(None)) or ()
-        rows = [
-            row
-            for start in range(0, len(keys), _BATCH)
-            for row in reservoir.messages(keys[start : start + _BATCH])
-        ]
-        counts = Counter((row.partition, row.instance) for row in rows)
+        counts = Counter((row.partition, row.instance) for row in _read(reservoir, keys))
         return [(*place, count) for place, count in counts.items()]
 
     def find(self, reservoir: Reservoir, scope: Scope) -> Sequence[Key] | None:

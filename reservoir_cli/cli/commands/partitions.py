@@ -11,7 +11,7 @@ from reservoir_cli.cli.commands import forget
 from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
-from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import PlaceSummary, Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.projects import TABLE
@@ -243,21 +243,7 @@ def _say_what_leads_to(config: Config, name: str) -> None:
 def _list(reservoir: Reservoir, as_json: bool) -> None:
     summaries = reservoir.partitions()
     if as_json:
-        console.document(
-            {
-                "partitions": [
-                    {
-                        "partition": summary.partition,
-                        "instance": summary.instance,
-                        "messages": summary.messages,
-                        "bytes": summary.bytes,
-                        "first": summary.first.isoformat(),
-                        "last": summary.last.isoformat(),
-                    }
-                    for summary in summaries
-                ]
-            }
-        )
+        console.document({"partitions": [_row(summary) for summary in summaries]})
         return
     rows = [
         (
@@ -271,3 +257,8 @@ def _list(reservoir: Reservoir, as_json: bool) -> None:
         console.table(columns, rows, numeric=("messages", "bytes"))
     else:
         console.note(nothing_found.NOTHING_STORED)
+
+
+def _row(summary: PlaceSummary) -> dict[str, Any]:
+    times = {"first": summary.first.isoformat(), "last": summary.last.isoformat()}
+    return summary._asdict() | times

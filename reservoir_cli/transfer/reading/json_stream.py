@@ -121,9 +121,6 @@ def _explain_error(error: Exception, *, in_document: bool = False) -> str:
     return "a number with too many digits"
 
 
-# Lines, and single documents
-
-
 def _read_lines(file: File, stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     """Yield the entries of JSON Lines; a document on one or several lines is one entry."""
     lines = _number_lines(stream)
@@ -181,9 +178,6 @@ def read_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
             if length > LONGEST_LINE:
                 raise Unreadable(f"a line of more than {LONGEST_LINE >> 20} MB")
         yield line, length
-
-
-# Arrays
 
 
 def _read_array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
