@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, open_store, options
+from reservoir_cli.cli import console, nothing_found, open_store
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.embedding.find_model import absolute, locate
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
@@ -18,7 +18,7 @@ from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.setting_keys import split_assignment, split_key
 from reservoir_cli.transfer.sync.history_sources import formats_for
 from reservoir_cli.util.plugins import find_scheme
-from reservoir_cli.util.progress import no_progress
+from reservoir_cli.util.progress import counted, no_progress
 
 _MODEL = "embedding_model"
 
@@ -78,7 +78,7 @@ def _note_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
         if count := len(reservoir.find(Scope(partition), Filter(secrets=True))):
             verb = "contains" if count == 1 else "contain"
             console.note(
-                f"{options.counted(count, 'stored message')} {verb} secrets: they are masked in "
+                f"{counted(count, 'stored message')} {verb} secrets: they are masked in "
                 "output, not removed; reservoir view 0 --secrets --all-partitions lists them, "
                 "reservoir forget --id N deletes one"
             )

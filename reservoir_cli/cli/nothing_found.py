@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console
 from reservoir_cli.cli.filters import OPTION_NAMES
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, NamedField, Reservoir
+from reservoir_cli.util.progress import counted
 from reservoir_cli.util.unicode_text import similar_names
 
 #: The partition, instance and number of messages of several places.
@@ -84,7 +85,7 @@ def _name_places(scope: Scope, places: _Places, in_partition: str | None, beyond
     if own or beyond:
         near = own or places
         partition, instance, count = max(near, key=lambda entry: entry[2])
-        nearest = f"{options.counted(count, 'message')} in {partition}/{instance}"
+        nearest = f"{counted(count, 'message')} in {partition}/{instance}"
         total = sum(entry[2] for entry in near)
         whole = f"{total:,} in {partition if own else 'other partitions'}" if total != count else ""
         option = shlex.join([*(() if own else ("-p", partition)), "-i", instance])
@@ -92,8 +93,7 @@ def _name_places(scope: Scope, places: _Places, in_partition: str | None, beyond
     similar = _similar_names(scope, places)
     totals = similar or _totals(places).most_common(_MOST_NAMED)
     named = [
-        f"{options.counted(count, 'message')} in {name} ({_option('-p', name)})"
-        for name, count in totals
+        f"{counted(count, 'message')} in {name} ({_option('-p', name)})" for name, count in totals
     ]
     return ", ".join([*named, *(() if similar else _count_rest(places, totals))])
 
@@ -121,7 +121,7 @@ def describe_missing_partition(scope: Scope, places: _Places) -> str:
 def name_partitions(places: _Places) -> str:
     """Return the largest partitions with their numbers of messages."""
     largest = _totals(places).most_common(_MOST_NAMED)
-    named = [f"{options.counted(count, 'message')} in {name}" for name, count in largest]
+    named = [f"{counted(count, 'message')} in {name}" for name, count in largest]
     return ", ".join([*named, *_count_rest(places, largest)])
 
 
@@ -131,7 +131,7 @@ def _count_rest(places: _Places, named: Sequence[tuple[str, int]]) -> list[str]:
         del totals[name]
     if not totals:
         return []
-    return [f"{totals.total():,} in {options.counted(len(totals), 'other partition')}"]
+    return [f"{totals.total():,} in {counted(len(totals), 'other partition')}"]
 
 
 def _option(option: str, name: str) -> str:

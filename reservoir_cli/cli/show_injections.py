@@ -9,12 +9,13 @@ from typing import Any
 import typer
 
 from reservoir_cli.agents.injections import Injection, last_injections
-from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli import console, open_store
 from reservoir_cli.messages import Scope, StoredMessage, cut, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.hook_failures import describe_failures, read_failures
 from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.util.clock import local_day
+from reservoir_cli.util.progress import counted
 
 _SHOWN = timedelta(days=7)  # the age of failed hooks that are printed
 _SNIPPET = 160  # characters of a message that are printed
@@ -76,7 +77,7 @@ def _row(injection: Injection, messages: Sequence[StoredMessage]) -> dict[str, A
 
 
 def _describe(injection: Injection, messages: Sequence[StoredMessage]) -> str:
-    count = options.counted(len(injection.messages), "message")
+    count = counted(len(injection.messages), "message")
     parts = [injection.at.isoformat(timespec="seconds"), injection.client, injection.door]
     parts += [f"session {injection.session}" if injection.session else None]
     parts += [f"partition {injection.partition}", f"{injection.tokens:,} tokens", count]

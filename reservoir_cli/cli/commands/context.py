@@ -21,6 +21,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import masking_command
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.settings.setting import Setting
+from reservoir_cli.util.progress import counted
 from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6
@@ -263,7 +264,7 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir, *, everyt
         outcome = f"printed as they are; {command} hides them"
         if reservoir.redactor.hides(request.partition):
             outcome = "masked"
-        console.note(f"secrets in {options.counted(secret, 'message')} {outcome}")
+        console.note(f"secrets in {counted(secret, 'message')} {outcome}")
     rendered = window.to(explain=explain)
     if isinstance(rendered, str):
         console.window_text(rendered)
@@ -328,12 +329,11 @@ def print_explanation(window: ContextWindow, *, everything: bool = False) -> Non
     )
     console.legend(_LEGEND)
     if hidden := len(misses) - len(shown):
-        console.aside(f"{options.counted(hidden, 'candidate')} more left out (--explain all)")
+        console.aside(f"{counted(hidden, 'candidate')} more left out (--explain all)")
     if count := window.not_reached:
         verb = "was" if count == 1 else "were"
         console.aside(
-            f"{options.counted(count, 'message')} that could only have filled the budget "
-            f"{verb} not reached"
+            f"{counted(count, 'message')} that could only have filled the budget {verb} not reached"
         )
 
 

@@ -10,6 +10,7 @@ from reservoir_cli.cli import console, open_store, options, tables
 from reservoir_cli.cli.declare_options import argument, flag
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 from reservoir_cli.maintenance import database
+from reservoir_cli.util.progress import counted
 
 db = typer.Typer(
     cls=HelpfulGroup,
@@ -56,7 +57,7 @@ _MOST = 5
 def _entry_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str]:
     name, *values = entry.values()
     parts = (
-        options.counted(value, field.replace("_", " ").removesuffix("s"))
+        counted(value, field.replace("_", " ").removesuffix("s"))
         if isinstance(value, int)
         else f"{field} {value}"
         for field, value in zip(list(entry)[1:], values, strict=True)
@@ -106,7 +107,7 @@ def copy(
     if dry_run:
         counts = database.check_copy(source, target)
         console.aside(
-            f"would copy {options.counted(counts['messages'], 'message')}, "
+            f"would copy {counted(counts['messages'], 'message')}, "
             f"{counts['embedded']:,} embedded; {target} can take them"
         )
         if as_json:
@@ -117,7 +118,7 @@ def copy(
     finally:
         console.progress.stop()
     console.aside(
-        f"copied {options.counted(copied['messages'], 'message')}, {copied['embedded']:,} embedded;"
+        f"copied {counted(copied['messages'], 'message')}, {copied['embedded']:,} embedded;"
         " source and target are equal"
     )
     if as_json:

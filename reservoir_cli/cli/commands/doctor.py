@@ -14,6 +14,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as salvage_store
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import load
+from reservoir_cli.util.progress import counted
 
 
 def doctor(
@@ -98,11 +99,11 @@ def _salvage(flags: Globals, target: Path, as_json: bool) -> None:
         lost = salvage_store(config.store_location(flags.db), target)
     finally:
         console.progress.stop()
-    console.aside(f"saved {options.counted(lost.saved, 'message')} to {target}")
+    console.aside(f"saved {counted(lost.saved, 'message')} to {target}")
     if lost.messages:
-        console.warn(f"{options.counted(lost.messages, 'message')} cannot be read")
+        console.warn(f"{counted(lost.messages, 'message')} cannot be read")
     if lost.texts:
-        damaged = options.counted(lost.texts, "message")
+        damaged = counted(lost.texts, "message")
         console.warn(f"invalid bytes were replaced by U+FFFD in {damaged}")
     for table in lost.tables:
         console.warn(_MISSING[table].format(command=f"reservoir --db {shlex.quote(str(target))}"))

@@ -12,6 +12,7 @@ from reservoir_cli.retrieval.embed_messages import EmbeddingState
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.util.interrupts import explain_interrupt
+from reservoir_cli.util.progress import counted
 
 _INTERRUPTED = "interrupted; finished embeddings are kept, and the same command embeds the rest"
 
@@ -41,7 +42,7 @@ def embed(
             _keep_setting(before, name)
         engine = reservoir.indexer.load_engine() if as_json else reservoir.indexer.engine
     by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
-    console.aside(f"embedded {options.counted(embedded, 'message')}{by}")
+    console.aside(f"embedded {counted(embedded, 'message')}{by}")
     if as_json:
         console.document(
             {
@@ -58,7 +59,7 @@ def _note_unfinished(state: EmbeddingState) -> None:
     if state.next:
         console.note(
             f"the embeddings by {state.next} are not complete, "
-            f"{options.counted(state.missing, 'message')} to go: "
+            f"{counted(state.missing, 'message')} to go: "
             f"reservoir embed --model {shlex.quote(state.next)}"
         )
 

@@ -12,6 +12,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.export.export_messages import FORMATS
+from reservoir_cli.util.progress import counted
 
 
 def export(
@@ -82,26 +83,26 @@ def export(
             explain_empty=why_nothing,
         )
         if to_file:
-            console.aside(f"exported {options.counted(report.messages, 'message')} to {out}")
+            console.aside(f"exported {counted(report.messages, 'message')} to {out}")
         if not report.messages and (reason := why_nothing()):
             console.note(reason)
     if report.missing:
         console.warn(
-            f"{options.counted(report.missing, 'message')} left out, which another command moved "
+            f"{counted(report.missing, 'message')} left out, which another command moved "
             "or forgot meanwhile; run this one again, with -o FILE for one state of the store"
         )
     if report.masked:
         console.note(
-            f"secrets in {options.counted(report.masked, 'message')} are masked; "
+            f"secrets in {counted(report.masked, 'message')} are masked; "
             "RESERVOIR_REDACT=mark writes them as they are"
         )
     if report.quoted:
         console.note(
-            f"{options.counted(report.quoted, 'message')} quoted as the user's (replies without a "
+            f"{counted(report.quoted, 'message')} quoted as the user's (replies without a "
             "question, results without a call): jsonl, json and markdown keep the roles"
         )
     if report.left_out:
-        thoughts = options.counted(report.left_out, "thought")
+        thoughts = counted(report.left_out, "thought")
         console.note(f"{thoughts} left out: jsonl, json and markdown include them")
 
 

@@ -14,6 +14,7 @@ from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.util.progress import counted
 
 _BATCH = 1_000
 _PREVIEWED = 3  # number of messages shown before the confirmation
@@ -71,7 +72,7 @@ def forget(
         )
         choice = choice.resolve(reservoir, scope)
         found = choice.find(reservoir, scope)
-        count = options.counted(len(found or ()), "message")
+        count = counted(len(found or ()), "message")
         instances = _count_instances(reservoir, scope, found or ())
         question = f"forget {count} in {nothing_found.place(scope)}{instances} for good?"
         is_elsewhere = False
@@ -216,7 +217,7 @@ def preview(reservoir: Reservoir, found: Sequence[Key]) -> list[str]:
     """Return a line for each of the first messages that will be deleted."""
     lines = [options.first_words(message) for message in reservoir.messages(found[:_PREVIEWED])]
     if len(found) > _PREVIEWED:
-        lines.append(f"and {options.counted(len(found) - _PREVIEWED, 'message')} more")
+        lines.append(f"and {counted(len(found) - _PREVIEWED, 'message')} more")
     return lines
 
 
@@ -259,5 +260,5 @@ def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:
 
 def print_forgotten(count: int) -> None:
     """Print how many messages were deleted, and that older copies still have them."""
-    console.aside(f"forgot {options.counted(count, 'message')}")
+    console.aside(f"forgot {counted(count, 'message')}")
     console.note(f"backups and exports made earlier still have {options.pronoun(count)}")

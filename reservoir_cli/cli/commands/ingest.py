@@ -19,6 +19,7 @@ from reservoir_cli.transfer.formats.registry import FORMATS, importer_named
 from reservoir_cli.transfer.reading.input_files import LARGEST_PIPED, File
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_time_options import parse_time
+from reservoir_cli.util.progress import counted
 from reservoir_cli.util.read_files import CONVERT_HINT, LARGEST, decode
 
 #: Blank lines around a text; the indentation of its first line is kept.
@@ -190,7 +191,7 @@ def _store_stdin(
         console.note(f"stdin is {size}, stored as one message; --format NAME reads a history")
     text, replaced = decode(data, "stdin")
     if replaced:
-        characters = options.counted(replaced, "invalid character")
+        characters = counted(replaced, "invalid character")
         console.note(f"{characters} replaced by U+FFFD; {CONVERT_HINT}")
     content = _OUTER_BLANK_LINES.sub("", text)
     if not content.strip():
@@ -241,7 +242,7 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
     if report.marked:
         console.note(options.describe_marked(report.marked))
     if report.mended:
-        messages = options.counted(report.mended, "message")
+        messages = counted(report.mended, "message")
         console.note(f"invalid characters replaced by U+FFFD in {messages}; {CONVERT_HINT}")
     for note in report.notes():
         console.note(note)
@@ -252,7 +253,7 @@ def _print_forgotten(report: ImportReport, included: bool) -> None:
     if included:
         options.note_count("replaced by an edit, and not imported", report.forgotten)
     elif report.forgotten:
-        messages = options.counted(report.forgotten, "message")
+        messages = counted(report.forgotten, "message")
         console.note(
             f"forgotten earlier, and not imported: {messages}; "
             f"--include-forgotten imports {options.pronoun(report.forgotten)}"

@@ -35,7 +35,7 @@ from reservoir_cli.transfer.sync import discover_histories
 from reservoir_cli.transfer.sync.discover_histories import History
 from reservoir_cli.transfer.sync.history_sources import Source, choose_name, configured_sources
 from reservoir_cli.util.interrupts import explain_interrupt
-from reservoir_cli.util.progress import duration_in_words
+from reservoir_cli.util.progress import counted, duration_in_words
 from reservoir_cli.util.unicode_text import plain_digits
 
 _NONE = ("n", "no", "none")  # answers that import nothing
@@ -144,7 +144,7 @@ def _print_places(places: Sequence[History], present: Sequence[History]) -> None
         return
     console.aside("found on this machine, and not read yet:")
     for history in present:
-        count, path = options.counted(history.files, "file"), abbreviate_home(history.path)
+        count, path = counted(history.files, "file"), abbreviate_home(history.path)
         console.aside(f"  {history.tool}: {count}, {decimal(history.size)}, {path}")
 
 
@@ -205,7 +205,7 @@ def _print_contents(read: Sequence[_Read]) -> None:
         for note in entry.report.notes():
             console.note(f"{entry.source.name}: {note}")
         if entry.report.skipped and not entry.report.imported:  # otherwise after the import
-            records = options.counted(entry.report.skipped, "record")
+            records = counted(entry.report.skipped, "record")
             console.note(f"{entry.source.name}: {records} skipped, and none read")
             _say_why(entry.history)
         if marked := entry.report.marked:
@@ -349,9 +349,7 @@ def _embed(reservoir: Reservoir, scope: Scope) -> None:
         reservoir.indexer.embed_if_possible(scope, most=_FIRST_BATCH)
         left = reservoir.indexer.pending(scope)
         seconds = (time.monotonic() - start) * left / _FIRST_BATCH
-        console.note(
-            f"{options.counted(left, 'message')} to go, about {duration_in_words(seconds)}"
-        )
+        console.note(f"{counted(left, 'message')} to go, about {duration_in_words(seconds)}")
     reservoir.indexer.embed_if_possible(scope)
 
 

@@ -12,6 +12,7 @@ from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.util.progress import counted
 
 _NAMED = 12  # at most this many messages are named by number in the command that moves them back
 
@@ -68,7 +69,7 @@ def move(
             if numbers
             else reservoir.find(scope, where)
         )
-        count = options.counted(len(found), "message")
+        count = counted(len(found), "message")
         question = f"move {count} of {nothing_found.place(scope)} to {to}?"
         moved: list[Key] = []
         merged, is_elsewhere = 0, False
@@ -105,10 +106,10 @@ def _check(numbers: Sequence[int], *texts: str | None) -> None:
 
 
 def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[str, str]]) -> None:
-    console.aside(f"moved {options.counted(len(moved), 'message')} to {to}")
+    console.aside(f"moved {counted(len(moved), 'message')} to {to}")
     if merged:
         verb = "was" if merged == 1 else "were"
-        console.note(f"{options.counted(merged, 'message')} {verb} in {to} already")
+        console.note(f"{counted(merged, 'message')} {verb} in {to} already")
     if len(origins) == 1 and 0 < len(moved) <= _NAMED:
         [(partition, instance)] = origins
         numbers = [word for key in moved for word in ("--id", str(key.id))]

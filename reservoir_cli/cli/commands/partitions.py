@@ -17,6 +17,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.projects import TABLE
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.settings.setting_keys import dotted_key
+from reservoir_cli.util.progress import counted
 
 
 class _Partitions(ActionGroup):
@@ -156,8 +157,7 @@ def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None)
         hint = f"partitions are {', '.join(sorted(counts))}" if counts else None
         raise ReservoirError(f"there is no partition {old}", hint=hint)
     return {
-        partition: f"{options.counted(sum(sizes), 'message')} in "
-        f"{options.counted(len(sizes), 'instance')}"
+        partition: f"{counted(sum(sizes), 'message')} in {counted(len(sizes), 'instance')}"
         for partition, sizes in counts.items()
     }
 
@@ -165,9 +165,9 @@ def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None)
 def _move(reservoir: Reservoir, old: str, new: str, verb: str) -> None:
     moved, duplicates = reservoir.move_partition(old, new)
     to = "into" if verb == "merged" else "to"
-    console.aside(f"{verb} {old} {to} {new}: {options.counted(moved, 'message')}")
+    console.aside(f"{verb} {old} {to} {new}: {counted(moved, 'message')}")
     if duplicates:
-        console.note(f"{options.counted(duplicates, 'message')} of {old} were in {new} already")
+        console.note(f"{counted(duplicates, 'message')} of {old} were in {new} already")
     config = reservoir.config
     _move_sources(config, old, new)
     if config.settings().partition == old:
@@ -212,7 +212,7 @@ def _move_settings(config: Config, old: str, new: str, *, table: bool) -> bool:
 def _delete(reservoir: Reservoir, name: str, yes: bool) -> None:
     _describe_partitions(reservoir, name)
     found = reservoir.find(Scope(name))
-    question = f"forget all of {name}, {options.counted(len(found), 'message')}, for good?"
+    question = f"forget all of {name}, {counted(len(found), 'message')}, for good?"
     options.require_answer(question, yes)
     if not yes:
         forget.note_later_imports(reservoir, Scope(name))

@@ -11,6 +11,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.util.clock import local_day
+from reservoir_cli.util.progress import counted
 
 
 def summarize(
@@ -58,7 +59,7 @@ def summarize(
                 console.write(f"{row['date']} {row['conversation_id']}{text}\n")
     verb = "to summarise" if dry_run else "summarised"
     succeeded = [outcome for outcome in outcomes if outcome.reason is None]
-    console.aside(f"{options.counted(len(succeeded), 'conversation')} {verb}")
+    console.aside(f"{counted(len(succeeded), 'conversation')} {verb}")
     if len(succeeded) < len(outcomes):
         raise typer.Exit(1)
 

@@ -27,6 +27,7 @@ from reservoir_cli.transfer.sync.history_sources import (
     select_sources,
 )
 from reservoir_cli.transfer.sync.sync_sources import SourceReport, SyncReport
+from reservoir_cli.util.progress import counted
 
 _PAUSE = 30  # seconds between two runs with --watch
 _MINUTES = 10  # minutes between two runs of the timer
@@ -239,7 +240,7 @@ def _print_report(report: SyncReport) -> None:
 
 def _print_source(report: SourceReport, prefix: str = "") -> None:
     name, imports = report.source.name, report.imports
-    files = f"{report.read:,} of {options.counted(report.files, 'file')} read"
+    files = f"{report.read:,} of {counted(report.files, 'file')} read"
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
     for line in imports.reason_lines():
         console.aside(line)
@@ -247,7 +248,7 @@ def _print_source(report: SourceReport, prefix: str = "") -> None:
         console.warn(failure)
         unseen_errors.log(failure)
     if report.held:
-        console.note(f"{name}: an unfinished last turn in {options.counted(report.held, 'file')}")
+        console.note(f"{name}: an unfinished last turn in {counted(report.held, 'file')}")
     for note in report.imports.notes():
         console.note(f"{report.source.name}: {note}")
     print_left_out(report)
@@ -266,9 +267,7 @@ def print_left_out(report: SourceReport) -> None:
 
 def describe_forgotten(source: Source, count: int) -> str:
     """Name the command that imports forgotten messages, unless it would import excluded folders."""
-    note = (
-        f"{source.name}: forgotten earlier, and not imported: {options.counted(count, 'message')}"
-    )
+    note = f"{source.name}: forgotten earlier, and not imported: {counted(count, 'message')}"
     if source.exclude:
         return note
     words = ["reservoir", "ingest", "--include-forgotten", "--format", source.tool]

@@ -15,6 +15,7 @@ from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
 from reservoir_cli.settings.config import required_window
 from reservoir_cli.tokens import storing_counter
 from reservoir_cli.transfer.reading.input_files import read_text
+from reservoir_cli.util.progress import counted
 
 _LEAST = 500  # the smallest budget that holds a question and its reply
 _FORMATS = ("openai", "anthropic", "auto")
@@ -85,9 +86,7 @@ def trim(
             f"nothing was trimmed: the current turn begins at message {start}, as no later one is "
             "a question; --turn-start I begins it later"
         )
-    console.aside(
-        f"{options.counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed"
-    )
+    console.aside(f"{counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed")
 
 
 def _read(file: str) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reservoir_cli.server.proxy import request_messages
-from reservoir_cli.server.proxy.providers import WireProtocol
+from reservoir_cli.server.proxy.providers.wire_protocol import WireProtocol
 
 #: System prompts of such requests.
 _SIDE = re.compile(

@@ -13,7 +13,7 @@ from reservoir_cli.server.proxy.answer import Answer
 from reservoir_cli.server.proxy.compression import Undecodable
 from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
-from reservoir_cli.server.proxy.providers import WireProtocol
+from reservoir_cli.server.proxy.providers.wire_protocol import WireProtocol
 from reservoir_cli.server.proxy.split_stream import Reader
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.store_threads import StoreThread

@@ -4,30 +4,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reservoir_cli.server.proxy.providers.anthropic import (
-    COUNT_TOKENS,
-    MESSAGES,
-    VERSION_HEADER,
-    Anthropic,
-)
+from reservoir_cli.server.proxy.providers.anthropic import MESSAGES, VERSION_HEADER, Anthropic
 from reservoir_cli.server.proxy.providers.gemini import Gemini
-from reservoir_cli.server.proxy.providers.ollama import OLLAMA_CHAT, OLLAMA_GENERATE, Ollama
-from reservoir_cli.server.proxy.providers.openai_chat import CHAT, OpenAIChat
-from reservoir_cli.server.proxy.providers.openai_responses import RESPONSES, OpenAIResponses
+from reservoir_cli.server.proxy.providers.ollama import Ollama
+from reservoir_cli.server.proxy.providers.openai_chat import OpenAIChat
+from reservoir_cli.server.proxy.providers.openai_responses import OpenAIResponses
 from reservoir_cli.server.proxy.providers.wire_protocol import WireProtocol
-
-__all__ = [
-    "CHAT",
-    "COUNT_TOKENS",
-    "MESSAGES",
-    "OLLAMA_CHAT",
-    "OLLAMA_GENERATE",
-    "RESPONSES",
-    "Route",
-    "WireProtocol",
-    "protocol_at",
-    "route_of",
-]
 
 _OPENAI, _ANTHROPIC, _OLLAMA, _GEMINI = OpenAIChat(), Anthropic(), Ollama(), Gemini()
 #: The protocols by the paths whose requests are enriched.
