@@ -46,7 +46,7 @@ _CHOICE = "How messages are chosen"
 _NEAREST_MISSES = 10  # how many messages that were left out are explained, unless all are
 
 
-def _choice(metavar: str, about: str, setting: str = "", **limits: int) -> Any:
+def _choice(metavar: str, about: str, setting: str = "", **limits: Any) -> Any:
     choices = SETTINGS[setting].choices if setting else ()
     return option(metavar, about, panel=_CHOICE, choices=choices, **limits)
 
