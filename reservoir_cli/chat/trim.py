@@ -216,7 +216,7 @@ class _OldMessages:
             yield from ((calls[key], index) for key in answered_ids(message) if key in calls)
 
     def _invalid(self) -> set[int]:
-        """Return results and calls without the other; one without an id answers the oldest."""
+        """Return unpaired calls and results; a result without an id answers the oldest call."""
         declared, unanswered, invalid = set[str](), dict[str, int](), set[int]()
         for index, message in enumerate(self._messages):
             answered = answered_ids(message)

@@ -1,4 +1,4 @@
-"""The only module that prints: data to stdout, everything else to stderr, formatted by Rich."""
+"""The only module that prints: data to stdout, all else to stderr; pipes get plain data."""
 
 import errno
 import json

@@ -43,7 +43,7 @@ class RequestLog:
 
 
 def printable_path(scope: Scope, token: str) -> str:
-    """Return a path on one line, without query and token: a mistyped URL may have both."""
+    """Return a path on one line, without query and token, which a mistyped URL has anywhere."""
     path = _TOKEN.sub("", scope["raw_path"].decode("ascii", "replace")).replace(token, "…")
     printable = "".join(letter if letter.isprintable() else "?" for letter in path)
     return printable[: limits.MAX_LOGGED_PATH] or "/"

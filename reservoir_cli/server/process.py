@@ -63,7 +63,7 @@ def serve(
     start_sync: Callable[[], None],
     log: Callable[[str], None],
 ) -> None:
-    """Serve until a signal ends the process; ReservoirError if the port or the store is not free.
+    """Serve until a signal ends the process; ReservoirError if port or store is not usable.
 
     :param ready: called once the server accepts requests.
     :param start_sync: starts a sync of the sources in another process.
@@ -199,7 +199,7 @@ def _stop_on_hangup() -> None:
 
 
 def _share_memory() -> None:
-    """Use one heap for all threads, where the C library can: with many, arrays are made again."""
+    """Use one heap for all threads if the C library can; else arrays are allocated repeatedly."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 

@@ -110,7 +110,7 @@ def announce(base_url: str) -> None:
 
 
 def require_writable() -> None:
-    """Raise ReservoirError if a new server cannot add itself to the file, to be found by it."""
+    """Raise ReservoirError if a new server could not add itself to the file."""
     file = paths.server_file()
     try:
         make_private_dir(file.parent)

@@ -66,7 +66,7 @@ class StoreThread:
     def submit_in_pause(
         self, function: Callable[[Reservoir], T], due: float | None = None
     ) -> Future[T]:
-        """Queue background work until no question is answered, at most until ``due`` (2 s)."""
+        """Queue background work until no question is answered, at most until ``due`` or for 2 s."""
         if due is None:
             due = time.monotonic() + limits.MAX_DELAY
         return self._pool.submit(self._call_in_pause, function, due)

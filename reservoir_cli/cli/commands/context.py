@@ -312,7 +312,7 @@ def _text(text: str, option: str) -> str:
 
 
 def print_explanation(window: ContextWindow, *, everything: bool = False) -> None:
-    """Print the table of ``--explain`` to stderr, what was taken last, with all misses or few."""
+    """Print the table of ``--explain`` to stderr, with the taken messages at its end."""
     selection = window.selection
     left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
     candidates = {candidate.message.id: candidate for candidate in (*window.kept, *left_out)}

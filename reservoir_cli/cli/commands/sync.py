@@ -176,7 +176,7 @@ def save_sources(config: Config, sources: list[Source]) -> None:
 
 
 def offer_source(config: Config, form: str, title: str, partition: str) -> bool:
-    """Ask, and add the history of a tool to the settings; return whether there was one."""
+    """Offer to add the history of a tool to the settings; return whether it was added."""
     found = [
         Source(choose_name(form, config.sources), form, history.path, partition)
         for history in discover_histories.look(form)
@@ -266,7 +266,7 @@ def print_left_out(report: SourceReport) -> None:
 
 
 def describe_forgotten(source: Source, count: int) -> str:
-    """Name the command that imports forgotten messages, unless it would import excluded folders."""
+    """Say how many messages were forgotten and, if no folder is excluded, how to import them."""
     note = f"{source.name}: forgotten earlier, and not imported: {counted(count, 'message')}"
     if source.exclude:
         return note

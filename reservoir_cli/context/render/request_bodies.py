@@ -73,7 +73,7 @@ def message_texts(body: Body) -> list[str]:
 
 
 def _merge_recalled(turns: Sequence[Turn]) -> list[Turn]:
-    """Merge them into the first turn of history, which keeps roles alternating."""
+    """Merge recalled messages into the first turn of history: roles must alternate."""
     merged: list[Turn] = []
     for turn in turns:
         previous = merged[-1] if merged else None

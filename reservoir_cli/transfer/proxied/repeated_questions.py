@@ -167,7 +167,7 @@ def _hash_request(exchange: Exchange) -> int:
 
 
 def _start_of_question(messages: Sequence[Message]) -> int:
-    """Return the index of the last question, with a prefilled answer; the end after results."""
+    """Return the index of the last question, which a prefilled answer may follow; else the end."""
     start = len(messages)
     while start and messages[start - 1].role == "assistant":
         start -= 1

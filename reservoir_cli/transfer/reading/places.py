@@ -64,7 +64,7 @@ def app_dir(app: str) -> Path:
 
 
 def editor_user_dir(app: str) -> Path:
-    """Return the ``User`` folder of VS Code, or of an editor derived from it, such as ``Code``."""
+    """Return the ``User`` folder of an editor by the name of its folder, such as ``Code``."""
     return app_dir(app) / "User"
 
 
