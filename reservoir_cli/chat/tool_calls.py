@@ -31,10 +31,7 @@ def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
 
 
 def find_unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
-    """Yield results without a call, and messages reduced to their calls without a result.
-
-    :param messages: in order of time.
-    """
+    """Yield results without a call, and messages reduced to their calls without a result."""
     pairs = pair_calls(messages)
     answered_calls = set(pairs.values())
     for index, message in enumerate(messages):

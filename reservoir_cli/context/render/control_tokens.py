@@ -22,7 +22,6 @@ _N = rf"[^\x00-\x7f{ZERO_WIDTH_SPACE}]*"
 
 
 def _spaced(token: str) -> str:
-    """Return the pattern of a token with invisible characters anywhere in it."""
     return "".join(_N + re.escape(letter) for letter in token)
 
 
@@ -111,7 +110,6 @@ def defuse(text: str) -> str:
 
 
 def _break_name(match: re.Match[str]) -> str:
-    """Return a bracket and a name, broken up if they are a control token."""
     opening, rest = match["open"], match["rest"]
     if not rest.isascii():
         if ZERO_WIDTH_SPACE in rest:  # it is broken

@@ -34,8 +34,7 @@ _LINE = re.compile(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE | re.ASCII,
 )
 _FRAME = re.compile(r"\[ ?(?:/ ?reservoir|reservoir context)", re.IGNORECASE | re.ASCII)
-#: Blanks within a line or at its end.
-_BLANKS = re.compile(r"(?<=[^\s])[^\S\n]+", re.ASCII)
+_BLANKS = re.compile(r"(?<=[^\s])[^\S\n]+", re.ASCII)  # blanks within a line or at its end
 #: Characters that no one sees, or that are drawn on the letter before.
 _HIDDEN = re.compile(
     f"[{CONTROLS}{INVISIBLE}{ZERO_WIDTH_SPACE}\u0300-\u036f\u0483-\u0489\u20d0-\u20f0]"

@@ -9,8 +9,7 @@ from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import parse_line, read_lines
 
-#: The state of an importer at a checkpoint: small, and serialisable as JSON.
-State = dict[str, Any]
+State = dict[str, Any]  # the state of an importer at a checkpoint: small, and serialisable as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +59,7 @@ class Resumable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a file.
-
-    :param number: the line's number, from 1.
-    :param offset: the position of its first byte.
-    :param end: the position after its last byte.
-    :param value: the JSON object, or the reason why it is not one.
-    """
+    """A line of a file: its number, its first and last position, and an object or a reason."""
 
     number: int
     offset: int
@@ -80,10 +73,7 @@ class Line:
 
 
 def lines(file: File, start: Checkpoint) -> Iterator[Line]:
-    """Yield the non-blank lines of JSON Lines after a checkpoint.
-
-    :param start: its state has the number of lines before it as ``lines``.
-    """
+    """Yield the non-blank lines after a checkpoint, whose state counts the ``lines`` before it."""
     end, number = start.offset, int((start.state or {}).get("lines", 0))
     with file.open() as stream:
         for text, length in read_lines(stream):
