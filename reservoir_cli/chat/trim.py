@@ -105,12 +105,10 @@ def _check_numbers(kind: type, expected: str, **numbers: object) -> None:
 
 @dataclass(slots=True)
 class _Unit:
-    """Old messages that are cut together.
+    """Old messages that are cut together, by their places in the list.
 
-    :param indices: their places in the list.
     :param stays: whether the head or the turn needs them.
     :param refused: whether no provider accepts them at all, or not at the beginning.
-    :param last: whether they are cut after all others.
     """
 
     indices: list[int]

@@ -172,8 +172,7 @@ def main(*, always_succeed: bool = False) -> None:
 def _take_streams() -> None:
     """Make stdout and stderr UTF-8, and occupy the descriptors of closed standard streams.
 
-    Otherwise the next opened file would get such a descriptor, and output would be written to it.
-    Writing to a closed stdout fails; text for a closed stderr is discarded.
+    Otherwise the next opened file would get one, and output would be written to it.
     """
     for number in range(3):
         with suppress(OSError):

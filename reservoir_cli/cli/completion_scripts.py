@@ -1,7 +1,6 @@
 """Tab completion in bash, zsh, fish and PowerShell.
 
-Stored names are untrusted, so no shell ever evaluates one: the scripts read one completion per
-line, and only names without shell syntax are offered.
+No shell ever evaluates a stored name: only names without shell syntax are offered, on lines.
 """
 
 import os

@@ -62,8 +62,7 @@ def write(text: str, *, styled: bool = False) -> None:
     """Print data unchanged, except that control characters are escaped on terminals.
 
     :param styled: the text is our own, and contains the control characters of its style.
-    :raises ClosedPipe: the reader has closed the pipe.
-    :raises ReservoirError: writing failed, for example because the disk is full.
+    :raises ClosedPipe: the reader has closed the pipe; a ReservoirError if writing failed.
     """
     progress.stop()
     try:

@@ -1,6 +1,5 @@
 """Format help texts identically for terminals, pipes, the docs and the man page.
 
-Terminals get colour. The parser's ranges are left out; help texts mention those that matter.
 ``-h`` fits a screen of 24 lines: of the options in a panel (``rich_help_panel``) it has the names.
 """
 

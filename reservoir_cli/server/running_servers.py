@@ -27,11 +27,9 @@ _TOKEN_PREFIX, _VERSION = "/k/", "/v1"
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server's entry in the file.
+    """A server's entry in the file, with the base URL for programs, which has the token.
 
-    :param base_url: the base URL for programs, with the token.
-    :param started: when the process started, to tell it from a later one with the same PID; empty
-        if this platform does not say.
+    :param started: when the process started, to tell it from a later one with its PID, or empty.
     """
 
     base_url: str

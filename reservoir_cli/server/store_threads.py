@@ -28,7 +28,6 @@ _MOST_GARBAGE = 20_000
 class StoreThread:
     """Run functions one after the other in a thread that keeps the store open.
 
-    :param settings: changes to them also apply to a store that is already open.
     :param patience: seconds that a write waits while others write; reads never wait.
     :param traffic: of the server; calls of :meth:`run` and :meth:`submit` count as questions.
     :param recorder: thread that stores the records of recalls, so that questions need not wait.

@@ -113,14 +113,11 @@ class Owners:
 def find(source: Path | File, form: str | None, open_files: ExitStack) -> Selection:
     """List the files to read in a file, folder or zip.
 
-    In a folder or zip only the most specific formats are read: neither the account data of an
-    export nor notes beside it are conversations. A zip in a folder is read if it has conversations.
-    A file or folder that cannot be opened is listed, so that it is reported.
+    In a folder or zip only the most specific formats are read, as exports come with other data and
+    notes, and a zip in a folder if it has conversations. What cannot be opened is listed, too.
 
-    :param form: a format; ``None`` to detect it.
     :param open_files: closed by the caller when everything has been read.
-    :raises UsageError: there is no format of that name.
-    :raises ReservoirError: the source cannot be read, or has no file of a known format.
+    :raises ReservoirError: the source cannot be read, or has no file of this or a known format.
     """
     if form is not None:
         importer_named(form)

@@ -124,8 +124,7 @@ class ExportReport:
     """The counts of an export so far.
 
     :param left_out: thinking, which most formats cannot represent.
-    :param quoted: messages of other roles that are quoted in a turn of the user, because the format
-        has no place for them: replies without a question, results without a call.
+    :param quoted: messages of roles that the format has no place for, quoted as the user's.
     :param missing: messages that other commands moved or deleted before they were written.
     """
 

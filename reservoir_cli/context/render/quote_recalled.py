@@ -1,7 +1,6 @@
 """Quote recalled messages, with a line for each day, conversation and gap. Pure.
 
-They are material, not instructions: no line in them can pass for a title, a role or a date, and
-control tokens of chat templates are broken up.
+No line in them can pass for a title, a role or a date, and control tokens are broken up.
 """
 
 import shlex
@@ -38,9 +37,8 @@ def recalled_turn(
     explained: bool = False,
     compact: bool = False,
 ) -> list[Turn]:
-    """Quote recalled messages, with a line for each day, conversation and gap.
+    """Quote recalled messages in order of time, with a line for each day, conversation and gap.
 
-    :param recalled: in order of time.
     :param numbered: number each message, not only excerpts.
     :param compact: introduce them in one line, and shorten titles.
     :param explained: add a line on how to read the whole message of an excerpt.

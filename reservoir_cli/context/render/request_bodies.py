@@ -1,7 +1,6 @@
 """Render the window as a provider's request body. Pure.
 
-Every body is valid whatever was left out of the window: results directly follow their calls, ids
-and names have the allowed form, and no text is empty.
+Every body is valid: results follow their calls, ids and names are allowed, no text is empty.
 """
 
 import hashlib

@@ -57,7 +57,6 @@ class _Outgoing:
 
     :param note: for the answer's header ``x-reservoir``; empty for none.
     :param parsed: ``None`` if its answer is not to be read.
-    :param decoded: whether the client sent the body compressed.
     """
 
     body: bytes

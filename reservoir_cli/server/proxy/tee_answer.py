@@ -22,12 +22,9 @@ from reservoir_cli.transfer.reading.foreign_values import obj
 
 
 class Listener:
-    """Read one answer.
+    """Read one answer, record the provider's token counts, and store the exchange.
 
-    :param writer: records the provider's token counts.
-    :param histories: gets the answer's conversation.
-    :param named_scope: whether the client chose the partition; else the exchange is stored where
-        its conversation is.
+    :param named_scope: the client chose the partition; else it is stored where its conversation is.
     :param storing: whether to store the exchange; otherwise only the counts are recorded.
     """
 

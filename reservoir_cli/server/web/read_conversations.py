@@ -32,13 +32,10 @@ class MissingError(ReservoirError):
 class Item:
     """A row of the list: a conversation, a document, or the single messages of an instance.
 
-    :param conversation: its id; ``None`` for documents and single messages.
     :param document: the id of the document's message; ``None`` for the others.
-    :param title: ``None`` for the single messages of an instance.
     :param source: the tool it came from, if its instance has another name.
     :param snippet: what it begins with, if the title does not say so already, or its last text.
     :param messages: how many of its messages match the filter.
-    :param last: the time of the last of them.
     """
 
     partition: str
@@ -54,11 +51,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of the list: conversations, or hits of a search.
+    """A page of the list, by the month of the last message: conversations, or hits of a search.
 
-    :param items: the rows, by the month of their last message.
-    :param total: how many rows all pages have; those that are neither ``conversations`` nor
-        ``documents`` are the single messages of an instance.
+    :param total: how many rows all pages have, with the single messages of instances.
     """
 
     items: "Sequence[tuple[str, Sequence[Item]]]"

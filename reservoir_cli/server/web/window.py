@@ -26,7 +26,6 @@ class Row:
     """A candidate.
 
     :param near: whether it was left out only for lack of room.
-    :param tokens: its token count, the same as in ``--format json``.
     :param running: tokens of the window up to and including it; ``None`` if it is left out.
     :param scores: how its priority was computed, in words.
     """
@@ -46,16 +45,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class WindowView:
-    """A window as the view shows it.
+    """A window as the view shows it, with the settings of the sliders, and the usual ones.
 
-    :param settings: the settings with the sliders applied.
-    :param usual: the settings without them.
     :param above: tokens of the question and the sections, which are never pruned.
     :param unlisted: how many messages that could only have filled the budget have no row.
     :param framing: tokens of titles, day lines and the like: the rest of the used tokens.
     :param newcomers: ids of the messages that are in only because another one is left out.
-    :param pending: how many messages of the partition are not embedded yet. The command embeds some
-        of them first.
+    :param pending: how many messages are not embedded yet; the command embeds some first.
     """
 
     question: Question

@@ -135,13 +135,12 @@ def export_to(
 ) -> ExportReport:
     """Export the messages of a scope to a file, or in batches to a function.
 
-    A file gets one state of the store, also if messages are moved meanwhile. A function may take
-    any time, for which a snapshot would keep the words of forgotten messages in the store's files.
+    A file gets one state of the store. A function may take any time, for which a snapshot would
+    keep the words of forgotten messages in the store's files.
 
     :param settings: the settings file, which must not be overwritten.
     :param explain_empty: returns the hint if nothing matches and the file is not empty.
     :raises UsageError: the format is unknown, or cannot hold embeddings.
-    :raises ReservoirError: the file cannot be written.
     """
     report = ExportReport()
     start = partial(export, store, scope, where, form, report, mask=redactor, embeddings=embeddings)
@@ -175,9 +174,8 @@ def export(
     embeddings: bool = False,
     progress: Progress = no_progress,
 ) -> Iterator[str]:
-    """Yield the messages of a scope in a format, piece by piece.
+    """Yield the messages of a scope in a format, piece by piece, and update the report.
 
-    :param report: updated with the counts.
     :param mask: redacts secrets; a redacted message is exported without its vectors.
     :param embeddings: include the vectors of the active model; formats of rows only.
     :raises UsageError: the format is unknown, or cannot hold vectors.

@@ -1,7 +1,6 @@
 """Keep the answers to a question that is asked several times apart.
 
-A conversation without a name is recognised by its questions alone. The same questions may be a
-retry, whose answer replaces the old one, or another conversation, whose answers must not.
+Without a name, it may be a retry, whose answer replaces the old one, or another conversation.
 """
 
 from collections import OrderedDict

@@ -19,8 +19,7 @@ class Checkpoint:
     :param offset: the number of bytes before it.
     :param state: the importer's state there; never the text of a message.
     :param complete: no turn is unfinished here.
-    :param last: the end of the file. If it is not complete, the messages since the last complete
-        checkpoint are an unfinished turn.
+    :param last: the end of the file; what follows the last complete one is an unfinished turn.
     """
 
     offset: int = 0

@@ -23,9 +23,8 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message of a file; unknown fields are ``None``.
+    """A message of a file, whose source and id make imports repeatable; ``None`` is unknown.
 
-    :param message: has ``source`` and ``source_id``, which make imports repeatable.
     :param folder: the working folder of the conversation, as the tool recorded it.
     :param parent: the id of the conversation for which a subagent's conversation was held.
     """

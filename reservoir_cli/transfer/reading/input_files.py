@@ -1,7 +1,6 @@
 """Open the files to import: on disk, in a folder, in a zip, or from stdin.
 
-Nothing is unpacked to disk, symbolic links in a folder are not followed, and a zip that unpacks to
-far more than its size is refused.
+Nothing is unpacked to disk, and a zip that unpacks to far more than its size is refused.
 """
 
 import codecs

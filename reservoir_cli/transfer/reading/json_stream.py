@@ -1,7 +1,6 @@
 """Read JSON documents and JSON Lines as a stream of objects with their positions.
 
-Only one entry of a file is in memory at a time. An entry that is not valid JSON, is nested too
-deeply, or is too large is skipped, and reading continues after it.
+One entry is in memory at a time; an invalid, too deep or too large one is skipped.
 """
 
 import codecs

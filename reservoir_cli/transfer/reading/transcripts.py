@@ -26,11 +26,9 @@ ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a transcript says of one message.
+    """What a transcript says of one message: a text or parts, and a time in any form.
 
-    :param content: a text or parts.
     :param source_id: its id, unique among all files of the program.
-    :param time: in any form.
     :param call_id: of a tool's message, the call that it answers.
     """
 
