@@ -123,6 +123,8 @@ class Proof(IntEnum):
     SURE = 3
     #: The place of a password, where no other value can stand.
     CERTAIN = 4
+    #: The form of the value, behind these words, is that of a secret.
+    SHAPE = 5
 
 
 def is_real_token(token: str) -> bool:
@@ -152,6 +154,8 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
     if _is_reference(value):
         return False
     words = value.split()
+    if proof is Proof.SHAPE:
+        return _is_shaped(words)
     if len(words) > 1:
         return _is_pass_phrase(words, in_code=in_code, proof=proof)
     if len(value) < 60 and re.search(_PLACEHOLDER, value):
@@ -188,7 +192,10 @@ def _is_drawn(value: str) -> bool:
     changes = sum(x != y for x, y in pairwise(kinds))
     return (
         {0, 1, 2} <= set(kinds)
-        and not re.search(r"[/@\\]|^[\w.-]+[:=]|\.\w{2,4}$", value)
+        and (
+            not re.search(r"[/@\\]|^[\w.-]+[:=]|\.\w{2,4}$", value)
+            or re.fullmatch(r"[A-Za-z0-9+/]{32,}={0,2}", value) is not None
+        )
         and changes >= 0.48 * (len(value) - 1)
         and not _has_name_word(value)
     )
@@ -211,6 +218,14 @@ def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
         return False
     # "Step 2 failed" is no pass phrase.
     return len(words) >= 4 or (len(words) == 3 and bool(re.search(r"\d\d", "".join(bare))))
+
+
+def _is_shaped(words: list[str]) -> bool:
+    """Return whether words are the seed of a wallet, of which few are words of sentences, or codes."""
+    if any(map(str.isdigit, "".join(words))):
+        return True
+    common = [word for word in words if word in _SENTENCE_WORDS or re.search("(?:[^su]s|ed|ing)$", word)]
+    return len(words) >= 12 and 6 * len(common) <= len(words)
 
 
 def _is_odd_sentence(words: list[str]) -> bool:

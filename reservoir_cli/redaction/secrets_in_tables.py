@@ -4,10 +4,10 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 
 _HEADERS = re.compile(
-    r"(?:user |admin |db |root |wifi |initial |temp(?:orary)? )?"
-    r"(?:password|passwort|passphrase|passwd|pwd|pass|passcode|kennwort|contraseña|mot de passe|mdp"
-    r"|senha|密码|pin|secret|client[ _]secret|secret[ _]?key|api[ _-]?key|access[ _-]?(?:key|token)"
-    r"|api[ _-]?token|auth[ _-]?token|token)"
+    r"(?:[a-z]{1,20}[ _-]){0,2}"
+    r"(?:password|passwort|passphrase|passwd|pwd|pw|pass|passcode|kennwort|contraseña|mot de passe|mdp"
+    r"|senha|密码|pin|secret|client[ _]secret|secret[ _]?key|api[ _-]?key|(?:secret )?access[ _-]?(?:key|token)"
+    r"|api[ _-]?token|auth[ _-]?token|token|totp)"
 )
 #: A text with a table has one of these, in lower case.
 TABLE_WORDS = (
@@ -21,6 +21,7 @@ TABLE_WORDS = (
     "mdp",
     "senha",
     "密码",
+    "totp",
 )
 #: The end of a header, with a delimiter after it, which tells tables from other texts.
 _HEADER_END = re.compile(r"[a-z -]{0,12}[ \t\"*`]{0,40}(?:[|\t,;\n]|  |$)")
