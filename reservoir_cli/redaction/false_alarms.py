@@ -154,9 +154,7 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
     if _is_reference(value):
         return False
     words = value.split()
-    if proof is Proof.SHAPE:
-        return _is_shaped(words)
-    if len(words) > 1:
+    if len(words) > 1 or proof is Proof.SHAPE:
         return _is_pass_phrase(words, in_code=in_code, proof=proof)
     if len(value) < 60 and re.search(_PLACEHOLDER, value):
         return False
@@ -203,6 +201,8 @@ def _is_drawn(value: str) -> bool:
 
 def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
     """Return whether words are a password with blanks rather than a sentence."""
+    if proof is Proof.SHAPE:
+        return _is_shaped(" ".join(words))
     plain = {word.strip(".,:;!?").lower() for word in words}
     if plain & _MESSAGE_WORDS or len(words) > 12:
         return False
@@ -220,11 +220,12 @@ def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
     return len(words) >= 4 or (len(words) == 3 and bool(re.search(r"\d\d", "".join(bare))))
 
 
-def _is_shaped(words: list[str]) -> bool:
-    """Return whether words are the seed of a wallet, of which few are words of sentences, or codes."""
-    if any(map(str.isdigit, "".join(words))):
+def _is_shaped(text: str) -> bool:
+    """Return whether a text is codes, or words of a wallet: few of them are words of sentences."""
+    if any(map(str.isdigit, text)):
         return True
-    common = [word for word in words if word in _SENTENCE_WORDS or re.search("(?:[^su]s|ed|ing)$", word)]
+    words = re.findall("[a-z]+", text.lower())
+    common = [x for x in words if x in _SENTENCE_WORDS or re.search("(?:[^su]s|ed|ing)$", x)]
     return len(words) >= 12 and 6 * len(common) <= len(words)
 
 

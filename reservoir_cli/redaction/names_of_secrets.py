@@ -7,7 +7,7 @@ _KEYS = (
     "api app access auth service account db database priv private client secret encryption master"
     " root admin signing storage shared preshared subscription deploy license consumer webhook host"
     " account ssh hmac crypt cipher unseal recovery certificate project server rest sdk integration"
-    " function functions sas write personal user application genie wallet jwt aes activation".split()
+    " function functions sas write personal user application genie wallet jwt aes".split()
 )
 _TOKENS = (
     "api access auth refresh bearer session bot id csrf xsrf personal user admin root secret deploy"
@@ -76,7 +76,18 @@ _FOREIGN_NAMES = {
     **{
         word: word
         for word in (
-            *("密码", "密碼", "口令", "密钥", "密鑰", "令牌", "パスワード", "トークン", "비밀번호", "암호"),
+            *(
+                "密码",
+                "密碼",
+                "口令",
+                "密钥",
+                "密鑰",
+                "令牌",
+                "パスワード",
+                "トークン",
+                "비밀번호",
+                "암호",
+            ),
             *("كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "รหัสผ่าน", "पासवर्ड", "पासकोड"),
             *("رمز عبور", "گذرواژه", "پاس ورڈ", "পাসওয়ার্ড", "கடவுச்சொல்", "პაროლი", "գաղտնաբառ"),
             *("құпиясөз", "нууц үг"),

@@ -117,7 +117,7 @@ GUESSES = (
     Rule(
         "password-in-url",
         ("://",),
-        r"://([^\s:/?#@\"'`<>\\]{20,200}+)@[a-z0-9]",
+        r"://([^\s:/?#@\"'`<>\\]{20,200}+)@(?![\w.-]{0,60}sentry)[a-z0-9]",
         in_code=False,
         from_word=True,
         proof=Proof.HINT,
@@ -231,7 +231,7 @@ GUESSES = (
         "password-option",
         (
             *(" -u", "--user", "--proxy-user", " -auth", "sshpass", "-pass", "htpasswd", "/user:"),
-            *(" /p:", "-storepass", "-keypass"),
+            *(" /p:", "-storepass", "-keypass", "securestring"),
         ),
         r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =]| -auth )[\"']?[^\s:\"'%]{1,80}(?::([^\s/\"']{4,}+)"
         r"|%([^\s\"']{4,}+))"
@@ -243,7 +243,9 @@ GUESSES = (
         r"|htpasswd\s{1,3}-\w{0,6}b\w{0,6}\s{1,3}\S{1,80}\s{1,3}\S{1,80}\s{1,3}[\"']?"
         r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+)"
         # rdesktop /p:VALUE, keytool -storepass VALUE
-        r"|(?: /p:|-(?:store|key)pass\s{1,3})[\"']?([^\s\"']{4,}+))",
+        r"|(?: /p:|-(?:store|key)pass\s{1,3})[\"']?([^\s\"']{4,}+)"
+        # ConvertTo-SecureString "VALUE"
+        r"|securestring\s{1,3}(?:-string\s)?[\"']([^\"'\n]{4,200})[\"'] -asplain)",
         in_code=False,
         from_word=True,
         proof=Proof.SURE,
@@ -252,21 +254,13 @@ GUESSES = (
     Rule(
         "password-option",
         ("echo ",),
-        r"echo\s{1,3}(?:-[ne]{1,2}\s)?[\"']?(?:[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|\s?(?:sudo )?chpasswd"
-        r"|([^\s\"':]{6,80})[\"']?\s?\|\s?(?:sudo -s|(?:sudo )?\w{0,3}passwd|cryptsetup|[^\n|]{1,80}(?:-stdin|--with-token))"
+        r"echo\s{1,3}(?:-[ne]{1,2}\s)?[\"']?(?:[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|"
+        r"\s?(?:sudo )?chpasswd|([^\s\"':]{6,80})[\"']?\s?\|\s?(?:sudo -s|(?:sudo )?\w{0,3}passwd"
+        r"|cryptsetup|[^\n|]{1,80}(?:-stdin|--with-token))"
         r"|(?<=(?:key|ile|ass|ord|ret|ken)[ =]<\(echo )[\"']?([^\s\"':)]{6,80}))",
         in_code=False,
         from_word=True,
         needs=("|", "<("),
-    ),
-    # ConvertTo-SecureString "VALUE"
-    Rule(
-        "password-option",
-        ("securestring",),
-        r"securestring\s{1,3}(?:-string\s)?[\"']([^\"'\n]{4,200})[\"']",
-        from_word=True,
-        proof=Proof.SURE,
-        needs=(" -asplain",),
     ),
     # connection.login("name", "VALUE"), connect("source", "name", "VALUE")
     Rule(
@@ -405,19 +399,20 @@ GUESSES = (
     Rule(
         "password-in-words",
         (" is ", "=", " ist ", " est ", " es ", " was ", " (", "- ", "– ", ", "),
-        r"(?<![^\s\"'`“„«(:])([^\s\"'`“„«()]{8,80}+)[\"'`”“»]?(?:\s(?:is|was|ist|war|est|es)\s|\s?\(|\s=\s"
-        r"|,?\s(?:[-–—]\s)?(?:that['’]?s|that is|which is)\s)"
+        r"(?<![^\s\"'`“„«(:])([^\s\"'`“„«()]{8,80}+)[\"'`”“»]?(?:\s(?:is|was|ist|war|est|es)\s"
+        r"|\s?\(|\s=\s|,?\s(?:[-–—]\s)?(?:that['’]?s|that is|which is)\s)"
         r"(?:(?:the|my|our|your|his|her|das|unser|mein|le|la|el)\s)(?:[\w-]{1,20}\s){0,2}?"
         r"(?:password|passwort|passphrase|passcode|pw|mot de passe|contraseña|api[ -]key|token)\b",
         proof=Proof.HINT,
-        needs=("password", "passwort", "passphrase", "passcode", "pw", "mot de passe", "contraseña"),
+        needs=("passw", "passphrase", "passcode", "pw", "mot de passe", "contraseña"),
     ),
     # mnemonic: twelve words, or up to 24
     Rule(
         "seed-phrase",
         ("mnemonic", "seed", "phrase", "wallet"),
         r"(?:mnemonic|seed|wallet words|phrase(?:(?<=(?:covery|secret|backup|wallet)[_ ]phrase)))"
-        r"[^\n]{0,40}?[\s\"'`=:({\[](?:1[.)]\s?)?((?:[a-z]{3,8}[\s,\"'-]{1,6}(?:\d\d?[.)]\s?)?(?=[a-z]{3,8}(?![a-z]))){11,23}+[a-z]{3,8})",
+        r"[^\n]{0,40}?[\s\"'`=:({\[](?:1[.)]\s?)?"
+        r"((?:[a-z]{3,8}[\s,\"'-]{1,6}(?:\d\d?[.)]\s?)?(?=[a-z]{3,8}(?![a-z]))){11,23}+[a-z]{3,8})",
         from_word=True,
         proof=Proof.SHAPE,
     ),
@@ -425,10 +420,12 @@ GUESSES = (
     Rule(
         "one-time-code",
         ("totp", "otp", "2fa", "mfa", "authenticator", "backup", "recovery"),
-        r"(?:(?:totp|otp|2fa|mfa|authenticator)(?:[\w-]{0,20}|[ \w-]{0,20}?(?:seed|secret|key|code|setup))"
-        r"[^\n:=]{0,40}[:=]\s{0,3}[\"'`]?((?=[a-z\s]{0,24}[2-7])[a-z2-7]{16,64}|(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})(?!\w)"
+        r"(?:(?:totp|otp|2fa|mfa|authenticator)(?:[\w-]{0,20}|[ \w-]{0,20}?(?:seed|secret|key"
+        r"|code|setup))[^\n:=]{0,40}[:=]\s{0,3}[\"'`]?((?=[a-z\s]{0,24}[2-7])[a-z2-7]{16,64}"
+        r"|(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})(?!\w)"
         r"|(?:backup|recovery)[ _]codes?[^\n:=]{0,40}[:=]\s{0,3}[\"'`\[-]{0,3}\s?"
-        r"((?:[a-z0-9]{4,5}[ -]?[a-z0-9]{4,6}(?:[\s,;\"']{1,4}(?:-\s)?(?=[a-z0-9]{4,5}[ -]?[a-z0-9]{4,6}(?!\w)))?){1,20})(?!\w))",
+        r"((?:[a-z0-9]{4,5}[ -]?[a-z0-9]{4,6}(?:[\s,;\"']{1,4}(?:-\s)?"
+        r"(?=[a-z0-9]{4,5}[ -]?[a-z0-9]{4,6}(?!\w)))?){1,20})(?!\w))",
         from_word=True,
         proof=Proof.SHAPE,
     ),
@@ -476,8 +473,9 @@ GUESSES = (
     Rule(
         "password-in-words",
         ("pass", "pw", "key", "token", "secret", "psk", *FOREIGN_WORDS),
-        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e|(?<=with pass))|pw|psk|secret|token(?:(?<=this token)"
-        rf"|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))|{FOREIGN})(?![a-z_-])"
+        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e|(?<=with pass))|pw|psk|secret"
+        rf"|token(?:(?<=this token)|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))"
+        rf"|{FOREIGN})(?![a-z_-])"
         r"(?::?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,200}+)",
         from_word=True,
         proof=Proof.HINT,
