@@ -306,7 +306,7 @@ GUESSES = (
     Rule(
         "secret-value",
         NAME_WORDS,
-        rf"(?:{NAMES}){SUFFIX}(?:(?<=[_-][a-z]{{3}})|(?<=[_-][a-z]{{5}}))"
+        rf"(?:{NAMES}){SUFFIX}(?:(?<=[ _-][a-z]{{3}})|(?<=[ _-][a-z]{{5}})|(?<=[ _-]secret))"
         r"[ \t]{1,9}(?=[\"']?[^\s\"']{16})",
         from_word=True,
         proof=Proof.HINT,

@@ -51,7 +51,8 @@ def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterat
         line, after = _line_at(lowered, lowered.rfind("\n", 0, position) + 1)
         line = line.replace("||", "|")  # the headers of a wiki
         done = after
-        if len(line) > _LONGEST_LINE or not (delimiter := _delimiter_of(line)):
+        delimiter = _delimiter_of(line)
+        if len(line) > _LONGEST_LINE or not delimiter or _is_list_in_code(line, delimiter):
             continue
         columns = {
             number
@@ -60,6 +61,12 @@ def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterat
         }
         if columns:
             done = yield from _cells_of(text, after, delimiter, columns)
+
+
+def _is_list_in_code(line: str, delimiter: str) -> bool:
+    """Return whether a line with commas is one name of a list rather than the header of a table."""
+    cells = [cell for cell in line.split(delimiter) if cell.strip()]
+    return delimiter in ",;" and (len(cells) < 2 or not set(":#{}=").isdisjoint(line))
 
 
 def _header_positions(lowered: str, words: Iterable[str]) -> Iterator[int]:
