@@ -122,17 +122,8 @@ NO_SECRET_KEYS = "".join(
     for word in (
         *("public", "primary", "foreign", "sort", "partition", "cache", "object", "row", "group"),
         *("idempotency", "dedup", "lookup", "unique", "hash", "range", "file", "map", "s3"),
-        *(
-            "websocket",
-            "surrogate",
-            "routing",
-            "translation",
-            "message",
-            "query",
-            "dedupe",
-            "block",
-            "commit",
-        ),
+        *("websocket", "surrogate", "routing", "translation", "message", "query", "dedupe"),
+        *("block", "commit"),
     )
 )
 #: Calls that take a name and a password.
