@@ -234,7 +234,7 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
     if data.startswith(SQLITE) and (form is None or importer_named(form).tables):
         return importer_named(form) if form else _require_database_format(file)
     suffix, is_cut = _suffix(file.name), len(data) < file.size
-    if suffix in _JSON:  # its entries are read one by one, without the NULs between them
+    if suffix in _JSON and b"\0" in data:  # its entries are read without the NULs between them
         data = re.sub(_NULS, b"", data)
     text = decode(data, file.name, cut=is_cut)[0]
     if form is not None:

@@ -116,8 +116,10 @@ def describe(tool: Tool) -> ListedTool:
     """Return a tool's entry in the protocol's list of tools."""
     # What the protocol takes for granted is left out: each token is part of every request.
     hints = ToolAnnotations(read_only_hint=True)
-    if tool.writes:
-        hints = ToolAnnotations(destructive_hint=tool.deletes)
+    if tool.deletes:
+        hints = ToolAnnotations(destructive_hint=True)
+    elif tool.writes:
+        hints = ToolAnnotations(destructive_hint=False, open_world_hint=False)
     return ListedTool(
         name=tool.name, description=tool.about, input_schema=tool.schema(), annotations=hints
     )

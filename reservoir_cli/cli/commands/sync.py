@@ -26,7 +26,7 @@ from reservoir_cli.transfer.sync.history_sources import (
     discover_sources,
     select_sources,
 )
-from reservoir_cli.transfer.sync.sync_sources import SourceReport, SyncReport
+from reservoir_cli.transfer.sync.sync_reports import SourceReport, SyncReport
 from reservoir_cli.util.progress import counted
 
 _PAUSE = 30  # seconds between two runs with --watch

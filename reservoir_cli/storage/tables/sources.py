@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.portable_sql import Condition, Connection
@@ -24,6 +24,21 @@ PUT = f"""
     {", ".join(f"{name} = excluded.{name}" for name in _STATE.split(", "))}
 """
 _FEW = 50  #: Up to this number of conversations, only the rows that name one of them are reset.
+
+
+def parse_state(state: str) -> dict[str, Any] | None:
+    """Return a state as an object; ``None`` if it is damaged: its file has to be read again."""
+    if not state:
+        return {}
+    try:
+        value = json.loads(state)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("importer", ""), dict | None):
+        return None
+    marked = value.get(MARKED, [])
+    are_ids = isinstance(marked, list) and all(isinstance(each, str) for each in marked)
+    return value if are_ids else None
 
 
 class SourceFile(NamedTuple):

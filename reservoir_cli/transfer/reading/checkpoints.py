@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,7 +30,22 @@ class Checkpoint:
 
 
 class StartOver(Exception):
-    """Reading cannot be resumed: the file must be read from its beginning."""
+    """Reading cannot be resumed: the file must be read from its beginning.
+
+    Its message says why, if that is a fault.
+    """
+
+
+@contextmanager
+def restoring() -> Iterator[None]:
+    """Start over if the state of a checkpoint cannot be restored.
+
+    :raises StartOver: the state has another form.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        raise StartOver("the state is damaged") from None
 
 
 @runtime_checkable
@@ -73,7 +89,8 @@ class Line:
 
 def lines(file: File, start: Checkpoint) -> Iterator[Line]:
     """Yield the non-blank lines after a checkpoint, whose state counts the ``lines`` before it."""
-    end, number = start.offset, int((start.state or {}).get("lines", 0))
+    with restoring():
+        end, number = start.offset, int((start.state or {}).get("lines", 0))
     with file.open() as stream:
         for text, length in read_lines(stream):
             offset, number = end, number + 1

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint
+from reservoir_cli.transfer.reading.checkpoints import Checkpoint, restoring
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File, LockedError, Unreadable
 from reservoir_cli.util.read_files import LARGEST
@@ -210,7 +210,8 @@ class DatabaseImporter(Importer):
         """Yield the messages of new or changed conversations; raises errors as :meth:`read`."""
 
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
-            known = (start.state or {}).get("read", {})
+            with restoring():
+                known = dict((start.state or {}).get("read", {}))
             conversations = list(self.conversations(database, file.name))
             digests = _digests(conversations)
             for conversation in conversations:

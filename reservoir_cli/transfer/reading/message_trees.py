@@ -69,3 +69,45 @@ def _newest_leaf(nodes: dict[str, Any], parent_key: str, time: Time) -> str | No
     keys = [key for key, node in nodes.items() if isinstance(node, dict)]
     leaves = [key for key in keys if key not in parents]
     return max(leaves or keys, key=lambda key: time(nodes[key]), default=None)
+
+
+class LineTree:
+    """The entries of a file as a tree, in which each is written after its parent.
+
+    An entry whose parent cannot be read, as of a damaged line, continues the entry before it.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Any] = {}
+        self._last: str | None = None
+        self.has_links = False
+
+    def add(
+        self, identity: str, parent: str | None, *, has_message: bool, leaf: str | None = None
+    ) -> None:
+        """Add an entry.
+
+        :param leaf: the id of the entry that the entry makes the current one.
+        """
+        self.has_links = self.has_links or parent is not None
+        if parent is not None and parent not in self._nodes:
+            parent = self._last
+        number = len(self._nodes)
+        self._nodes[identity] = {
+            "id": identity,
+            "parent": parent,
+            "number": number,
+            "full": has_message,
+        }
+        self._last = leaf or identity
+
+    def branch(self) -> set[str]:
+        """Return the ids of the entries up to the current one."""
+        nodes = find_branch(
+            self._nodes,
+            self._last,
+            "parent",
+            lambda node: float(node["number"]),
+            has_message=lambda node: bool(node.get("full")),
+        )
+        return {node["id"] for node in nodes}

@@ -18,7 +18,7 @@ from reservoir_cli.transfer.reading.message_times import moment
 #: Roles of a transcript, and ours.
 ROLES = {
     **dict.fromkeys(("user", "human"), "user"),
-    **dict.fromkeys(("assistant", "ai", "model", "bot"), "assistant"),
+    **dict.fromkeys(("assistant", "ai", "model", "gemini", "bot"), "assistant"),
     **dict.fromkeys(("system", "developer"), "system"),
     **dict.fromkeys(("tool", "function"), "tool"),
 }
