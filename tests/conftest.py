@@ -77,8 +77,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if models & set(getattr(item, "fixturenames", ())):
             item.add_marker("model")
     # Those first, so that one worker gets them: it alone loads torch, and no other waits for it to
-    # compile the model.
-    items.sort(key=lambda item: item.get_closest_marker("model") is None)
+    # compile the model. Then those of the browser, so that few workers start one.
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    turns = (item.get_closest_marker(name) for name in ("model", "browser"))
+    return next((turn for turn, marker in enumerate(turns) if marker), 2)
 
 
 def pytest_collection_finish() -> None:
