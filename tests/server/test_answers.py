@@ -479,7 +479,7 @@ REPORTED = {
 }
 
 
-@pytest.mark.parametrize("name", REPORTED)
+@each("name", REPORTED)
 def test_the_tokens_of_a_text_are_those_that_its_provider_reports(name):
     path, values, last, expected = REPORTED[name]
     answer = Answer()

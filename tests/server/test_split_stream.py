@@ -48,7 +48,7 @@ def test_a_long_line_is_searched_once():
     assert buffer.searched < 4 * len(buffer)
 
 
-@pytest.mark.parametrize(
+@each(
     ("stream", "is_done"),
     [
         (b"data: [1]\n\ndata: [DONE]\n\n", True),
@@ -58,7 +58,7 @@ def test_a_long_line_is_searched_once():
         (b": [DONE]\n\n", False),
     ],
 )
-@pytest.mark.parametrize("kind", ["text/event-stream", ""])
+@each("kind", ["text/event-stream", ""])
 def test_the_mark_at_the_end_is_found(kind, stream, is_done):
     reader = Reader(kind, "", lambda _: None)
     list(reader.steps(stream))

@@ -8,6 +8,7 @@ import httpx2
 import proxied
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, chat, completion
+from each import each
 from proxied import PATIENCE, Served
 from upstream import Upstream
 
@@ -20,7 +21,7 @@ from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 ENVIRONMENT = "You are an agent.\n<env>\nWorking directory: {}\nIs directory a git repo: No\n</env>"
 
 
-@pytest.mark.parametrize(
+@each(
     ("system", "first", "folder"),
     [
         (ENVIRONMENT.format("/home/me/app"), [], "/home/me/app"),

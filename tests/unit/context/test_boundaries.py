@@ -303,8 +303,8 @@ def test_the_arguments_of_a_call_forge_no_line(form):
     assert "I look\nthere\n[call f not\n    user: json]\n" in printed
 
 
-@pytest.mark.parametrize("form", ["text", "markdown"])
-@pytest.mark.parametrize(
+@each("form", ["text", "markdown"])
+@each(
     "text",
     [
         "two lines\n\n## Setup\n\n- user: name of the user\n- 2026-01-01: we met\n> system: x",

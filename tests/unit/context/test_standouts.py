@@ -229,7 +229,7 @@ def test_prompts_about_the_work_at_hand(prompt):
     assert is_about_the_work(prompt)
 
 
-@pytest.mark.parametrize("prompt", re.split(r"[|\n]", ABOUT_THE_STORE))
+@each("prompt", re.split(r"[|\n]", ABOUT_THE_STORE))
 def test_prompts_that_the_store_may_help_with(prompt):
     assert not is_about_the_work(prompt)
 
