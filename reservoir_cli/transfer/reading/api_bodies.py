@@ -32,7 +32,6 @@ def read_bodies(
 ) -> Iterator[Record | Skipped]:
     """Yield the messages of the request bodies and single messages in a file.
 
-    :param read: converts a message.
     :param before: a key of the body with messages before the others, and their converter.
     """
     identities = SourceIds()
@@ -67,11 +66,7 @@ def read_system(value: Any) -> list[Message]:
 
 
 def unwrap(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a body with its messages under the usual name.
-
-    A line of a batch holds a request, or the response to one. Responses and other lists have their
-    messages under other names.
-    """
+    """Return a body, of a line of a batch or another API, with its messages as ``messages``."""
     for name in ("body", "params", "response", "result"):
         inner = value.get(name)
         if "custom_id" in value and isinstance(inner, dict):
@@ -108,10 +103,7 @@ def _as_message(value: Any) -> Any:
 
 
 class _ConversationReader:
-    """One conversation: the ids of its messages depend on the messages before them.
-
-    A message without a time gets that of the previous message, the first one that of the body.
-    """
+    """One conversation: its first message without a time gets the body's, others the previous."""
 
     def __init__(self, source: str, identities: SourceIds, body: dict[str, Any]) -> None:
         key = text(body.get("conversation_id"))

@@ -14,8 +14,7 @@ _TOKEN = re.compile(
     r'(?:\s*"(?P<value>[^"\\\n]{0,60}+)")?|[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?)',
     re.M,
 )
-#: Keys deeper than this are arguments and results of tools, which may have any name.
-_DEEPEST = 6
+_DEEPEST = 6  # keys deeper than this are arguments and results of tools, which may have any name
 #: Keys whose values say what an object is.
 _KINDS = frozenset(
     {"type", "role", "kind", "object", "sender", "author", "header", "url", "harness"}
@@ -32,9 +31,8 @@ _MOST_TOKENS = 200_000
 class Head:
     """The beginning of a file, with the keys of its objects and where they are.
 
-    Text inside strings does not count. Only as much is scanned as :meth:`advance` is called for.
+    Only as much is scanned as :meth:`advance` is called for; text inside strings does not count.
 
-    :param text: the first characters of the file.
     :ivar objects: how many objects that are not inside others were completed.
     """
 
@@ -51,10 +49,7 @@ class Head:
         self._position = 0
 
     def has(self, *names: str, depth: int = 2) -> bool:
-        """Return whether an object has one of the keys.
-
-        :param depth: in how many objects, one inside the other, the key may be.
-        """
+        """Return whether an object has one of the keys, in at most ``depth`` nested objects."""
         return any(self._depths.get(name, _DEEPEST) <= depth for name in names)
 
     def has_all(self, *names: str, depth: int = 2) -> bool:
@@ -100,10 +95,7 @@ class Head:
         return is_further
 
     def read_on(self, stream: BinaryIO) -> bool:
-        """Add more of a file after the text; return whether there was more.
-
-        :param stream: the file after what was read last.
-        """
+        """Add more of the file behind what was read last; return whether there was more."""
         rest = self._text[self._position :]
         if self._tokens >= _MOST_TOKENS or len(rest) > LARGEST:
             return False

@@ -3,7 +3,7 @@
 import io
 import json
 
-import pytest
+from each import each
 
 from reservoir_cli.transfer.reading.head import Head
 
@@ -15,7 +15,7 @@ def head_of(text: str) -> Head:
     return head
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "found"),
     [
         ({"oven": 1}, True),
@@ -70,7 +70,7 @@ def test_what_follows_the_text_is_read_with_bounded_memory_of_it():
     assert reads < 10  # more is read each time, so that a long string is not scanned anew too often
 
 
-@pytest.mark.parametrize("part", ['"', '"\\', '\\"', '{"', '"\n', '"a" ', "{", '"a":'])
+@each("part", ['"', '"\\', '\\"', '{"', '"\n', '"a" ', "{", '"a":'])
 def test_hostile_text_takes_one_pass(part):
     head = head_of(f"{{{part * (65_536 // len(part))}" + '\n{"oven": 1}')
     assert head.has("oven")
