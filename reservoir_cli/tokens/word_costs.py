@@ -11,7 +11,7 @@ _FIRST_SMALL = ord("a")
 _UNIT = 5
 
 # In hundredths of a token.
-_WORD, _SECOND_CAPITAL, _OTHER_WORD = 92, 8, 56
+_WORD, _SECOND_CAPITAL, _OTHER_WORD = 91, 8, 56
 _MOST_WORDS, _LONGEST_WORD = 50_000, 40
 
 

@@ -307,4 +307,4 @@ def test_the_recording_of_the_readme_is_current(reader):
         assert f"\n{number[:8]}  {title}" in shown
     question = "why did we drop redis"
     context = reader("context", question, "-p", "work", "--budget", "500").out.splitlines()
-    assert [line for line in context[:6] if f"\n{line}\n" not in shown] == []
+    assert [line for line in context[:5] if f"\n{line}\n" not in shown] == []

@@ -16,7 +16,7 @@ from reservoir_cli.agents.injections import Injection, last_injections
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.identify_client import folder_of
-from reservoir_cli.server.proxy.providers import CHAT
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 
 ENVIRONMENT = "You are an agent.\n<env>\nWorking directory: {}\nIs directory a git repo: No\n</env>"
 

@@ -217,7 +217,7 @@ def test_a_deletion_begins_at_the_safe_choice(page, server, what):
 
 def test_a_typed_question_stays_when_the_session_has_ended(page, server):
     page.get(server.origin + "/ui/context?q=redis&p=work")
-    server.app.state.page.sessions._sessions.clear()
+    server.app.state.page._sessions.clear()
     press(page, "/", Keys.END, " and jobs")
     until(page, lambda: "This page is locked" in page.page_source)
     field = "return document.querySelector('[name=q]')?.value"

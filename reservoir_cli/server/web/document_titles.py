@@ -8,8 +8,7 @@ from reservoir_cli.messages import DOCUMENT_SOURCES, StoredMessage, title_of
 _FRONT_MATTER = re.compile(r"\s*(---|\+\+\+)[ \t]*\n(.{0,65536}?)\n\1[ \t]*(?:\n|\Z)", re.S)
 _TITLE = re.compile(r"""^["']?title["']?[ \t]*[:=](.+)$""", re.I | re.M)
 _HEADING = re.compile(r"#{1,6}[ \t]")
-#: How many characters are searched for a title.
-_SEARCHED = 10_000
+_SEARCHED = 10_000  # how many characters are searched for a title
 
 
 def is_document(message: StoredMessage) -> bool:
