@@ -18,6 +18,15 @@ START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 SETTINGS = {"embedding_model": "nobody/absent-model"}
 
 
+class Characters:
+    """Count characters, so that tests know the cost of a message: its length plus 4."""
+
+    name, version, exact = "characters", "1", True
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
 @dataclass(frozen=True)
 class Call:
     """A tool call of a body, with the text of its result."""

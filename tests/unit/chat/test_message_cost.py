@@ -3,20 +3,12 @@
 from typing import Any
 
 import pytest
+from bodies import Characters
 from each import each
 
 from reservoir_cli import trim_history
 from reservoir_cli.chat.message_cost import message_cost
 from reservoir_cli.tokens import ApproximateCounter, RatioCounter
-
-
-class Characters:
-    """Count characters."""
-
-    name, version, exact = "characters", "1", True
-
-    def count(self, text: str) -> int:
-        return len(text)
 
 
 @each(

@@ -5,6 +5,7 @@ from collections import UserList
 from typing import Any
 
 import pytest
+from bodies import Characters
 
 from reservoir_cli import UsageError, trim_history
 from reservoir_cli.chat.message_cost import message_cost
@@ -12,15 +13,6 @@ from reservoir_cli.chat.trim import find_turn_start
 from reservoir_cli.tokens import ApproximateCounter
 
 ChatMessage = dict[str, Any]
-
-
-class Characters:
-    """Count characters, so that tests know the cost of a message: its length plus 4."""
-
-    name, version, exact = "characters", "1", True
-
-    def count(self, text: str) -> int:
-        return len(text)
 
 
 def trim(messages: list[ChatMessage], turn_start: int, budget: int, iteration: int = 2):

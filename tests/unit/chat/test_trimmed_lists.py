@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from bodies import Characters
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,15 +14,6 @@ from reservoir_cli.chat.message_cost import message_cost
 
 ChatMessage = dict[str, Any]
 Answers = list[tuple[str, str]]
-
-
-class Characters:
-    """Count characters, so that the cost of a text is its length."""
-
-    name, version, exact = "characters", "1", True
-
-    def count(self, text: str) -> int:
-        return len(text)
 
 
 # A step is the ids of its calls with their results, in the order in which these are sent.

@@ -1,18 +1,10 @@
 """Names of settings in the documents of earlier systems: accepted everywhere, never listed."""
 
-from pathlib import Path
-
 import pytest
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.schema import DOCUMENTED_NAMES, SETTINGS, VARIABLES
-
-
-@pytest.fixture
-def file(home: Path) -> Path:
-    home.mkdir()
-    return home / "reservoir.toml"
 
 
 def test_none_is_listed():

@@ -8,12 +8,6 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config, edit_settings_file
 
 
-@pytest.fixture
-def file(home: Path) -> Path:
-    home.mkdir()
-    return home / "reservoir.toml"
-
-
 def load_written(file: Path, text: str) -> config.Config:
     file.write_text(text, encoding="utf-8")
     return config.load()

@@ -6,18 +6,10 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.reports import ImportReport
 
 KEPT, DELETED = Scope("kept"), Scope("deleted")
 KEY = "AKIA" + "Q7XN2VD4KLP3ZWTM"
-
-
-@pytest.fixture
-def reservoir(location: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
-    with Reservoir.open(location) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -20,13 +20,6 @@ WRONG, RIGHT = Scope("wrogn"), Scope("right")
 KEY = "AKIA" + "Q7XN2VD4KLP3ZWTM"
 
 
-@pytest.fixture
-def reservoir(location: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
-    with Reservoir.open(location) as opened:
-        yield opened
-
-
 def write(path: Path, *rows: dict[str, Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path

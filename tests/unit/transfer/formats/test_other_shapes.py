@@ -496,6 +496,5 @@ def test_half_a_character_in_an_id_or_a_value_of_another_type_harms_no_message(t
     (tmp_path / "s.json").write_text(json.dumps(session), encoding="utf-8")
     read = {name: entries_by_file(tmp_path / name)[""] for name in ("T-1.json", "s.json")}
     ids = [record.message.source_id for record in records(read["T-1.json"])]
-    assert len(set(ids)) == len(ids) == len(messages)
-    assert all(identity.encode() for identity in ids)
+    assert len({identity.encode() for identity in ids}) == len(ids) == len(messages)
     assert ("user", "When?") in roles_and_texts(read["s.json"])

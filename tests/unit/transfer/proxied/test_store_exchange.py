@@ -27,13 +27,6 @@ KEY = "AKIA" + "Q7XN2VD4KLP3ZWTM"
 SAID = datetime.now(UTC) - timedelta(hours=1)
 
 
-@pytest.fixture
-def reservoir(location: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
-    with Reservoir.open(location) as opened:
-        yield opened
-
-
 def claude_turns(question: str = QUESTION, answer: str = ANSWER) -> list[Any]:
     call = {"type": "tool_use", "id": "t1", "name": "look", "input": {"q": 1}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "42"}

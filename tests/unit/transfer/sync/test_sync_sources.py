@@ -359,10 +359,9 @@ def test_new_entries_of_the_log_of_llm_are_read_from_its_write_ahead_log(machine
         log.execute("INSERT INTO responses VALUES (?, 'm', ?, ?, ?, ?, ?)", row)
         machine.sync(source=source)
         for number in range(1, 4):
-            log.execute(
-                "INSERT INTO responses VALUES (?, 'm', ?, '', ?, 'c', ?)",
-                [f"r{number}", f"q{number}", f"a{number}", f"2026-06-0{number}T09:00:00+00:00"],
-            )
+            when = f"2026-06-0{number}T09:00:00+00:00"
+            row = [f"r{number}", f"q{number}", "", f"a{number}", "c", when]
+            log.execute("INSERT INTO responses VALUES (?, 'm', ?, ?, ?, ?, ?)", row)
             imports = machine.sync(source=source).imports
             assert imports.imported == 2
             assert imports.already == (2 if number == 1 else 2 * (number - 1))  # not all of it
@@ -378,9 +377,8 @@ def test_the_newest_synced_messages_are_embedded_first(machine, tmp_path, monkey
     monkeypatch.setattr(
         embedder, "encode_documents", lambda texts: batches.append(list(texts)) or encode(texts)
     )
-    path = machine.write(
-        "a/s1.jsonl", *(row for n in range(0, 10, 2) for row in turn(n, f"{n}", f"{n + 1}"))
-    )
+    rows = (row for n in range(0, 10, 2) for row in turn(n, f"{n}", f"{n + 1}"))
+    path = machine.write("a/s1.jsonl", *rows)
     with Reservoir.open(tmp_path / "own.db", embedder=embedder) as reservoir:
         reservoir.sync([Source("claude-code", "claude-code", path, "work")], now=LATER)
         assert reservoir.store.count_unembedded() == 0
@@ -401,10 +399,9 @@ def test_of_two_syncs_the_second_does_nothing(machine, monkeypatch):
 
 
 def test_other_files_are_skipped(machine):
-    (machine.root / "a").mkdir(parents=True)
+    machine.write("a/empty.jsonl")
     (machine.root / "a" / "notes.json").write_text('{"type": "index"}', encoding="utf-8")
     (machine.root / "a" / "other.db").write_bytes(b"\0\xff" * 400)
-    machine.write("a/empty.jsonl")
     machine.write("a/index.jsonl", torn='xxx\n{"type": "index"}\n[1]\n')
     machine.write("a/document.jsonl", torn='{\n  "type": "index"\n}\n')
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
@@ -462,14 +459,13 @@ def test_a_file_that_is_not_text_is_reported_once(machine, data):
 
 
 def test_importers_that_can_resume_are_recognised():
-    assert isinstance(ClaudeCode(), Resumable)
-    assert not isinstance(importers()["openai"], Resumable)
+    tools = (ClaudeCode(), importers()["openai"])
+    assert [isinstance(tool, Resumable) for tool in tools] == [True, False]
 
 
 def test_an_equal_message_from_another_source_stays(machine):
-    now = datetime.now(UTC)
     ingestor(machine.store).ingest(Scope("work", "work"), [Message("user", "one?")], embed=False)
-    machine.write("a/s1.jsonl", *turn(1, "one?", "one.", timestamp=now.isoformat()))
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one.", timestamp=datetime.now(UTC).isoformat()))
     machine.sync()
     assert sorted(machine.said()) == ["one.", "one?", "one?"]
 
@@ -478,12 +474,10 @@ def test_a_checkpoint_is_small_for_any_length_of_session(tmp_path):
     path = tmp_path / "s1.jsonl"
     lines = (row for n in range(2_000) for row in turn(2 * n, f"q{n}", f"a{n}"))
     path.write_text(text(*lines), encoding="utf-8")
-    file = File.of_path(path, path.stat())
-    items = list(ClaudeCode().resume(file, Checkpoint()))
+    items = list(ClaudeCode().resume(File.of_path(path, path.stat()), Checkpoint()))
     assert sum(isinstance(item, Record) for item in items) == 4_000
     last = items[-1]
-    assert isinstance(last, Checkpoint)
-    assert last.last
+    assert (type(last), last.last) == (Checkpoint, True)
     assert len(json.dumps(last.state)) < 2_000
 
 
@@ -495,13 +489,12 @@ def test_what_is_known_of_files_is_read_once_for_all_unchanged_sources(machine):
         sources.append(Source(name, "claude-code", machine.root / name, "work"))
 
     def sync() -> int:
-        """Return how often the table of files was read, with files that are all imported."""
-        statements: list[str] = []
+        statements: list[str] = []  # reads of the table of files are counted
         machine.store._connection.set_trace_callback(statements.append)
         syncing.sync(ingestor(machine.store), sources, now=LATER)
         machine.store._connection.set_trace_callback(None)
         return sum("FROM sources" in statement for statement in statements)
 
-    sync()
+    assert sync()
     assert sorted(machine.said(WORK)) == ["a.", "a?", "b.", "b?", "c.", "c?"]
     assert sync() == 1
