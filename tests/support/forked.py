@@ -258,9 +258,10 @@ def hold(answer: Answer) -> None:
 
 
 def _fails_without_error(answer: Answer) -> bool:
-    """Return whether exit code 1 needs no error: ``doctor`` found faults, or the user said no."""
+    """Return whether exit code 1 needs no error: faults found, a no, or all matches elsewhere."""
+    said = ("nothing was changed", "note: matching elsewhere: ")
     return answer.code == 1 and (
-        "doctor" in answer.arguments or "nothing was changed" in answer.err
+        "doctor" in answer.arguments or any(words in answer.err for words in said)
     )
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync.history_sources import Source
 
@@ -22,11 +21,6 @@ def write(path: Path, *values: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def reservoir(tmp_path: Path) -> Reservoir:
-    return Reservoir.open(tmp_path / "store.db")
 
 
 @pytest.fixture
