@@ -1,5 +1,6 @@
 """``reservoir move``: move messages to another partition."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Annotated
@@ -12,6 +13,8 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.reservoir import Filter, Reservoir
 
+#: A partition and perhaps an instance; a backslash escapes a slash or another backslash.
+_PLACE = re.compile(r"((?:\\[\\/]|\\(?![\\/])|[^/\\])+)(?:/(.*(?:[^/]|\\/)))?", re.S)
 #: At most this many messages are named by number in the command that moves them back.
 _NAMED = 12
 
@@ -21,7 +24,9 @@ def move(
     to: Annotated[
         str,
         typer.Option(
-            "--to", metavar="PARTITION[/INSTANCE]", help="Where to; instances keep their names."
+            "--to",
+            metavar="PARTITION[/INSTANCE]",
+            help=r"Where to; instances keep their names. \/ is a slash in a name.",
         ),
     ],
     ids: Annotated[
@@ -53,11 +58,7 @@ def move(
     """
     numbers = tuple(map(options.message_number, ids or ()))
     _check(numbers, conversation, project, match, since, until, source, tag)
-    target, _, within = to.partition("/")
-    for name in filter(None, (target or to, within)):
-        check_name(name)
-    if not target or to.endswith("/"):
-        raise UsageError("--to needs a partition", hint="--to work, or --to work/claude-code")
+    target, within = _split_place(to)
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         whole = filters.complete_id(reservoir, "conversation_id", conversation, scope)
@@ -87,7 +88,7 @@ def move(
                 print_lines(preview(reservoir, found))
             options.confirm(question, yes)
             origins = {(row.partition, row.instance) for row in reservoir.messages(found)}
-            moved, merged = reservoir.move(found, target, within or None)
+            moved, merged = reservoir.move(found, target, within)
             _print_moved(moved, merged, to, origins)
             if moved and not no_embed:
                 reservoir.indexer.embed_if_possible()
@@ -97,6 +98,26 @@ def move(
         console.document({**counts, "to": to, "dry_run": dry_run})
     if yes and is_elsewhere:
         raise typer.Exit(1)
+
+
+def _split_place(to: str) -> tuple[str, str | None]:
+    r"""Return a partition, and an instance if one is named; a slash in a name is typed as \/.
+
+    :raises UsageError: one of them is empty or not a name.
+    """
+    parts = _PLACE.fullmatch(to)
+    if not parts:
+        raise UsageError("--to needs a partition", hint="--to work, or --to work/claude-code")
+    target, within = (part and re.sub(r"\\([\\/])", r"\1", part) for part in parts.groups())
+    check_name(target)
+    if within:
+        check_name(within)
+    return target, within
+
+
+def _place(partition: str, instance: str) -> str:
+    """Write a partition and an instance as ``--to`` reads them."""
+    return "/".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in (partition, instance))
 
 
 def _check(numbers: Sequence[int], *texts: str | None) -> None:
@@ -137,7 +158,7 @@ def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[
         [(partition, instance)] = origins
         numbers = [word for key in moved for word in ("--id", str(key.id))]
         words = ["reservoir", "move", *numbers, "-p", moved[0].partition]
-        console.note(f"to undo: {shlex.join([*words, '--to', f'{partition}/{instance}'])}")
+        console.note(f"to undo: {shlex.join([*words, '--to', _place(partition, instance)])}")
 
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> bool:
