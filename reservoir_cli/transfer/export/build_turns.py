@@ -18,6 +18,7 @@ from reservoir_cli.messages import (
     ThreadName,
     call_text,
     plain_text,
+    title_of,
 )
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
@@ -36,6 +37,14 @@ class Thread:
     name: ThreadName
     about: Conversation | None
     messages: Sequence[StoredMessage]
+
+    @property
+    def title(self) -> str | None:
+        """The title of a conversation, or else its first question, shortened."""
+        if self.about is None or self.about.title:
+            return self.about and self.about.title
+        questions = (row.content for row in self.messages if row.role is Role.USER)
+        return next(filter(None, map(title_of, questions)), None)
 
     def masked(self, mask: Redactor) -> "Thread":
         """Return the conversation with its secrets redacted."""
