@@ -266,6 +266,16 @@ def test_a_plot_has_a_line_for_each_week_and_fits_80_columns_without_colour(used
     assert sum(row["contexts"] for row in rows) == 3
 
 
+def test_a_plot_says_how_many_earlier_weeks_it_leaves_out(cli):
+    weeks = [datetime.now(UTC) - timedelta(weeks=week) for week in range(18)]
+    cli.store(*({"content": "hello", "created_at": each.isoformat()} for each in weeks[:16]))
+    assert "not shown" not in cli("stats", "--plot").out
+    cli.store(*({"content": "older", "created_at": each.isoformat()} for each in weeks[16:]))
+    shown = cli("stats", "--plot").out.splitlines()
+    assert "2 earlier weeks not shown (--json has all)" in shown
+    assert len(shown) < 24
+
+
 def test_a_plot_of_an_empty_store_is_a_note(cli):
     result = cli("stats", "--plot")
     assert (result.out, result.err.count("nothing is stored yet")) == ("", 1)
