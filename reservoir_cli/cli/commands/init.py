@@ -89,8 +89,8 @@ def init(
 ) -> None:
     """Find chat histories on this machine and import them.
 
-    Looks for histories of {programs}. Asks before it reads anything, shows what it found, and
-    imports what you choose. Run it again to add only new messages.
+    Looks for histories of {programs}. On a terminal, asks before it reads anything, shows what it
+    found, and imports what you choose. Run it again to add only new messages.
     """
     if partition is not None:
         check_name(partition)

@@ -49,7 +49,7 @@ def search(
     ctx: typer.Context,
     words: Annotated[
         list[str],
-        typer.Argument(metavar="TERM...", help='Words, "a phrase", prefix*; - reads stdin.'),
+        typer.Argument(metavar="TERM...", help="""Words, '"a phrase"', prefix*; - reads stdin."""),
     ],
     semantic: Annotated[bool, typer.Option("--semantic", help="Search by meaning only.")] = False,
     keyword: Annotated[bool, typer.Option("--keyword", help="Search by words only.")] = False,
