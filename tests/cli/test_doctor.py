@@ -44,7 +44,6 @@ def test_in_a_pipe_each_check_is_one_line(cli):
 
 def test_on_a_terminal_paths_are_whole_and_all_fits_a_screen(cli, tmp_path):
     store = tmp_path / "a folder with a long name" / ("deep" * 20) / "store.db"
-    cli.db.parent.chmod(0o700)
     cli("config", "set", f"database={store}")
     cli.say("hello")
     shown = cli.on_terminal("doctor").out
