@@ -17,20 +17,16 @@ def main() -> None:
         signal.signal(signal.SIGINT, _interrupted)
     # Modules create many objects that stay: collecting garbage among them takes 5% of a command.
     gc.set_threshold(100_000, 20, 100)
-    is_hook = "hook" in sys.argv and _limit_hook()
+    is_hook = False
+    if "hook" in sys.argv:
+        from reservoir_cli.agents import hook_time_limit
+
+        is_hook = hook_time_limit.is_hook(sys.argv[1:])
+        if is_hook:
+            hook_time_limit.begin()
     from reservoir_cli.cli.app import main as run
 
     run(always_succeed=is_hook)
-
-
-def _limit_hook() -> bool:
-    """Start the time limit if the command is ``hook``; return whether it is."""
-    from reservoir_cli.agents import hook_time_limit
-
-    is_hook = hook_time_limit.is_hook(sys.argv[1:])
-    if is_hook:
-        hook_time_limit.begin()
-    return is_hook
 
 
 if __name__ == "__main__":

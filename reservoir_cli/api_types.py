@@ -35,7 +35,7 @@ from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
 from reservoir_cli.transfer.sync.history_sources import Source
-from reservoir_cli.transfer.sync.sync_sources import SyncReport
+from reservoir_cli.transfer.sync.sync_reports import SyncReport
 
 __all__ = [
     "BudgetPlan",

@@ -59,10 +59,6 @@ def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
 def _values(
     signature: inspect.Signature, arguments: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Any]]:
-    """Yield the name of each value of a call, the name of its rule, and the value.
-
-    Yield no ``None`` that is a default.
-    """
     for name, value in arguments.items():
         parameter = signature.parameters[name]
         rule = rule_of(parameter)
@@ -84,11 +80,6 @@ def rule_of(parameter: inspect.Parameter) -> str:
 
 
 def _rule(expected: str, is_valid: Callable[[Any], bool]) -> _Rule:
-    """Return a rule.
-
-    :param expected: what a value must be, for the error.
-    """
-
     def check(name: str, value: Any) -> None:
         if not is_valid(value):
             raise wrong_type(name, expected, value)
@@ -113,16 +104,8 @@ def _are(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
     )
 
 
-def _are_pieces(pieces: Any) -> bool:
-    return _are(_is_pair)(list(pieces.items()) if isinstance(pieces, Mapping) else pieces)
-
-
 def _is_pair(pair: Any) -> bool:
     return isinstance(pair, tuple | list) and len(pair) == 2 and all(map(_is(str), pair))
-
-
-def _are_settings(settings: Any) -> bool:
-    return isinstance(settings, Mapping) and all(map(_is(str), settings))
 
 
 def _is_whole(value: Any) -> bool:
@@ -133,10 +116,6 @@ def _is_key(value: Any) -> bool:
     return isinstance(value, Key) and _is(str)(value.partition) and _is_whole(value.id)
 
 
-def _are_ids(ids: Any) -> bool:
-    return isinstance(ids, Keys) or _are(_is_whole)(ids) or _are(_is_key)(ids)
-
-
 def _check_whole(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type(name, "a whole number", value)
@@ -145,8 +124,6 @@ def _check_whole(name: str, value: Any) -> None:
 
 
 def _path(expected: str, kind: Any) -> _Rule:
-    """Return a rule for paths, which must be names that the system can give to a file."""
-
     def check(name: str, value: Any) -> None:
         if not isinstance(value, kind):
             raise wrong_type(name, expected, value)
@@ -172,10 +149,12 @@ def _check_now(name: str, value: Any) -> None:
         raise UsageError(f"{name} is too far from today: {value}") from None
 
 
-#: The largest number of a store.
-_LARGEST = 2**63 - 1
+_LARGEST = 2**63 - 1  #: The largest number of a store.
 _PATH = (str, os.PathLike)
-_PIECES = _rule("a mapping of texts, or a list of pairs", _are_pieces)
+_PIECES = _rule(
+    "a mapping of texts, or a list of pairs",
+    lambda pieces: _are(_is_pair)([*pieces.items()] if isinstance(pieces, Mapping) else pieces),
+)
 #: The parameters that are lists.
 LISTS = frozenset("messages ids without shown talk procedure knowledge episode sources".split())
 #: The rules by the names of parameters.
@@ -191,7 +170,10 @@ RULES: dict[str, _Rule] = {
     "since": check_time,
     "until": check_time,
     "now": _check_now,
-    "ids": _rule("a list of ids from 0 up, or of keys", _are_ids),
+    "ids": _rule(
+        "a list of ids from 0 up, or of keys",
+        lambda ids: isinstance(ids, Keys) or _are(_is_whole)(ids) or _are(_is_key)(ids),
+    ),
     "keys": _rule("a list of keys", _are(_is_key)),
     **dict.fromkeys(("without", "shown"), _rule("a list of ids", _are(_is_whole))),
     "talk": _rule("a list of pairs of texts", _are(_is_pair)),
@@ -202,7 +184,10 @@ RULES: dict[str, _Rule] = {
     "where": _rule('a Filter, such as Filter(role="user")', _is(Filter)),
     "options": _rule("ContextOptions", _has("flags")),
     "embedder": _rule("an embedding model", _has("encode_documents")),
-    "settings": _rule("a mapping by the names of settings", _are_settings),
+    "settings": _rule(
+        "a mapping by the names of settings",
+        lambda settings: isinstance(settings, Mapping) and all(map(_is(str), settings)),
+    ),
     "known": _rule("the config of a Reservoir", _has("store_location")),
     # An empty location is that of the settings.
     "location": _unless(lambda value: value == "", _path("a path", _PATH)),

@@ -74,10 +74,7 @@ class ReservoirError(Exception):
 
 
 class TextRemainsError(ReservoirError):
-    """Text is deleted, but not yet removed from the store's files.
-
-    :param what: what is deleted, and what remains.
-    """
+    """Text is deleted, but not yet removed from the store's files."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -130,10 +127,7 @@ class ModelUnavailableError(ReservoirError):
 
 
 def wrong_type(name: str, expected: str, value: object) -> UsageError:
-    """Return the error for an argument of another type than expected.
-
-    :param expected: what it must be, such as ``a list of texts``.
-    """
+    """Return the error for an argument of another type than expected."""
     kind = type(value).__name__
     if isinstance(value, list | tuple) and value:
         kind = f"a {kind} of {type(value[0]).__name__}"

@@ -19,11 +19,7 @@ class Filter:
     :param text: a literal text in their content or tool calls; case is ignored.
     :param session: the id of their conversation, or its beginning up to a slash: sub-agents
         append a slash and an id of their own.
-    :param source: the tool they came from.
     :param project: the folder that their conversation was about.
-    :param tag: a tag that a person gave them.
-    :param pinned: only pinned messages.
-    :param secrets: only messages in which secrets were found.
     :param documents: whether to include the documents of an ingested folder.
     :raises UsageError: a text is something else or not valid, or a time has no zone.
     """
@@ -53,5 +49,4 @@ class Filter:
                 check_time(name, value)
 
 
-#: The filter that every message matches.
-EVERYTHING = Filter()
+EVERYTHING = Filter()  #: The filter that every message matches.

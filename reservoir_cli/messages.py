@@ -1,7 +1,4 @@
-"""The core values: messages, tool calls, scopes.
-
-Values carry no identity: the store assigns ids and links.
-"""
+"""The core values: messages, tool calls, scopes. The store assigns ids and links."""
 
 import json
 import re
@@ -41,7 +38,6 @@ class ToolCall:
     """The assistant's request to run a tool.
 
     :param arguments: JSON text, kept as the model wrote it; it may be invalid.
-    :raises UsageError: a field is not text, or the name is empty.
     """
 
     id: str
@@ -57,11 +53,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation's metadata, as an import provides it.
-
-    :param project: name of the folder the work was done in.
-    :param branch: the branch of the project's repository.
-    """
+    """A conversation's metadata, as an import provides it."""
 
     id: str
     title: str | None = None
@@ -75,13 +67,10 @@ class Conversation:
 class Message:
     """A message that is not stored yet; the store fills in fields that are ``None``.
 
-    :param created_at: an aware datetime.
     :param trace_id: links a question, its reply, and the tool calls between them.
     :param source: the tool it came from; imports use it with ``source_id`` to find duplicates.
     :param secrets: kinds of secrets detected in it; see :mod:`reservoir_cli.redaction`.
-    :param tags: names that the user gave it.
     :param pinned_at: when it was pinned to every context; ``None`` if it is not pinned.
-    :raises UsageError: the role is unknown, a value has a wrong type, or a time has no zone.
     """
 
     role: str
@@ -127,7 +116,6 @@ class StoredMessage:
     :param id: unique within its partition, and in a file store within the whole store.
     :param tokens: its token count by ``counter``, the name and version of a token counter.
     :param secrets: distinct kinds of secrets detected in it, sorted by name.
-    :param tags: names that the user gave it, sorted.
     :param pinned_at: when it was pinned to every context; ``None`` if it is not pinned.
     """
 
@@ -192,7 +180,6 @@ class Scope:
 
     :param partition: ``None`` for all partitions.
     :param instance: ``None`` for all instances of the partition.
-    :raises UsageError: a name is not valid text, or there is an instance without a partition.
     """
 
     partition: str | None
@@ -212,29 +199,20 @@ class Scope:
 
 
 def check_text(name: str, value: object) -> None:
-    """Check that a value of this name is text.
-
-    :raises UsageError: it is something else.
-    """
+    """Check that a value of this name is text."""
     if not isinstance(value, str):
         raise wrong_type(name, "text", value)
 
 
 def check_valid_text(name: str, value: object) -> None:
-    """Check that a value of this name is text that a store can hold.
-
-    :raises UsageError: it is something else, or contains NUL or half a surrogate pair.
-    """
+    """Check that a value of this name is text that a store can hold."""
     check_text(name, value)
     if clean_text(str(value)) != value:
         raise UsageError(f"{name} is not valid text", hint="it must be UTF-8, without NUL")
 
 
 def check_time(name: str, value: object) -> None:
-    """Check that a value of this name is an aware datetime.
-
-    :raises UsageError: it is something else, or has no time zone.
-    """
+    """Check that a value of this name is an aware datetime."""
     if not isinstance(value, datetime):
         raise wrong_type(name, "a datetime", value)
     if value.utcoffset() is None:
@@ -252,19 +230,12 @@ _CHECKS = {
 
 
 def _check_values(name: str, values: object, kind: type, expected: str) -> None:
-    """Check the values of a tuple.
-
-    :raises UsageError: it is no tuple or list, or contains other values.
-    """
     if not isinstance(values, tuple | list) or not all(isinstance(item, kind) for item in values):
         raise wrong_type(name, f"a tuple of {expected}", values)
 
 
 def parse_role(text: str) -> Role:
-    """Parse the name of a role.
-
-    :raises UsageError: there is no such role.
-    """
+    """Parse the name of a role."""
     try:
         return Role(text)
     except ValueError:
@@ -279,10 +250,7 @@ def call_to_dict(call: ToolCall) -> dict[str, str]:
 
 
 def call_from_dict(value: Any) -> ToolCall:
-    """Parse a tool call written by :func:`call_to_dict`, or in OpenAI's nested form.
-
-    :raises ValueError: the value is not an object, or has no name.
-    """
+    """Parse a tool call written by :func:`call_to_dict`, or in OpenAI's nested form."""
     if not isinstance(value, Mapping):
         raise ValueError("a tool call that is not an object")
     function = value.get("function") or value.get("custom") or value
@@ -321,10 +289,7 @@ def clean_name(name: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """Return the name if it is valid for a new partition, instance, trace or tag.
-
-    :raises UsageError: the name is empty, or contains control characters.
-    """
+    """Return the name if it is valid for a new partition, instance, trace or tag."""
     if not name.strip():
         raise UsageError(
             "a name cannot be empty", hint="use letters, digits, spaces and punctuation"
@@ -342,8 +307,6 @@ def content_hash(message: Message | StoredMessage, previous: str = "") -> str:
 
     It is the SHA-256 of the previous message's id, the role, the text and the tool fields, so that
     the same text elsewhere in a conversation is a different message.
-
-    :param previous: ``source_id`` of the preceding message in its conversation.
     """
     import hashlib  # loads OpenSSL, which few commands need
 
@@ -423,6 +386,5 @@ def _decode_escapes(call: ToolCall) -> ToolCall:
 
 
 def _decode_escape(escape: re.Match[str]) -> str:
-    """Return the letter of an escape or nothing, and spaces."""
     letter = chr(int(escape[1], 16)) if escape[1] else ""
     return (letter if letter.isalnum() else "").ljust(len(escape[0]))

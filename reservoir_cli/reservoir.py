@@ -245,10 +245,7 @@ class Reservoir(ReservoirReads):
         return self.redactor.messages([self._stored(key)])[0]
 
     def _stored(self, key: Key) -> StoredMessage:
-        """Return a message that was found a moment ago, as it is stored.
-
-        :raises ReservoirError: another program has moved or deleted it since.
-        """
+        """Return a message that was found a moment ago, as it is stored."""
         for message in self.store.by_key([key]):
             return message
         raise ReservoirError(

@@ -2,14 +2,16 @@
 
 import fcntl
 import gc
+import hashlib
 import os
 import shutil
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import hypothesis
@@ -38,6 +40,7 @@ hypothesis.settings.load_profile("reservoir")
 #: Tests of both kinds of store.
 _OF_STORES = Path(__file__).parent / "unit" / "storage"
 SAMPLES = Path(__file__).parents[1] / "samples"
+EMBEDDING = Path(__file__).parents[1] / "reservoir_cli" / "embedding"
 #: Free bytes that the temporary folders of a run need.
 _ROOM = 4 * 2**30
 #: Idle threads of torch would spin and take CPU time from other workers.
@@ -77,8 +80,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if models & set(getattr(item, "fixturenames", ())):
             item.add_marker("model")
     # Those first, so that one worker gets them: it alone loads torch, and no other waits for it to
-    # compile the model.
-    items.sort(key=lambda item: item.get_closest_marker("model") is None)
+    # compile the model. Then those of the browser, so that few workers start one.
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    turns = (item.get_closest_marker(name) for name in ("model", "browser"))
+    return next((turn for turn, marker in enumerate(turns) if marker), 2)
 
 
 def pytest_collection_finish() -> None:
@@ -245,16 +253,36 @@ def _one_worker(lock: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def compiled_models(shared_folder: Path) -> Path:
-    """Compile the real model once for all workers; return its ``models`` folder."""
+def compiled_models(shared_folder: Path, pytestconfig: pytest.Config) -> Path:
+    """Compile the real model once for all workers and later runs; return its ``models`` folder."""
     home = shared_folder / "compiled"
     home.mkdir(mode=0o700, exist_ok=True)
-    done = home / "done"
+    done, models = home / "done", home / "cache" / "models"
     with _one_worker(home / "lock"):
         if not done.exists():
-            _load_real_model(home)
+            kept = _kept_models(pytestconfig)
+            if kept.exists():
+                shutil.copytree(kept, models)
+            else:
+                _load_real_model(home)
+                unfinished = kept.with_name(f"unfinished-{os.getpid()}")
+                with suppress(OSError):  # another run has kept its own meanwhile
+                    shutil.copytree(models, unfinished).rename(kept)
             done.touch()
-    return home / "cache" / "models"
+    return models
+
+
+def _kept_models(config: pytest.Config) -> Path:
+    """Return where the compiled model is kept until what compiles it changes."""
+    code = b"".join(file.read_bytes() for file in sorted(EMBEDDING.glob("*.py")))
+    versions = {name: version(name) for name in ("onnxruntime", "torch", "transformers")}
+    key = hashlib.sha256(code + repr(versions).encode()).hexdigest()[:16]
+    assert config.cache is not None
+    kept = config.cache.mkdir("compiled") / key
+    for older in kept.parent.glob("*"):
+        if older != kept:
+            shutil.rmtree(older, ignore_errors=True)
+    return kept
 
 
 @pytest.fixture

@@ -21,11 +21,7 @@ MAX_OUTPUT = 9_000
 
 
 def answer_prompt(event: Any, config_file: Path | None, db: str | None, budget: int | None) -> None:
-    """Print what is recalled for a prompt, and log its numbers.
-
-    :param event: as the client sent it.
-    :raises ReservoirError: the store or the partition is empty, or cannot be read.
-    """
+    """Print what is recalled for a prompt, and log its numbers."""
     prompt, session, folder = (_text(event, name) for name in ("prompt", "session_id", "cwd"))
     if not prompt:
         return
@@ -53,10 +49,7 @@ def _recall(
     path: str | None,
     budget: int,
 ) -> Recall | Skipped | None:
-    """Return what is recalled for a prompt and is short enough; ``None`` if no budget is left.
-
-    :param path: of the transcript of the session.
-    """
+    """Return what is recalled for a prompt and is short enough; ``None`` if no budget is left."""
     transcript = read_transcript(path)
     while budget:
         recall = reservoir.recall(
@@ -74,7 +67,6 @@ def _recall(
 
 
 def _client_of(event: Any) -> str | None:
-    """Return the name of the client of an event, as ``connect`` has it; they send no name."""
     transcript = os.path.basename(_text(event, "transcript_path") or "")
     if _text(event, "hook_event_name") == "BeforeAgent":
         return "gemini"
@@ -84,17 +76,13 @@ def _client_of(event: Any) -> str | None:
 
 
 def _current_folder() -> str | None:
-    """Return the folder in which the client runs the hook, unless it was deleted."""
     with suppress(OSError):
         return os.getcwd()
     return None
 
 
 def _require_messages(reservoir: Reservoir, partition: str | None, db: str | None) -> None:
-    """Check that a named store has messages, and if there are any, the partition of a prompt.
-
-    :raises ReservoirError: there are none.
-    """
+    """Check that a named store has messages, and if there are any, the partition of a prompt."""
     name = reservoir.scope(partition).partition
     partitions = {place[0] for place in reservoir.lookup.places()}
     if db and not partitions:
@@ -105,13 +93,11 @@ def _require_messages(reservoir: Reservoir, partition: str | None, db: str | Non
 
 
 def _text(event: Any, name: str) -> str | None:
-    """Return a member of an event if it is a string."""
     value = event.get(name) if isinstance(event, dict) else None
     return value if isinstance(value, str) else None
 
 
 def _print(text: str) -> None:
-    """Print the context that the client appends to the prompt, in one write."""
     output = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
     line = json.dumps({"hookSpecificOutput": output}, ensure_ascii=False) + "\n"
     hook_time_limit.finish()

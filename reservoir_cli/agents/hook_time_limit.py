@@ -60,7 +60,6 @@ def begin() -> None:
 
 
 def _watch(child: int, reader: int, deadline: float) -> NoReturn:
-    """Print the child's output if it succeeds in time, and exit."""
     import select
     import signal
 
@@ -137,7 +136,6 @@ def _prepare_log(deadline: float) -> Callable[[], None]:
 
 
 def _age() -> float:
-    """Return the age of this process in seconds."""
     if sys.platform != "linux":
         return _STARTUP
     try:

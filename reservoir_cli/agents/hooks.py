@@ -21,14 +21,7 @@ SYNC_EVENTS = ("stop", "session-end", "session-start")
 def answer(
     event: str, *, config_file: Path | None, db: str | None, budget: int | None = None
 ) -> None:
-    """Handle an event, whose JSON is on stdin.
-
-    On failure nothing is printed; the reason is logged.
-
-    :param config_file: the settings file, if one was named.
-    :param db: the store, if one was named.
-    :param budget: the most tokens to recall.
-    """
+    """Handle an event, whose JSON is on stdin; a failure is logged, and nothing printed."""
     try:
         if event in SYNC_EVENTS:
             start_sync(config_file, db)
@@ -47,10 +40,7 @@ def answer(
 
 
 def _read_event() -> bytes:
-    """Return the event on stdin; ``b""`` if stdin is a terminal.
-
-    :raises UsageError: the event is too large.
-    """
+    """Return the event on stdin; ``b""`` if stdin is a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return b""
     data = sys.stdin.buffer.read(MAX_EVENT + 1)
@@ -60,10 +50,7 @@ def _read_event() -> bytes:
 
 
 def start_sync(config_file: Path | None, db: str | None) -> None:
-    """Start ``reservoir sync`` detached: it outlives this process and prints nothing.
-
-    :raises OSError: it cannot be started.
-    """
+    """Start ``reservoir sync`` detached: it outlives this process and prints nothing."""
     values = {"--config": config_file, "--db": db}
     options = [word for name, value in values.items() if value for word in (name, str(value))]
     # IN_PYTHON has -P: the current folder may contain a module of any name.

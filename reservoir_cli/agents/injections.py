@@ -1,7 +1,4 @@
-"""Record in the log which messages were recalled for agents, and read the records again.
-
-A record has numbers and names; the texts are in the store only.
-"""
+"""Record in the log which messages were recalled for agents, and read the records again."""
 
 import json
 import os
@@ -14,29 +11,20 @@ from datetime import UTC, datetime
 
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings import log_file, paths
+from reservoir_cli.settings import log_file
 from reservoir_cli.settings.locations import is_on_a_server
-from reservoir_cli.util.read_files import open_regular
 
-#: What a line of the log is that has a record.
-_LEVEL, _TOPIC = "INFO", "recalled"
-#: A record in the log, after its time.
-_LINE = re.compile(rf"(\S+) {_LEVEL} {_TOPIC} (\{{.*\}})")
+_LEVEL, _TOPIC = "INFO", "recalled"  #: What a line of the log is that has a record.
+_LINE = re.compile(rf"(\S+) {_LEVEL} {_TOPIC} (\{{.*\}})")  #: A record in the log, after its time.
 #: What names and ids are written as they are; clients may send any text.
 _PLAIN = re.compile(r"[\w.:/@ -]{1,100}")
-#: The largest log that is read, in bytes: more than it has before it is rotated.
-_LARGEST = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
     """Messages that an agent was given.
 
-    :param client: the name of the agent's program, if known.
     :param door: ``hook``, ``mcp`` or ``proxy``.
-    :param session: the id of the agent's conversation, if known.
-    :param tokens: of the whole text.
-    :param messages: the ids of the quoted messages, in their order.
     """
 
     at: datetime
@@ -56,10 +44,7 @@ def record(
     partition: str | None,
     session: str | None = None,
 ) -> None:
-    """Write to the log which messages an agent is given; nothing if it cannot be written.
-
-    :param door: ``hook``, ``mcp`` or ``proxy``.
-    """
+    """Write to the log which messages an agent is given; nothing if it cannot be written."""
     fields = {
         "client": _plain(client),
         "door": door,
@@ -76,11 +61,7 @@ def record(
 def last_injections(
     location: str, client: str | None = None, partition: str | None = None
 ) -> list[Injection]:
-    """Return the last injection of each client from a store, oldest first.
-
-    :param client: only of clients whose name begins like this.
-    :param partition: only from this partition.
-    """
+    """Return the last injection of each client from a store, oldest first."""
     store, wanted = _store_id(location), (client or "").casefold()
     last: dict[str | None, Injection] = {}
     for injection in _read(store):
@@ -91,14 +72,9 @@ def last_injections(
 
 
 def _read(store: str) -> Iterator[Injection]:
-    """Yield the injections from a store, oldest first."""
-    for file in reversed(paths.log_files()):
-        lines: list[str] = []
-        with suppress(OSError), open_regular(file) as log:
-            lines = log.read(_LARGEST).decode("utf-8", "replace").splitlines()
-        for line in lines:
-            if (match := _LINE.fullmatch(line)) and (found := _parse(match[1], match[2], store)):
-                yield found
+    for line in log_file.read_lines():
+        if (match := _LINE.fullmatch(line)) and (found := _parse(match[1], match[2], store)):
+            yield found
 
 
 def _parse(time: str, text: str, store: str) -> Injection | None:

@@ -13,16 +13,12 @@ Opener = Callable[..., Reservoir]
 
 
 class KeptStore:
-    """A store that is opened when it is needed, and stays open. Not thread-safe.
-
-    :param open_store: opens the store; called with whether to create it if it does not exist.
-    """
+    """A store that is opened when it is needed, and stays open. Not thread-safe."""
 
     def __init__(self, open_store: Callable[[bool], Reservoir]) -> None:
         self._open_store = open_store
         self._identity: tuple[int, int] | None = None
-        #: The store, while it is open.
-        self.reservoir: Reservoir | None = None
+        self.reservoir: Reservoir | None = None  #: The store, while it is open.
 
     def open(self, *, create: bool) -> Reservoir:
         """Return the store; reopen it if its file was removed, replaced or missing."""

@@ -23,10 +23,7 @@ def recall(question: str) -> str:
 
 
 def answer(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Answer a tool call, or return the text of a ``fragment`` for a question.
-
-    :raises ReservoirError: an argument is invalid, or the tool failed.
-    """
+    """Answer a tool call, or return the text of a ``fragment`` for a question."""
     if tool == "fragment":
         return recall(arguments["question"])
     checked = offered_tools()[tool].check(arguments)
@@ -44,6 +41,5 @@ def _open(*, create: bool, notify: Callable[[str], None]) -> Reservoir:
 
 
 def _partition() -> str:
-    """Return the partition of the current folder, else the default one."""
     settings = config.load()
     return settings.partition_of(Path.cwd()) or str(settings.lookup("partition")[0])

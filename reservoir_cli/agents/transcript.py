@@ -1,20 +1,16 @@
-"""Read the end of a client's transcript: what was said last, and which messages it holds already.
-
-Claude Code and Codex name the transcript of a session in the events of their hooks. It is read
-instead of the store, which has only what ``sync`` has imported so far.
-"""
+"""Read the end of a client's transcript: what was said last, and which messages it has already."""
 
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
-#: How much of the end is read, in bytes.
-_READ = 1 << 20
-#: The most turns that are returned.
-_TURNS = 12
+from reservoir_cli.util.read_files import open_regular
+
+_READ = 1 << 20  #: How much of the end is read, in bytes.
+_TURNS = 12  #: The most turns that are returned.
 #: What earlier hooks printed, as the client keeps it, and the numbers of the messages in it.
 _FRAME = re.compile(
     r"\[Reservoir context\]((?:(?!\[Reservoir context\]).)*?)\[/Reservoir [a-z]{7}\]", re.DOTALL
@@ -28,11 +24,7 @@ _NOTHING: tuple[tuple[str, str], ...] = ()
 
 
 class Transcript(NamedTuple):
-    """The end of a session, since it was compacted last.
-
-    :param talk: (role, text) of the last turns, oldest first.
-    :param recalled: ids of the messages that were recalled for it.
-    """
+    """The end of a session, since it was compacted last."""
 
     talk: tuple[tuple[str, str], ...] = _NOTHING
     recalled: frozenset[int] = frozenset()
@@ -68,18 +60,12 @@ def quoted_numbers(texts: Iterable[str]) -> tuple[int, ...]:
 def _read_end(path: str) -> list[bytes]:
     """Return the last whole lines of a file; none if it is no regular file."""
     try:
-        # A named pipe would block.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open_regular(Path(path)) as file:
+            start = max(0, os.fstat(file.fileno()).st_size - _READ)
+            file.seek(start)
+            lines = file.read(_READ).splitlines()
     except (OSError, ValueError):
         return []
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(handle)
-        return []
-    with os.fdopen(handle, "rb") as file:
-        start = max(0, status.st_size - _READ)
-        file.seek(start)
-        lines = file.read(_READ).splitlines()
     return lines[1:] if start else lines
 
 
@@ -97,7 +83,6 @@ def _is_compaction(entry: dict[str, Any]) -> bool:
 
 
 def _turn(entry: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the role and text of an entry that is a turn."""
     if entry.get("isMeta") or entry.get("isSidechain"):
         return None
     message = _object(entry.get("message")) or _object(entry.get("payload"))

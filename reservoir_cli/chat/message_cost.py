@@ -6,18 +6,15 @@ from typing import Any
 from reservoir_cli.chat.message_shapes import ChatMessage, is_item
 from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 
-#: Tokens of a picture, file or recording, if no setting says how many.
-ATTACHMENT_TOKENS = 1_600
+ATTACHMENT_TOKENS = 1_600  # tokens of a picture, file or recording, if no setting says how many
 #: Types of the parts that hold one, or refer to it.
 _ATTACHMENTS = frozenset(
     "image image_url input_image output_image computer_screenshot image_generation_call "
     "audio audio_url input_audio output_audio video video_url input_video "
     "file input_file document document_url".split()
 )
-#: Types of the source of a document that is plain text.
-_WRITTEN = ("text", "content")
-#: Parts are searched for attachments down to this depth; no API nests them deeper.
-_DEEPEST = 8
+_WRITTEN = ("text", "content")  # types of the source of a document that is plain text
+_DEEPEST = 8  # parts are searched for attachments down to this depth; no API nests them deeper
 #: Keys of a message that hold more text.
 _MORE_TEXT = ("reasoning_content", "reasoning", "thinking", "refusal", "name", "tool_call_id")
 #: Keys of a part with the arguments of a call, in which nothing is an attachment.
@@ -29,9 +26,7 @@ def message_cost(
 ) -> int:
     """Count the tokens of a message: its text, its calls, its name, and 4 for the framing.
 
-    Text parts count as text, everything else as compact JSON, except for attachments.
-
-    :param attachment_tokens: tokens of each picture, file or recording, whatever its size.
+    Text parts count as text, attachments by a setting, and everything else as compact JSON.
     """
     parts, attachments = _parts(message)
     text = "\n".join(part for part in parts if part)
@@ -40,7 +35,6 @@ def message_cost(
 
 
 def _parts(message: ChatMessage) -> tuple[list[str], int]:
-    """Return the texts of a message, and how many attachments it has."""
     if is_item(message):
         item, attachments = _without_attachments(message)
         return ([] if item is None else [_compact(item)]), attachments
@@ -60,7 +54,6 @@ def _parts(message: ChatMessage) -> tuple[list[str], int]:
 
 
 def _without_attachments(value: Any, depth: int = 0) -> tuple[Any, int]:
-    """Return a value without the attachments in it, ``None`` if it is one, and their number."""
     if depth > _DEEPEST or not isinstance(value, dict | list):
         return value, 0
     if isinstance(value, list):

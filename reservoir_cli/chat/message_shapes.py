@@ -8,8 +8,7 @@ from typing import Any
 
 ChatMessage = dict[str, Any]
 
-#: Roles of instructions, which are never left out.
-_INSTRUCTIONS = ("system", "developer")
+_INSTRUCTIONS = ("system", "developer")  # roles of instructions, which are never left out
 #: Types of Responses items that form a pair, as a call and its output do.
 _APPROVAL_REQUEST, _APPROVAL_RESPONSE = "mcp_approval_request", "mcp_approval_response"
 

@@ -7,10 +7,9 @@ from reservoir_cli.messages import Role, StoredMessage
 
 
 def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
-    """Pair each tool result with the call it answers.
+    """Pair each tool result with the call before it that it answers, in its conversation.
 
-    A call and its result belong to the same instance and conversation, the call comes first, and
-    only the first result of a call counts. A reused call id is a new call.
+    Only the first result of a call counts, and a reused call id is a new call.
 
     :param messages: in order of time.
     :returns: for the index of each result that has a call, the index of the calling message and
@@ -31,10 +30,7 @@ def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
 
 
 def find_unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
-    """Yield results without a call, and messages reduced to their calls without a result.
-
-    :param messages: in order of time.
-    """
+    """Yield results without a call, and messages reduced to their calls without a result."""
     pairs = pair_calls(messages)
     answered_calls = set(pairs.values())
     for index, message in enumerate(messages):

@@ -1,9 +1,7 @@
 """Trim the message list of a tool loop, which an agent sends again with each iteration.
 
-Only messages between the first one and the current turn are cut, oldest first: a question with all
-that answers it, and within the first exchange and the current one a step, which is what the model
-said and called at once with the results of its calls. So no reply stands under another question,
-and no result without its call.
+Only messages between the first one and the current turn are cut, oldest first: a question with
+all that answers it, and in the first and the current exchange a step, a call with its results.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,12 +105,10 @@ def _check_numbers(kind: type, expected: str, **numbers: object) -> None:
 
 @dataclass(slots=True)
 class _Unit:
-    """Old messages that are cut together.
+    """Old messages that are cut together, by their places in the list.
 
-    :param indices: their places in the list.
     :param stays: whether the head or the turn needs them.
     :param refused: whether no provider accepts them at all, or not at the beginning.
-    :param last: whether they are cut after all others.
     """
 
     indices: list[int]
@@ -124,7 +120,6 @@ class _Unit:
 def _choose_cut(
     units: list[_Unit], costs: dict[int, int], budget: float, multiplier: float
 ) -> set[int]:
-    """Return the indices of the messages to leave out."""
     total, left_out = sum(costs.values()), set[int]()
     for unit in sorted(units, key=lambda unit: unit.last):
         if round(total * multiplier, 6) <= budget:
@@ -140,8 +135,6 @@ def _choose_cut(
 
 
 class _OldMessages:
-    """Divides the messages between the first one and the turn into units that are cut together."""
-
     def __init__(self, messages: Sequence[ChatMessage], start: int) -> None:
         self._messages, self._start = messages, start
         self._old = [
@@ -156,7 +149,6 @@ class _OldMessages:
         self._at_the_end = start == len(messages)
 
     def units(self) -> list[_Unit]:
-        """Return the units in order."""
         starts = self._unit_starts()
         units: list[_Unit] = []
         for index in self._old:
@@ -166,7 +158,6 @@ class _OldMessages:
         return self._mark(self._join_pairs(units))
 
     def _unit_starts(self) -> set[int]:
-        """Return the indices at which a unit begins: questions and steps."""
         first = self._questions[0] if self._questions else self._start
         after = self._start if self._open_question is None else self._open_question
         stepwise = [index for index in self._old if index < first or index > after]
@@ -184,7 +175,6 @@ class _OldMessages:
         return is_result(previous) or not (is_item(previous) or is_item(message))
 
     def _join_pairs(self, units: list[_Unit]) -> list[_Unit]:
-        """Join the units between a call and its result."""
         unit_of = {index: number for number, unit in enumerate(units) for index in unit.indices}
         last_joined = list(range(len(units)))
         for call, result in self._pairs():
@@ -224,10 +214,7 @@ class _OldMessages:
             yield from ((calls[key], index) for key in answered_ids(message) if key in calls)
 
     def _invalid(self) -> set[int]:
-        """Return the indices of results without a call, and of calls without a result.
-
-        A result without an id answers the oldest open call.
-        """
+        """Return unpaired calls and results; a result without an id answers the oldest call."""
         declared, unanswered, invalid = set[str](), dict[str, int](), set[int]()
         for index, message in enumerate(self._messages):
             answered = answered_ids(message)

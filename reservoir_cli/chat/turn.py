@@ -24,10 +24,7 @@ CONTEXT = "context"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the context window.
-
-    :param role: one of the four roles, or ``context``.
-    """
+    """One message of the context window, with one of the four roles, or ``context``."""
 
     section: Section
     role: str

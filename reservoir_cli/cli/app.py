@@ -82,8 +82,7 @@ def globals_(
         str | None, typer.Option("--db", metavar="PATH|URL", callback=_repeat, help="Store to use.")
     ] = None,
     offline: Annotated[
-        bool,
-        typer.Option("--offline", help="No network, except to reach a store on a server."),
+        bool, typer.Option("--offline", help="No network, except to reach a store on a server.")
     ] = False,
     _no_plugins: Annotated[
         bool,
@@ -150,10 +149,7 @@ _SPARE = bytearray(1 << 20)
 
 
 def main(*, always_succeed: bool = False) -> None:
-    """Run the command line and exit with its code.
-
-    :param always_succeed: exit with 0 whatever happens.
-    """
+    """Run the command line and exit with its code."""
     # Ensure that the owner keeps access to new files; their modes are set where they are created.
     os.umask(os.umask(0o077) & 0o077)
     _take_streams()
@@ -176,8 +172,7 @@ def main(*, always_succeed: bool = False) -> None:
 def _take_streams() -> None:
     """Make stdout and stderr UTF-8, and occupy the descriptors of closed standard streams.
 
-    Otherwise the next opened file would get such a descriptor, and output would be written to it.
-    Writing to a closed stdout fails; text for a closed stderr is discarded.
+    Otherwise the next opened file would get one, and output would be written to it.
     """
     for number in range(3):
         with suppress(OSError):
@@ -193,10 +188,7 @@ def _take_streams() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Exit immediately: everything is written and closed.
-
-    An orderly shutdown of numpy, the model's runtime and all modules would take 30 ms.
-    """
+    """Exit at once, since all is written: a shutdown of numpy and all modules would take 30 ms."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # its reader is gone
             stream.flush()
@@ -222,11 +214,7 @@ def _run() -> int:
 
 
 def _to_error(failure: BaseException) -> ReservoirError:
-    """Convert an unexpected exception to a ReservoirError.
-
-    It names the reason of an operating system error, but only the type of any other exception,
-    whose text might quote a message.
-    """
+    """Convert an exception to a ReservoirError without its text, which might quote a message."""
     hint = "RESERVOIR_DEBUG=1 shows where"
     if isinstance(failure, MemoryError):
         return ReservoirError("out of memory", hint="see ulimit -v; " + hint)
@@ -251,10 +239,7 @@ def _report(failure: ReservoirError) -> int:
 
 
 def _debug(failure: BaseException) -> None:
-    """Print a traceback if ``RESERVOIR_DEBUG=1``.
-
-    Only the type of foreign exceptions is printed: their text might quote a message.
-    """
+    """Print a traceback if ``RESERVOIR_DEBUG=1``; texts of foreign errors might quote messages."""
     if os.environ.get("RESERVOIR_DEBUG") != "1":
         return
     import traceback

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, open_store, options
+from reservoir_cli.cli import console, nothing_found, open_store
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.embedding.find_model import absolute, locate
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
@@ -18,23 +18,21 @@ from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.setting_keys import split_assignment, split_key
 from reservoir_cli.transfer.sync.history_sources import formats_for
 from reservoir_cli.util.plugins import find_scheme
-from reservoir_cli.util.progress import no_progress
+from reservoir_cli.util.progress import counted, no_progress
 
 _MODEL = "embedding_model"
 
 
 def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> None:
-    """Change settings together or not at all, and print notes for the user.
-
-    :param edits: the text of each key's new value; ``None`` unsets it.
-    :raises UsageError: a wrong key or value.
-    """
+    """Change settings together or not at all, and print notes; ``None`` unsets a key."""
     if model := edits.get(_MODEL):  # a relative path would lead elsewhere from another folder
         edits = {**edits, _MODEL: absolute(model)}
     absent = [
         key for key in edits if edits[key] is None and edit_settings_file.is_absent(file, key)
     ]
-    _edit(globals_of(ctx).config, file, edits)
+    if any(text is not None for text in edits.values()):
+        check_changes(config.load(globals_of(ctx).config), edits)
+    edit_settings_file.edit(file, edits)
     if absent:
         console.note(f"not set in {file}: {', '.join(absent)}")
     _note_absent_model(edits.get(_MODEL))
@@ -45,15 +43,7 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
             _note_stored_secrets(ctx, split_key(key)[1])
 
 
-def _edit(config_file: Path | None, file: Path, edits: Mapping[str, str | None]) -> None:
-    """Check changes against this machine, and write them."""
-    if any(text is not None for text in edits.values()):
-        check_changes(config.load(config_file), edits)
-    edit_settings_file.edit(file, edits)
-
-
 def _note_absent_model(name: str | None) -> None:
-    """Note that the new embedding model is not on this machine yet."""
     if name and not find_scheme("embedders", name)[0]:
         try:
             locate(name, offline=True, progress=no_progress)
@@ -62,7 +52,6 @@ def _note_absent_model(name: str | None) -> None:
 
 
 def _note_wrong_sources(ctx: typer.Context, keys: Iterable[str]) -> None:
-    """Note which sources among changed settings cannot be read yet."""
     changed = dict.fromkeys(name for table, name, _ in map(split_key, keys) if table == "sources")
     if changed:
         known = config.load(globals_of(ctx).config)
@@ -83,25 +72,20 @@ def note_empty_partition(ctx: typer.Context, partition: str | None) -> None:
 
 
 def _note_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
-    """Note how many stored messages still contain secrets, if ``redact`` is now ``remove``."""
     with suppress(ReservoirError), open_store.open_reservoir(ctx) as reservoir:
         if reservoir.config.lookup("redact", partition)[0] != "remove":
             return
         if count := len(reservoir.find(Scope(partition), Filter(secrets=True))):
             verb = "contains" if count == 1 else "contain"
             console.note(
-                f"{options.counted(count, 'stored message')} {verb} secrets: they are masked in "
+                f"{counted(count, 'stored message')} {verb} secrets: they are masked in "
                 "output, not removed; reservoir view 0 --secrets --all-partitions lists them, "
                 "reservoir forget --id N deletes one"
             )
 
 
 def parse_edits(changes: list[str], unset: list[str]) -> dict[str, str | None]:
-    """Return the text of each key's new value; ``None`` for a key to unset.
-
-    :param changes: assignments of the form ``KEY=VALUE``.
-    :raises UsageError: an assignment has another form.
-    """
+    """Return the new text of each key, ``None`` to unset it; raise UsageError without ``=``."""
     edits: dict[str, str | None] = dict.fromkeys(unset)
     for assignment in changes:
         key, value = split_assignment(assignment)

@@ -10,19 +10,14 @@ from collections.abc import Iterator, Sequence
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.util.time_limits import CLIPBOARD
 
-#: Terminals drop longer escape sequences.
-_LONGEST_SEQUENCE = 74_994
-#: The hint if copying fails.
-_PIPE = "pipe the context to your own command"
+_LONGEST_SEQUENCE = 74_994  # terminals drop longer escape sequences
+_PIPE = "pipe the context to your own command"  # the hint if copying fails
 
 
 def copy(text: str) -> None:
-    """Copy text to the clipboard: by the platform's command, else through the terminal (OSC 52).
+    """Copy text by the platform's command, else through the terminal (OSC 52), or raise an error.
 
-    Some terminals ignore the escape sequence without a word, such as that of macOS. Through SSH the
-    terminal comes first: the command would copy to the clipboard of the other machine.
-
-    :raises ReservoirError: there is no terminal and no clipboard command, or the command failed.
+    Through SSH the terminal comes first: the command would copy on the other machine.
     """
     terminal = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
@@ -40,7 +35,6 @@ def copy(text: str) -> None:
 
 
 def _commands() -> Iterator[Sequence[str]]:
-    """Yield the clipboard commands of this platform, the most likely first."""
     if sys.platform == "darwin":
         yield ("pbcopy",)
     elif sys.platform == "win32":

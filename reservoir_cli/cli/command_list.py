@@ -100,8 +100,7 @@ GROUPS = {
 #: Words that are not commands, each with the commands that may be meant.
 _NOT_COMMANDS = {
     **dict.fromkeys(
-        ("list", "ls"),
-        "reservoir view lists messages, reservoir conversations lists conversations",
+        ("list", "ls"), "reservoir view lists messages, reservoir conversations lists conversations"
     ),
     **dict.fromkeys(("show", "cat"), "reservoir view --id N"),
     "history": "reservoir view 20",
@@ -173,10 +172,7 @@ class CommandGroup(ProgramGroup):
         return super().parse_args(ctx, ["--version"] if args[:1] == ["version"] else args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first word names.
-
-        :raises UsageError: the word is another program's for a command, or the name of a partition.
-        """
+        """Return the command that the first word names."""
         word, *rest = args
         hint = _NOT_COMMANDS.get(word)
         if rest and rest[0] in EXAMPLES and not similar_names(word, list(EXAMPLES)):

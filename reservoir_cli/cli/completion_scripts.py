@@ -1,7 +1,6 @@
 """Tab completion in bash, zsh, fish and PowerShell.
 
-Stored names are untrusted, so no shell ever evaluates one: the scripts read one completion per
-line, and only names without shell syntax are offered.
+No shell ever evaluates a stored name: only names without shell syntax are offered, on lines.
 """
 
 import os
@@ -19,8 +18,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 from reservoir_cli.cli.command_list import SUMMARIES, CommandGroup
 from reservoir_cli.errors import ReservoirError, UsageError
 
-#: The variable in which a completion script names its shell.
-VARIABLE = "_RESERVOIR_COMPLETE"
+VARIABLE = "_RESERVOIR_COMPLETE"  # the variable in which a completion script names its shell
 #: The variable with PowerShell's command line: old versions mangle quotes in arguments.
 _LINE = "_RESERVOIR_LINE"
 #: Characters, besides letters, marks and digits, that names may contain to be offered.
@@ -28,12 +26,12 @@ _HARMLESS = "_ .@:+/-"
 #: The answer to scripts of earlier versions, which evaluate it.
 _OLD_ZSH = "_message 'run reservoir --install-completion again'"
 
-#: The exit code that lets a script offer no files; PowerShell offers them always.
-_NO_FILES = 1
+_NO_FILES = 1  # the exit code that lets a script offer no files; PowerShell offers them always
 #: The metavars of options and arguments that take files.
 _FILE = re.compile("FILE|PATH|TARGET|^SOURCE$")
-#: The names of PowerShell, old and new.
-_POWERSHELLS = ("powershell", "pwsh")
+_POWERSHELLS = ("powershell", "pwsh")  # the names of PowerShell, old and new
+#: Windows has the profile in a folder that may be redirected, and may forbid scripts.
+_NOT_INSTALLED = () if os.name == "posix" else _POWERSHELLS
 #: Installs the script by hand: creates the profile, and adds the script once.
 _PASTE = (
     "if (!(Test-Path $PROFILE)) { New-Item -Force $PROFILE }; "
@@ -59,10 +57,7 @@ def is_asking() -> bool:
 
 
 def answer(group: Any) -> int:
-    """Print completions for the shell's command line; return the exit code.
-
-    If nothing is printed, the shell offers files, unless the code says that none belong there.
-    """
+    """Print completions; if none, the exit code says whether the shell should offer files."""
     shell = os.environ.pop(VARIABLE)
     if shell not in _SCRIPTS:
         sys.stdout.write(f"{_OLD_ZSH}\n" if shell == "complete_zsh" else "")
@@ -71,12 +66,12 @@ def answer(group: Any) -> int:
         ctx, target, word = _find_target(group, _typed_words(shell, sys.argv[1:]))
         lines = _format_lines(shell, sys.argv[1:], _complete(ctx, target, word))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-        return 0 if lines or _takes_files(target) else _NO_FILES
+        takes_files = _FILE.search(getattr(target, "metavar", None) or "")
+        return 0 if lines or takes_files else _NO_FILES
     return 0
 
 
 def _typed_words(shell: str, arguments: Sequence[str]) -> list[str]:
-    """Return the words of the shell's command line, the one to complete last."""
     if shell == "zsh":
         return list(arguments)
     if shell == "fish":
@@ -88,7 +83,6 @@ def _typed_words(shell: str, arguments: Sequence[str]) -> list[str]:
 def _format_lines(
     shell: str, arguments: Sequence[str], items: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """Format completions for a shell, one per line, some with a tab and a description."""
     if shell == "bash":
         words, is_quoted = _split(arguments[0])
         replaced = arguments[1].lstrip("\"'").replace("\\", "")
@@ -106,10 +100,7 @@ def _format_lines(
 def _for_bash(
     items: Sequence[tuple[str, str]], word: str, replaced: str, is_quoted: bool
 ) -> list[str]:
-    """Return values as bash inserts them: literally, in place of the end of the word.
-
-    :param replaced: the part that bash replaces; it breaks words at characters such as a colon.
-    """
+    """Return values as bash inserts them, in place of ``replaced``: it breaks words at colons."""
     typed = _value_of(word)
     kept = len(typed) - len(replaced) if typed.endswith(replaced) else 0
     values = [value[kept:] for value, _ in items if value.startswith(typed)]
@@ -117,12 +108,10 @@ def _for_bash(
 
 
 def _value_of(word: str) -> str:
-    """Return the part of a word to complete: the value of ``--option=value``."""
     return word.partition("=")[2] if word.startswith("-") and "=" in word else word
 
 
 def _quote(value: str) -> str:
-    """Quote a value for PowerShell."""
     return value if value.replace("-", "").isalnum() else f"'{value}'"
 
 
@@ -131,7 +120,6 @@ def _describe(value: str, about: str) -> str:
 
 
 def _split(line: str) -> tuple[list[str], bool]:
-    """Split a line into words, the unfinished one last; return also whether a quote is open."""
     lexer = shlex.shlex(line, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     words: list[str] = []
@@ -145,10 +133,6 @@ def _split(line: str) -> tuple[list[str], bool]:
 
 
 def _find_target(group: Any, words: Sequence[str]) -> tuple[Any, Any, str]:
-    """Return what the last word belongs to: an option, an argument, or a command for its options.
-
-    :returns: the context of the command, the target, and the part of the word to complete.
-    """
     *before, word = words
     ctx, before = _command_at(group, before)
     if word.startswith("-") and "=" in word:
@@ -160,12 +144,7 @@ def _find_target(group: Any, words: Sequence[str]) -> tuple[Any, Any, str]:
     return ctx, target, word
 
 
-def _takes_files(target: Any) -> bool:
-    return bool(_FILE.search(getattr(target, "metavar", None) or ""))
-
-
 def _complete(ctx: Any, target: Any, word: str) -> list[tuple[str, str]]:
-    """Return completions of a word, each with a description or an empty text."""
     if isinstance(target, CommandGroup) and not word.startswith("-"):
         return list(SUMMARIES.items())
     # The shell or the caller filters by the word; only options must begin with its dash.
@@ -176,7 +155,6 @@ def _complete(ctx: Any, target: Any, word: str) -> list[tuple[str, str]]:
 
 
 def _is_harmless(value: str, *, is_option: bool) -> bool:
-    """Return whether a value has no shell syntax, and is not taken for an option."""
     if value.startswith("-") and not is_option:
         return False
     value = value.removesuffix("=")
@@ -201,7 +179,6 @@ def _command_at(group: Any, words: Sequence[str]) -> tuple[Any, list[str]]:
 
 
 def _option_awaiting_value(ctx: Any, words: Sequence[str]) -> Any:
-    """Return the option that takes the next word as its value."""
     for option in ctx.command.get_params(ctx):
         if isinstance(option, TyperOption) and not option.is_flag and not option.count:
             for word in words[-option.nargs :]:
@@ -230,17 +207,14 @@ def _read_script(shell: str) -> str:
 
 
 def install() -> str:
-    """Install the completion script for the current shell; return a message for the user.
-
-    :raises ReservoirError: a file cannot be written.
-    """
+    """Install the completion script for the current shell; return a message for the user."""
     shell = _current_shell()
-    if shell not in _LOCATIONS:
+    if shell in _NOT_INSTALLED:
         raise UsageError(
             f"cannot install completion for {shell} on Windows",
             hint=f"paste this into {shell}: {_PASTE}",
         )
-    path, profile, line = _LOCATIONS[shell]()
+    path, profile, line = _locate(shell)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_read_script(shell), encoding="utf-8")
@@ -259,7 +233,6 @@ def install() -> str:
 
 
 def _append_line(profile: Path, line: str) -> None:
-    """Append a line to a file unless the file has it."""
     text = profile.read_bytes() if profile.exists() else b""
     if line.encode() not in text.splitlines():
         end = b"" if not text or text.endswith(b"\n") else b"\n"
@@ -267,42 +240,26 @@ def _append_line(profile: Path, line: str) -> None:
             file.write(end + line.encode() + b"\n")
 
 
-def _bash() -> tuple[Path, Path | None, str]:
-    path = Path.home() / ".bash_completions" / "reservoir.sh"
-    return path, Path.home() / ".bashrc", f"source {shlex.quote(str(path))}"
-
-
-def _zsh() -> tuple[Path, Path | None, str]:
-    profile = Path(os.environ.get("ZDOTDIR") or Path.home()) / ".zshrc"
-    line = "fpath+=~/.zfunc; autoload -Uz compinit; compinit"
-    return Path.home() / ".zfunc" / "_reservoir", profile, line
-
-
-def _fish() -> tuple[Path, Path | None, str]:
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return config / "fish" / "completions" / "reservoir.fish", None, ""
-
-
-def _pwsh() -> tuple[Path, Path | None, str]:
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+def _locate(shell: str) -> tuple[Path, Path | None, str]:
+    """Return the script's path, the profile if the shell needs one, and the line to add to it."""
+    home = Path.home()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    if shell == "bash":
+        path = home / ".bash_completions" / "reservoir.sh"
+        return path, home / ".bashrc", f"source {shlex.quote(str(path))}"
+    if shell == "zsh":
+        profile = Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
+        line = "fpath+=~/.zfunc; autoload -Uz compinit; compinit"
+        return home / ".zfunc" / "_reservoir", profile, line
+    if shell == "fish":
+        return config / "fish" / "completions" / "reservoir.fish", None, ""
     path = config / "powershell" / "reservoir_completion.ps1"
     # In single quotes PowerShell evaluates nothing; it also takes curly ones for such quotes.
     quoted = re.sub("(['\u2018-\u201b])", r"\1\1", str(path))
     return path, path.with_name("Microsoft.PowerShell_profile.ps1"), f". '{quoted}'"
 
 
-#: For each shell, a function that returns the script's path, the profile, and the line to add.
-_LOCATIONS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-#: Windows has its profile in a folder that may be redirected, and may forbid scripts.
-if os.name == "posix":
-    _LOCATIONS |= dict.fromkeys(_POWERSHELLS, _pwsh)
-
-
 def _current_shell() -> str:
-    """Return the name of the shell that runs this process.
-
-    :raises UsageError: the shell is unknown or unsupported.
-    """
     import shellingham  # Typer requires it
 
     with suppress(shellingham.ShellDetectionFailure, OSError):

@@ -1,7 +1,4 @@
-"""Complete option values from the settings and the store.
-
-Errors give an empty list, and a locked store is not waited for.
-"""
+"""Complete values from settings and store; nothing on errors, and without waiting for locks."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -42,10 +39,7 @@ def sync_sources(ctx: typer.Context) -> list[str]:
 
 
 def stored(kind: str) -> Completer:
-    """Return a completer for names in the store.
-
-    :param kind: a key of :data:`reservoir_cli.cli.completion_from_store.KINDS`.
-    """
+    """Return a completer for a kind of names that :mod:`.completion_from_store` reads."""
 
     def complete(ctx: typer.Context) -> list[str]:
         from reservoir_cli.cli import completion_from_store

@@ -1,7 +1,4 @@
-"""The only module that prints: data to stdout, everything else to stderr.
-
-Rich formats output for terminals; pipes get plain data.
-"""
+"""The only module that prints: data to stdout, all else to stderr; pipes get plain data."""
 
 import errno
 import json
@@ -31,8 +28,7 @@ ROLE_STYLES = {
     "system": "magenta",
     "tool": "yellow",
 }
-#: How many characters of a trace id are printed.
-SHOWN_ID = 8
+SHOWN_ID = 8  # how many characters of a trace id are printed
 _color = True
 _quiet = False
 
@@ -66,8 +62,7 @@ def write(text: str, *, styled: bool = False) -> None:
     """Print data unchanged, except that control characters are escaped on terminals.
 
     :param styled: the text is our own, and contains the control characters of its style.
-    :raises ClosedPipe: the reader has closed the pipe.
-    :raises ReservoirError: writing failed, for example because the disk is full.
+    :raises ClosedPipe: the reader has closed the pipe; a ReservoirError if writing failed.
     """
     progress.stop()
     try:
@@ -157,10 +152,7 @@ def legend(text: str) -> None:
 
 
 def ask(question: str, *, usual: bool = False) -> bool:
-    """Ask a yes-or-no question on the terminal; any answer but y or yes means no.
-
-    :param usual: the meaning of an empty answer.
-    """
+    """Ask a yes-or-no question; ``usual`` is what Enter means, any answer but y or yes means no."""
     answer = read_answer(f"{question} {'[Y/n]' if usual else '[y/N]'}")
     if answer == "":
         return usual
@@ -184,10 +176,7 @@ def read_answer(question: str) -> str | None:
 
 
 def error(failure: ReservoirError, *, as_json: bool) -> None:
-    """Print an error in one line, and its hint if it has one.
-
-    Whoever does not read stdout still gets the error on stderr and its exit code.
-    """
+    """Print an error and its hint; those who do not read stdout still get it on stderr."""
     fields = describe_error(failure)
     _print_line("error: ", failure.message, "bold red")
     if fields["hint"]:
@@ -210,12 +199,7 @@ def describe_error(failure: ReservoirError) -> dict[str, Any]:
 def messages(
     found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool, focus: int | None = None
 ) -> None:
-    """Print messages as ``role: content``.
-
-    A terminal also shows their ids, and their instance and partition if these differ.
-
-    :param focus: id of the message whose id is highlighted.
-    """
+    """Print messages as ``role: content``; a terminal also shows ids, and places that differ."""
     if sys.stdout.isatty():
         width = max((len(f"#{message.id}") for message in found), default=0)
         prefix_of = _place_prefix(found)
@@ -231,7 +215,6 @@ def messages(
 
 
 def _place_prefix(found: Sequence[StoredMessage]) -> Callable[[StoredMessage], str]:
-    """Return a function that names a message's place, as far as it differs among the messages."""
     if len({(message.partition, message.instance) for message in found}) < 2:
         return lambda _: ""
     if len({message.partition for message in found}) < 2:
@@ -302,19 +285,15 @@ def style_help(text: str) -> str:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
 ) -> None:
-    """Print a table; in a pipe its cells are separated by tabs, without a header.
-
-    :param numeric: right-aligned columns.
-    """
+    """Print a table; in a pipe its cells are separated by tabs, without a header."""
     if sys.stdout.isatty():
         console = _console(sys.stdout)
-        console.print(tables.fit(columns, rows, console.width, plain=_plain, numeric=numeric))
+        console.print(tables.fit(columns, rows, console.width, numeric=numeric))
     else:
         write("".join("\t".join(map(_cell, row)) + "\n" for row in rows))
 
 
 def _cell(text: str) -> str:
-    """Escape tabs and line breaks in a table cell."""
     return text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
 
 
@@ -324,25 +303,11 @@ def side_table(
     numeric: Sequence[str] = (),
     spare: Sequence[str] = (),
 ) -> None:
-    """Print a table to stderr, aligned even if stderr is not a terminal.
-
-    The last column is cut to the remaining width of a terminal, and left out elsewhere.
-
-    :param spare: columns that a narrow terminal leaves out, the first of them first.
-    """
+    """Print a table to stderr; the last column, and ``spare`` ones, only if there is room."""
     if sys.stderr.isatty():
         console = _console(sys.stderr)
-        console.print(
-            tables.fit(
-                columns,
-                rows,
-                console.width,
-                plain=_plain,
-                numeric=numeric,
-                spare=spare,
-                cut=columns[-1],
-            )
-        )
+        look: dict[str, Any] = {"numeric": numeric, "spare": spare, "cut": columns[-1]}
+        console.print(tables.fit(columns, rows, console.width, **look))
         return
     columns, rows = columns[:-1], [row[:-1] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
@@ -355,10 +320,9 @@ def side_table(
 
 
 class ProgressBar:
-    """A progress bar on stderr, if that is a terminal, with the rate and the remaining time.
+    """A progress bar on a terminal's stderr, which is removed when anything else is printed.
 
-    It is removed when anything else is printed. One-time work, whose description ends in
-    ``, once``, is noted in a pipe, too, as users do not expect it.
+    One-time work, whose description ends in ``, once``, is noted in a pipe, too.
     """
 
     def __init__(self) -> None:
@@ -399,7 +363,6 @@ class ProgressBar:
         )
 
     def _pace(self, description: str, done: int, total: int) -> str:
-        """Format the progress of the work, and its rate since the first call."""
         now = time.monotonic()
         if description != self._start[0] or done < self._start[1]:
             self._start = (description, done, now)
@@ -442,12 +405,6 @@ def _console(file: TextIO) -> "Console":
     return Terminal(file=file, color_system=system, highlight=False, markup=False, emoji=False)
 
 
-def _plain(text: str) -> "Text":
-    from rich.text import Text
-
-    return Text(escaped(text))
-
-
 def _styled_message(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
     from rich.text import Text
 
@@ -473,5 +430,4 @@ def stamp(message: StoredMessage) -> str:
 
 
 def _line(text: str) -> str:
-    """Escape a text for one line of a terminal."""
     return escaped(text.replace("\n", "\\n"))

@@ -9,10 +9,7 @@ _ASTRAL = 0x10000
 
 
 def escaped(text: str) -> str:
-    """Escape the characters of a text that could control a terminal, or reorder or hide text.
-
-    JSON stays valid: characters that it allows unescaped become JSON escapes.
-    """
+    """Escape characters that could control a terminal, or hide text; JSON stays valid."""
     return text if text.isascii() and text.isprintable() else _CONTROL.sub(_escape, text)
 
 

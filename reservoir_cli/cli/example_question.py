@@ -8,26 +8,19 @@ from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.redaction import find
 from reservoir_cli.reservoir import Filter, Reservoir
 
-#: Conversations searched for an example question.
-_MOST_SEARCHED = 100
+_MOST_SEARCHED = 100  # conversations searched for an example question
 #: A question that can be typed at a prompt: one line, neither a command nor markup.
 _TYPEABLE = re.compile(r"[^\x00-\x1f\x7f-\x9f`\"$\\!/<][^\x00-\x1f\x7f-\x9f`\"$\\!]{10,88}")
 
 
 class _Rank(IntEnum):
-    """How good an example a text is."""
-
     TEXT = 1
     QUESTION = 2
     ANSWERED = 3
 
 
 def choose_question(reservoir: Reservoir, home: str, forms: Sequence[str]) -> str | None:
-    """Return an answered question without secrets; else any question, else a short text or title.
-
-    :param home: the partition to search.
-    :param forms: the formats of the histories it may come from.
-    """
+    """Return an answered question without secrets, else any question, short text or title."""
     best: tuple[int, str | None] = (0, None)
     for rank, text in _candidates(reservoir, home, forms):
         if rank > best[0]:
@@ -54,7 +47,6 @@ def _candidates(
 
 
 def _is_usable(text: str) -> bool:
-    """Return whether a text can be typed at a prompt and has no secret."""
     return bool(_TYPEABLE.fullmatch(text)) and "[redacted:" not in text and not find(text)
 
 

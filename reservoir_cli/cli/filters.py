@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 from reservoir_cli.cli import console
 from reservoir_cli.errors import UsageError
@@ -25,11 +26,7 @@ def read_scope(
     all_instances: bool = False,
     one_instance: bool = False,
 ) -> Scope:
-    """Return the scope of a read.
-
-    :param one_instance: without ``-i``, take the instance named after the partition.
-    :raises UsageError: the options contradict each other.
-    """
+    """Return the scope of a read; if ``one_instance``, the one named like the partition."""
     if all_partitions and (partition or instance):
         raise UsageError(
             "--all-partitions contradicts -p and -i", hint="leave -p and -i out to read everything"
@@ -50,47 +47,28 @@ def read_scope(
 def message_filter(
     *,
     role: str | None = None,
-    trace_id: str | None = None,
-    conversation_id: str | None = None,
     since: str | None = None,
     until: str | None = None,
     text: str | None = None,
-    source: str | None = None,
-    project: str | None = None,
-    tag: str | None = None,
-    pinned: bool = False,
-    secrets: bool = False,
+    **others: Any,
 ) -> Filter:
-    """Return the filter that the options describe.
-
-    :raises UsageError: an unknown role, an invalid time, or an empty text.
-    """
+    """Return the filter of the options, ``others`` as they are; UsageError for an invalid one."""
     if text is not None and not text.strip():
         raise UsageError("--match needs a text", hint='--match "some words"')
     now = datetime.now(UTC)
     return Filter(
         role=None if role is None else parse_role(role).value,
-        trace_id=trace_id,
-        conversation_id=conversation_id,
         since=parse_time(since, now) if since is not None else None,
         until=parse_time(until, now) if until is not None else None,
         text=clean_text(text) if text else None,
-        source=source,
-        project=project,
-        tag=tag,
-        pinned=pinned,
-        secrets=secrets,
+        **others,
     )
 
 
 def complete_id(
     reservoir: Reservoir, field: IdField, typed: str | None, scope: Scope
 ) -> str | None:
-    """Return the trace or conversation id with this prefix; the text itself if there is none.
-
-    :raises UsageError: several ids of the scope have this prefix, and none equals it; or the prefix
-        is empty.
-    """
+    """Return the only id with this prefix, or the text if there is none; else raise UsageError."""
     if typed is None:
         return None
     if not typed.strip():
@@ -104,10 +82,7 @@ def complete_id(
 def complete_new_trace(
     reservoir: Reservoir, typed: str | None, partition: str | None
 ) -> str | None:
-    """Return the trace id of a new message: the whole id for one that was copied from a terminal.
-
-    Only the beginning of a UUID, which the program makes itself, is completed. Any other text is
-    taken as it is, since the ids of scripts may begin with one another.
+    """Return a whole trace id for the beginning of a UUID, which the program makes; others stay.
 
     :raises UsageError: several UUIDs of the partition begin like this.
     """
@@ -148,10 +123,7 @@ def shown_id(reservoir: Reservoir, identity: str, scope: Scope) -> str:
 
 
 def complete_session(reservoir: Reservoir, typed: str | None, partition: str | None) -> str | None:
-    """Return the id of the session with this prefix; the text itself if there is none.
-
-    :raises UsageError: several sessions of the partition have this prefix, and none equals it.
-    """
+    """Return the only session with this prefix, or the text if none; else raise UsageError."""
     beginning = clean_text(typed or "")
     if not beginning:
         return None
@@ -164,10 +136,7 @@ def complete_session(reservoir: Reservoir, typed: str | None, partition: str | N
 
 
 def _only(reservoir: Reservoir, scope: Scope, ids: Sequence[str], typed: str, option: str) -> str:
-    """Return the only id; the typed text if there is none.
-
-    :raises UsageError: there are several.
-    """
+    """Return the only id; the typed text if there is none."""
     if len(ids) > 1:
         shown = ", ".join(shown_id(reservoir, known, scope) for known in ids[:3])
         shown += ", …" if len(ids) > 3 else ""

@@ -32,12 +32,7 @@ def globals_of(ctx: typer.Context) -> Globals:
 
 
 def repeat(option: str, value: str | None, commands: Iterable[str]) -> None:
-    """Repeat an option, if it was given, in suggested commands from now on.
-
-    Without it a suggested command would work on another store.
-
-    :param commands: the names of all commands.
-    """
+    """Repeat an option in suggested commands, which would otherwise work on another store."""
     global _command
     if value is None:
         _typed.pop(option, None)

@@ -1,6 +1,5 @@
 """Format help texts identically for terminals, pipes, the docs and the man page.
 
-Terminals get colour. The parser's ranges are left out; help texts mention those that matter.
 ``-h`` fits a screen of 24 lines: of the options in a panel (``rich_help_panel``) it has the names.
 """
 
@@ -36,7 +35,6 @@ class _Helpful(_Base):
     """The help formatting that commands and groups share; they also accept ``-p=work``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words after the command's name."""
         parameters = self.get_params(ctx)
         if not ctx.resilient_parsing:
             refuse_dashes(args, parameters)
@@ -46,30 +44,24 @@ class _Helpful(_Base):
         return super().parse_args(ctx, list(split))
 
     def get_help(self, ctx: Any) -> str:
-        """Return the whole help text, styled for a terminal."""
         return console.style_help(super().get_help(ctx).replace(_HYPHEN, "-"))
 
     def shows_summary(self, ctx: Any) -> bool:
-        """Return whether ``-h`` asked for a text that fits a screen."""
         return bool(ctx.meta.get(_SUMMARY))
 
     def get_help_option(self, ctx: Any) -> Any:
-        """Return the option ``--help``, which reports output errors like every command."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.callback = _show_help
         return option
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        """Return the first paragraph, in full."""
         return " ".join((self.help or "").split("\n\n")[0].split())
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the parts of the usage line, without braces around required parameters."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write the help text, wrapped between words only."""
         about = inspect.cleandoc(self.help or "")
         formatter.write_paragraph()
         with formatter.indentation():
@@ -77,7 +69,6 @@ class _Helpful(_Base):
             formatter.write_text(about.replace("-", _HYPHEN))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the example, wrapped between words only, so that it can be copied."""
         if self.epilog:
             indent = " " * (formatter.current_indent + 2)
             formatter.write_paragraph()
@@ -94,11 +85,9 @@ class _Helpful(_Base):
             formatter.write("\n")
 
     def records(self, ctx: Any) -> list[tuple[str, str]]:
-        """Return (syntax, help text) pairs of the arguments and options."""
         return _records(ctx, self.get_params(ctx))
 
     def write_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options, each panel in a section; a summary has only the names of those."""
         panels: dict[str, list[Any]] = {"Options": []}
         params: list[Any] = self.get_params(ctx)
         for param in params:
@@ -218,10 +207,7 @@ class ActionGroup(HelpfulGroup):
         super().__init__(*names, params=[*(params or ()), _quiet_option()], **attributes)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the action that the first word names.
-
-        :raises UsageError: there is no such action; the hint is the command that may be meant.
-        """
+        """Return the action that the first word names."""
         word = args[0]
         if word not in self.commands and not ctx.resilient_parsing:
             near = self.other_words.get(word) or next(

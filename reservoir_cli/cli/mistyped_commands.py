@@ -21,8 +21,7 @@ _EXTRA_ARGUMENT_OPTIONS = {
 }
 #: Options that take a time, which may consist of several words.
 _TIMES = ("--since", "--until", "--before", "--at")
-#: The metavar of a positional number, as in ``view 5``.
-_COUNT = "[COUNT]"
+_COUNT = "[COUNT]"  # the metavar of a positional number, as in ``view 5``
 #: Options of other programs, each with ours that may be meant; a command has at most one of these.
 _SIMILAR_OPTIONS = {
     **dict.fromkeys(("-n", "--limit", "--count", "--last"), (_COUNT, "--limit", "--recent")),
@@ -40,15 +39,11 @@ _REWORDINGS = (
     (r"is not in the range x>=(\S+)$", r"is less than \1"),
     (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
 )
-#: Longer commands, such as one with a whole question, are not repeated in a hint.
-_LONGEST = 200
+_LONGEST = 200  # longer commands, such as one with a whole question, are not repeated in a hint
 
 
 def as_usage_error(failure: Any, group: Any) -> UsageError:
-    """Convert an error of the option parser to a UsageError.
-
-    :param group: the program's top-level command.
-    """
+    """Convert an error of the option parser to a UsageError."""
     context = getattr(failure, "ctx", None)
     name = context.command_path if context else "reservoir"
     option = getattr(failure, "option_name", None)
@@ -67,7 +62,6 @@ def as_usage_error(failure: Any, group: Any) -> UsageError:
 
 
 def _message(failure: Any, context: Any) -> str:
-    """Return the message of an error of the option parser, for an unknown option with near ones."""
     if not context or not hasattr(failure, "possibilities"):
         return " ".join(failure.format_message().split()).rstrip(".")
     names = [name for parameter in context.command.params for name in parameter.opts]
@@ -78,7 +72,6 @@ def _message(failure: Any, context: Any) -> str:
 
 
 def _named_command(group: Any) -> tuple[Any, list[str]]:
-    """Return the innermost command that is named on the command line, and its names."""
     command, names = group, []
     for word in sys.argv[1:]:
         if word in getattr(command, "commands", ()):
@@ -88,7 +81,6 @@ def _named_command(group: Any) -> tuple[Any, list[str]]:
 
 
 def _move_after(option: str, group: Any) -> str | None:
-    """Return the command line with a command's option, and what follows it, after the name."""
     command, names = _named_command(group)
     if not names or not any(option in parameter.opts for parameter in command.params):
         return None
@@ -109,7 +101,6 @@ def _option_usage(option: str | None, group: Any) -> str | None:
 
 
 def _suggest(failure: Any, message: str, context: Any) -> str | None:
-    """Return the command that the user most likely meant."""
     if option := getattr(failure, "option_name", None):
         return _replace_option(option, context.command)
     if message.startswith("Missing"):
@@ -125,27 +116,22 @@ def _suggest(failure: Any, message: str, context: Any) -> str | None:
 
 
 def _replace_option(typed: str, command: Any) -> str | None:
-    """Return the command with an unknown option replaced by a similar one of the command."""
-    words = sys.argv[1:]
     number = typed[1:] if re.fullmatch(r"-\d+", typed) else ""
-    if typed not in words:
+    if typed not in sys.argv[1:]:
         return None
     if (typed, command.name) == ("--json", "context"):  # it prints JSON in several formats
-        index = words.index(typed)
-        return quote_command([*words[:index], "--format", "json", *words[index + 1 :]])
+        return _replace_word(typed, "--format", "json")
     if typed.removeprefix("--") in getattr(command, "commands", ()):
         return replace_words({typed: typed.removeprefix("--")})
     known = {name for parameter in command.params for name in (*parameter.opts, parameter.metavar)}
     for option in _SIMILAR_OPTIONS.get("-n" if number else typed, ()):
         if option in known:
             replacement = [*([] if option == _COUNT else [option]), *([number] if number else [])]
-            index = words.index(typed)
-            return quote_command([*words[:index], *replacement, *words[index + 1 :]])
+            return _replace_word(typed, *replacement)
     return None
 
 
 def _add_missing(parameter: Any, context: Any) -> str | None:
-    """Return the command line with a missing option, or all missing arguments, appended."""
     if parameter.param_type_name != "argument":
         return quote_command([*sys.argv[1:], parameter.opts[0], parameter.make_metavar(context)])
     rest = context.command.params[context.command.params.index(parameter) :]
@@ -153,16 +139,12 @@ def _add_missing(parameter: Any, context: Any) -> str | None:
     words = sys.argv[1:]
     pair = next((word for word in words if "=" in word and word[:1] != "-"), None)
     if pair and len(missing) == 1:  # rename A=B
-        index = words.index(pair)
-        return quote_command([*words[:index], *pair.split("=", 1), *words[index + 1 :]])
+        return _replace_word(pair, *pair.split("=", 1))
     return quote_command([*words, *(p.make_metavar(context) for p in missing)])
 
 
 def _place_extra(extra: str, context: Any) -> str | None:
-    """Return the command with extra arguments turned into the option that is meant.
-
-    :param extra: the arguments, separated by blanks.
-    """
+    """Return the command with extra arguments turned into the option that is meant."""
     words, name = sys.argv[1:], context.info_name
     if (position := _find_words(extra, words)) is None:
         return None
@@ -184,12 +166,17 @@ def _place_extra(extra: str, context: Any) -> str | None:
 
 
 def _find_words(text: str, words: Sequence[str]) -> tuple[int, int] | None:
-    """Return the start and end of the words that form a text; of several places, the last."""
     for start in range(len(words) - 1, 0, -1):
         for end in range(start + 1, len(words) + 1):
             if " ".join(words[start:end]) == text:
                 return start, end
     return None
+
+
+def _replace_word(word: str, *replacement: str) -> str | None:
+    words = sys.argv[1:]
+    index = words.index(word)
+    return quote_command([*words[:index], *replacement, *words[index + 1 :]])
 
 
 def replace_words(replacements: Mapping[str, str]) -> str | None:

@@ -5,23 +5,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console
 from reservoir_cli.cli.filters import OPTION_NAMES
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, NamedField, Reservoir
+from reservoir_cli.util.progress import counted
 from reservoir_cli.util.unicode_text import similar_names
 
 #: The partition, instance and number of messages of several places.
 _Places = Sequence[tuple[str, str, int]]
-#: The same; ``None`` if other partitions are not read for a note.
-_Known = _Places | None
+_Known = _Places | None  # the same; ``None`` if other partitions are not read for a note
 #: The note for an empty store.
 NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"
-#: How many other places a note names.
-_MOST_NAMED = 3
-#: How many sources, projects or tags a note names.
-_MOST_VALUES = 6
+_MOST_NAMED = 3  # how many other places a note names
+_MOST_VALUES = 6  # how many sources, projects or tags a note names
 #: The options whose values a note can name.
 _NAMED_FIELDS: dict[str, NamedField] = {
     "--source": "source",
@@ -72,10 +70,7 @@ def describe_elsewhere(
 def describe_others(
     scope: Scope, places: _Known, in_partition: str | None = "", beyond: str = ""
 ) -> str:
-    """Return where messages outside of a scope are; empty if there are none.
-
-    The parameters are those of :func:`describe_elsewhere`.
-    """
+    """Return where messages outside of a scope are, if any, as :func:`describe_elsewhere` does."""
     others = [entry for entry in places or () if not _contains(scope, entry)]
     if not others:
         return ""
@@ -86,12 +81,11 @@ def describe_others(
 
 
 def _name_places(scope: Scope, places: _Places, in_partition: str | None, beyond: str) -> str:
-    """Name the most likely places of those outside of a scope, with their options."""
     own = [entry for entry in places if entry[0] == scope.partition]
     if own or beyond:
         near = own or places
         partition, instance, count = max(near, key=lambda entry: entry[2])
-        nearest = f"{options.counted(count, 'message')} in {partition}/{instance}"
+        nearest = f"{counted(count, 'message')} in {partition}/{instance}"
         total = sum(entry[2] for entry in near)
         whole = f"{total:,} in {partition if own else 'other partitions'}" if total != count else ""
         option = shlex.join([*(() if own else ("-p", partition)), "-i", instance])
@@ -99,19 +93,13 @@ def _name_places(scope: Scope, places: _Places, in_partition: str | None, beyond
     similar = _similar_names(scope, places)
     totals = similar or _totals(places).most_common(_MOST_NAMED)
     named = [
-        f"{options.counted(count, 'message')} in {name} ({_option('-p', name)})"
-        for name, count in totals
+        f"{counted(count, 'message')} in {name} ({_option('-p', name)})" for name, count in totals
     ]
     return ", ".join([*named, *(() if similar else _count_rest(places, totals))])
 
 
 def _join_ways(nearest: str, option: str, whole: str, wider: str | None) -> str:
-    """Return the nearest place and the whole, each with its option.
-
-    :param whole: empty if the nearest place has all messages.
-    :param wider: the option for the whole; empty if that is read without ``-i``, and ``None`` to
-        name no way.
-    """
+    """Return the nearest place and the whole, each with its option; ``wider=None`` for no way."""
     if whole and wider is None:
         return f"{nearest} ({option}), {whole}"
     if whole:
@@ -120,10 +108,7 @@ def _join_ways(nearest: str, option: str, whole: str, wider: str | None) -> str:
 
 
 def describe_missing_partition(scope: Scope, places: _Places) -> str:
-    """Return that the partition of a scope does not exist, and which do; empty if it exists.
-
-    No option is named: that of another partition would select messages nobody asked for.
-    """
+    """Say which partitions exist if the scope's does not, but no option to read them."""
     totals = _totals(places)
     if scope.partition is None or scope.partition in totals:
         return ""
@@ -136,27 +121,24 @@ def describe_missing_partition(scope: Scope, places: _Places) -> str:
 def name_partitions(places: _Places) -> str:
     """Return the largest partitions with their numbers of messages."""
     largest = _totals(places).most_common(_MOST_NAMED)
-    named = [f"{options.counted(count, 'message')} in {name}" for name, count in largest]
+    named = [f"{counted(count, 'message')} in {name}" for name, count in largest]
     return ", ".join([*named, *_count_rest(places, largest)])
 
 
 def _count_rest(places: _Places, named: Sequence[tuple[str, int]]) -> list[str]:
-    """Return the number of messages in partitions that are not named, if there are any."""
     totals = _totals(places)
     for name, _ in named:
         del totals[name]
     if not totals:
         return []
-    return [f"{totals.total():,} in {options.counted(len(totals), 'other partition')}"]
+    return [f"{totals.total():,} in {counted(len(totals), 'other partition')}"]
 
 
 def _option(option: str, name: str) -> str:
-    """Return an option with a name as one types it in a shell."""
     return shlex.join([option, name])
 
 
 def _totals(places: _Places) -> Counter[str]:
-    """Return the number of messages of each partition."""
     totals: Counter[str] = Counter()
     for partition, _, count in places:
         totals[partition] += count
@@ -164,7 +146,6 @@ def _totals(places: _Places) -> Counter[str]:
 
 
 def _similar_names(scope: Scope, places: _Places) -> list[tuple[str, int]]:
-    """Return partitions with names like that of a scope whose partition does not exist."""
     totals = _totals(places)
     if scope.partition is None or scope.partition in totals:
         return []
@@ -209,7 +190,6 @@ def describe_no_match(
 
 
 def _name_existing(reservoir: Reservoir, field: NamedField, scope: Scope, where: Filter) -> str:
-    """Return the end of a note that names the sources, projects or tags which a scope has."""
     names, typed = reservoir.lookup.names(field, scope), str(getattr(where, field))
     if typed in names:
         return "; the messages that have it are in no conversation"
@@ -227,6 +207,14 @@ def no_message(reservoir: Reservoir, number: int, scope: Scope) -> ReservoirErro
         if message.partition == scope.partition:
             hint = f"it is in {message.partition}/{message.instance}: leave -i out"
     return ReservoirError(f"no message {number} in {place(scope)}", hint=hint)
+
+
+def keys_of(reservoir: Reservoir, numbers: Sequence[int], scope: Scope) -> Sequence[Key]:
+    """Return the keys of messages by their numbers, or raise ReservoirError for a missing one."""
+    keys = reservoir.lookup.keys_of(numbers, scope)
+    if missing := sorted(set(numbers) - {key.id for key in keys}):
+        raise no_message(reservoir, missing[0], scope)
+    return keys
 
 
 def say_elsewhere(

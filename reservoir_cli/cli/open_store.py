@@ -54,7 +54,6 @@ def open_reservoir(
 
 
 def _is_missing(location: str | None) -> bool:
-    """Return whether a named store is a file that does not exist."""
     return (
         location is not None
         and not is_on_a_server(location)
@@ -80,13 +79,9 @@ def opener(ctx: typer.Context, config: Config) -> Callable[..., Reservoir]:
                 console.warn(text)
             notify(text)
 
-        defaults = {
-            "config_file": flags.config,
-            "offline": flags.offline,
-            "patience": LOCKED_SERVER,
-        }
-        settled = {"ready_only": True, "notify": report}
-        reservoir = Reservoir.open(flags.db, **{**defaults, **arguments, **settled})
+        usual = {"config_file": flags.config, "offline": flags.offline, "patience": LOCKED_SERVER}
+        arguments = {**usual, **arguments, "ready_only": True, "notify": report}
+        reservoir = Reservoir.open(flags.db, **arguments)
         is_open = True
         return reservoir
 
@@ -98,10 +93,7 @@ _UNEXPECTED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticErr
 
 
 def _check_damage(reservoir: Reservoir, error: Exception) -> None:
-    """Replace an unexpected exception if the store is damaged.
-
-    :raises StoreCorruptError: the store is damaged.
-    """
+    """Replace an unexpected exception if the store is damaged."""
     if reservoir.database.is_damaged():
         raise StoreCorruptError(
             f"the store {reservoir.location} is corrupt", hint=StoreCorruptError.WAY_OUT

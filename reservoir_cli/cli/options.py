@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import completion_values, console
-from reservoir_cli.cli.completion_values import Completer
+from reservoir_cli.cli.declare_options import flag, name_option, option, tokens_option
 from reservoir_cli.cli.global_options import Globals, globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import StoredMessage, clean_text, cut
@@ -18,26 +18,14 @@ from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.settings.read_settings import unknown_variables
-from reservoir_cli.util.progress import counted as counted
+from reservoir_cli.util.progress import counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
-from reservoir_cli.util.unicode_text import plain_digits, plain_number
+from reservoir_cli.util.unicode_text import plain_digits
 
-#: The section of the options that select messages; ``-h`` has only their names.
-FILTERS = "Filters"
+FILTERS = "Filters"  # the section of the options that select messages; ``-h`` has only their names
 #: The section of the options for a message that is typed or piped in.
 MESSAGE = "A message from stdin"
-#: The section of the options that choose what is printed, and how.
-OUTPUT = "Output"
-
-
-def check_typed_name(param: typer.CallbackParam, value: str | None) -> str | None:
-    """Return a name from the command line, cleaned.
-
-    :raises UsageError: the name is empty.
-    """
-    if value is not None and not value.strip():
-        raise UsageError(f"{param.opts[-1]} cannot be empty", hint="leave the option out")
-    return clean_text(value) if value else None
+OUTPUT = "Output"  # the section of the options that choose what is printed, and how
 
 
 def expand_user(value: Path | None) -> Path | None:
@@ -45,195 +33,92 @@ def expand_user(value: Path | None) -> Path | None:
     return value and Path(os.path.expanduser(value))
 
 
-def name_option(
-    *flags: str,
-    about: str,
-    metavar: str = "NAME",
-    complete: Completer | None = None,
-    panel: str | None = None,
-) -> Any:
-    """Return an option that takes a name or an id, which must not be empty."""
-    return typer.Option(
-        *flags,
-        metavar=metavar,
-        help=about,
-        autocompletion=complete,
-        callback=check_typed_name,
-        rich_help_panel=panel,
-    )
-
-
-def tokens_option(
-    *flags: str,
-    about: str = "",
-    least: int | None = 0,
-    hidden: bool = False,
-    panel: str | None = None,
-) -> Any:
-    """Return an option that takes a number of tokens, such as 150000 or 150,000.
-
-    :param least: the smallest number; ``None`` if any is valid.
-    """
-
-    def parse(value: str | int) -> int:
-        try:
-            tokens = int(plain_number(str(value)))
-        except ValueError:
-            # Worded like Typer's own errors, which mistyped_commands rewords.
-            raise typer.BadParameter(f"{value!r} is not a valid int.") from None
-        if least is not None and tokens < least:
-            raise typer.BadParameter(f"{tokens} is not in the range x>={least}.")
-        return tokens
-
-    return typer.Option(
-        *flags, metavar="N", help=about, hidden=hidden, parser=parse, rich_help_panel=panel
-    )
-
-
 def _partition(about: str) -> Any:
-    about = f"Workspace{about}."
-    return name_option("-p", "--partition", about=about, complete=completion_values.partitions)
+    complete = completion_values.partitions
+    return name_option(f"Workspace{about}.", "-p", "--partition", complete=complete)
 
 
 def _instance(about: str) -> Any:
-    about = f"Channel in it{about}."
-    return name_option("-i", "--instance", about=about, complete=completion_values.instances)
+    complete = completion_values.instances
+    return name_option(f"Channel in it{about}.", "-i", "--instance", complete=complete)
 
+
+def model_option(about: str) -> Any:
+    """Return the option for a known model."""
+    return name_option(about, complete=completion_values.models)
+
+
+def conversation_option(about: str, panel: str | None = None) -> Any:
+    """Return the option for a stored conversation."""
+    return option("ID", about, panel=panel, complete=completion_values.stored("conversation"))
+
+
+def _filter(metavar: str, about: str) -> Any:
+    return option(metavar, about, panel=FILTERS)
+
+
+def _name_filter(about: str, stored: str) -> Any:
+    return name_option(about, panel=FILTERS, complete=completion_values.stored(stored))
+
+
+role_completer = completion_values.among("user", "assistant", "system", "tool")  # completes a role
 
 Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
 #: The partition of a report; without it the report covers all of them.
 OnlyPartition = Annotated[str | None, _partition(", such as a project (default: all)")]
 OnePartition = Annotated[str, _partition(", such as a project")]
 Instance = Annotated[str | None, _instance(" (default: the one named like it)")]
-#: The instance of a read.
+#: The instance of a read or of a context.
 ReadInstance = Annotated[str | None, _instance(", such as a tool (default: all)")]
-#: The instance of a context.
-ContextInstance = Annotated[str | None, _instance(", such as a tool (default: all)")]
-EveryInstance = Annotated[
-    bool, typer.Option("--all-instances", help="Include all instances of the partition.")
-]
-AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Include all partitions.")]
+EveryInstance = Annotated[bool, flag("--all-instances", "Include all instances of the partition.")]
+AllPartitions = Annotated[bool, flag("--all-partitions", "Include all partitions.")]
+Ids = Annotated[list[str] | None, option("N", "The message with this number; repeatable.", "--id")]
 TraceId = Annotated[
     str | None,
-    name_option(metavar="ID", about="Id that a question and its replies share.", panel=MESSAGE),
+    name_option("Id that a question and its replies share.", metavar="ID", panel=MESSAGE),
 ]
 TraceFilter = Annotated[
-    str | None,
-    name_option(metavar="ID", about="Only a question and its replies.", panel=FILTERS),
+    str | None, name_option("Only a question and its replies.", metavar="ID", panel=FILTERS)
 ]
-Conversation = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ID",
-        help="Only this conversation.",
-        rich_help_panel=FILTERS,
-        autocompletion=completion_values.stored("conversation"),
-    ),
-]
-#: Completes a role.
-role_completer = completion_values.among("user", "assistant", "system", "tool")
-Match = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT",
-        help="Only messages with this text; case is ignored.",
-        rich_help_panel=FILTERS,
-    ),
-]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        metavar="T",
-        help="From this time on: 2026-05-09 (with that day), 7d.",
-        rich_help_panel=FILTERS,
-    ),
-]
-Until = Annotated[
-    str | None,
-    typer.Option(
-        metavar="T",
-        help="Up to this time: 2026-05-09 (without that day), 7d.",
-        rich_help_panel=FILTERS,
-    ),
-]
+Conversation = Annotated[str | None, conversation_option("Only this conversation.", FILTERS)]
+Match = Annotated[str | None, _filter("TEXT", "Only messages with this text; case is ignored.")]
+Since = Annotated[str | None, _filter("T", "From this time on: 2026-05-09 (with that day), 7d.")]
+Until = Annotated[str | None, _filter("T", "Up to this time: 2026-05-09 (without that day), 7d.")]
 RoleFilter = Annotated[
     str | None,
-    typer.Option(
-        "--role",
-        metavar="ROLE",
-        help="Only user, assistant, system or tool.",
-        rich_help_panel=FILTERS,
-        autocompletion=role_completer,
+    option(
+        *("ROLE", "Only user, assistant, system or tool.", "--role"),
+        panel=FILTERS,
+        complete=role_completer,
     ),
 ]
 Source = Annotated[
-    str | None,
-    name_option(
-        about="Only messages from this tool, such as chatgpt or cli.",
-        panel=FILTERS,
-        complete=completion_values.stored("source"),
-    ),
+    str | None, _name_filter("Only messages from this tool, such as chatgpt or cli.", "source")
 ]
 Project = Annotated[
-    str | None,
-    name_option(
-        about="Only conversations held in a folder with this name.",
-        panel=FILTERS,
-        complete=completion_values.stored("project"),
-    ),
+    str | None, _name_filter("Only conversations held in a folder with this name.", "project")
 ]
-Tag = Annotated[
-    str | None,
-    name_option(
-        about="Only messages with this tag.",
-        complete=completion_values.stored("tag"),
-        panel=FILTERS,
-    ),
-]
+Tag = Annotated[str | None, _name_filter("Only messages with this tag.", "tag")]
 ConversationTag = Annotated[
-    str | None,
-    name_option(
-        about="Only conversations with a message that has this tag.",
-        panel=FILTERS,
-        complete=completion_values.stored("tag"),
-    ),
+    str | None, _name_filter("Only conversations with a message that has this tag.", "tag")
 ]
 Timestamps = Annotated[
-    bool,
-    typer.Option(
-        "--timestamps",
-        help="Prefix each message with its time and trace id.",
-        rich_help_panel=OUTPUT,
-    ),
+    bool, flag("--timestamps", "Prefix each message with its time and trace id.", OUTPUT)
 ]
 OneLine = Annotated[
-    bool,
-    typer.Option(
-        "--oneline",
-        help="Print one message per line; line breaks become \\n.",
-        rich_help_panel=OUTPUT,
-    ),
+    bool, flag("--oneline", "Print one message per line; line breaks become \\n.", OUTPUT)
 ]
-Reserve = Annotated[int | None, tokens_option("--reserve", about="Tokens reserved for the answer.")]
-Model = Annotated[
-    str | None,
-    name_option(
-        about="Model whose settings apply; `models` lists them.", complete=completion_values.models
-    ),
-]
-NoEmbed = Annotated[bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")]
+Reserve = Annotated[int | None, tokens_option("Tokens reserved for the answer.", "--reserve")]
+Model = Annotated[str | None, model_option("Model whose settings apply; `models` lists them.")]
+NoEmbed = Annotated[bool, flag("--no-embed", "Store only; `embed` catches up later.")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-JsonLines = Annotated[
-    bool, typer.Option("--jsonl", help="Print one JSON object per line.", rich_help_panel=OUTPUT)
-]
+Json = Annotated[bool, flag("--json", "Print one JSON document.")]
+JsonLines = Annotated[bool, flag("--jsonl", "Print one JSON object per line.", OUTPUT)]
 
 #: Variables that a program started outside this shell may not have.
 _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
-#: Characters of a message's one-line preview.
-_SHOWN = 100
-#: The largest integer SQLite can hold.
-MOST = 2**63 - 1
+_SHOWN = 100  # characters of a message's one-line preview
+MOST = 2**63 - 1  # the largest integer SQLite can hold
 
 
 def load_config(ctx: typer.Context) -> Config:
@@ -256,11 +141,7 @@ def warn_of_unknown_variables() -> None:
 
 
 def warn_of_variables(flags: Globals, starter: str, command: str) -> None:
-    """Warn if a program that starts us may use other files than this shell, which sets variables.
-
-    :param starter: the program, for the warning.
-    :param command: the command to repeat with the paths.
-    """
+    """Warn if ``starter`` may use other files than this shell, which sets variables."""
     names = [name for name in _VARIABLES if os.environ.get(name)]
     missing = []
     if flags.config is None and paths.config_file().is_file():
@@ -286,11 +167,7 @@ def _digits_of(typed: str) -> str:
 
 
 def message_number(typed: str, name: str = "--id") -> int:
-    """Parse a message number, with or without ``#``.
-
-    :param name: the option or argument, for the error.
-    :raises UsageError: the text is not a number, or is out of range.
-    """
+    """Parse a message number, with or without ``#``; ``name`` is for the UsageError."""
     digits = _digits_of(typed)
     if not is_number(typed):
         raise UsageError(f"{name}: {typed!r} is not a message number", hint="use 12 or '#12'")
@@ -305,12 +182,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def question_of(words: Sequence[str] | None, command: str, others: Sequence[str] = ()) -> str:
-    """Return the question on the command line, or else on stdin.
-
-    :param command: for the hint.
-    :param others: texts of options, of which one may be ``-`` if the question is not on stdin.
-    :raises UsageError: there is no question, and stdin is a terminal; or stdin is used twice.
-    """
+    """Return the question that was typed, or that on stdin, which only one argument may use."""
     if not words and can_ask():
         raise UsageError("no question", hint=f'reservoir {command} "…", or pipe it in')
     words = words or ["-"]
@@ -336,10 +208,7 @@ def can_ask() -> bool:
 
 
 def require_answer(question: str, yes: bool) -> None:
-    """Check that the question can be asked, or that ``--yes`` answers it.
-
-    :raises UsageError: stdin is not a terminal, and ``--yes`` was not given.
-    """
+    """Raise UsageError if the question cannot be asked, and ``--yes`` does not answer it."""
     if not yes and not can_ask():
         raise UsageError(f"cannot ask without a terminal: {question}", hint="add --yes")
 
@@ -357,16 +226,19 @@ def pronoun(count: int) -> str:
     return "it" if count == 1 else "them"
 
 
+def note_count(note: str, count: int) -> None:
+    """Note what happened to a number of messages, unless it is 0."""
+    if count:
+        console.note(f"{note}: {counted(count, 'message')}")
+
+
 def describe_marked(conversations: Sized) -> str:
     """Describe conversations that were left out because the user marked them."""
     return f"marked DO NOT INDEX, and not imported: {counted(len(conversations), 'conversation')}"
 
 
 def check_one_form(**flags: bool) -> None:
-    """Check that at most one of several options that choose the output is set.
-
-    :raises UsageError: more than one is set.
-    """
+    """Raise UsageError if several options that choose the form of the output are set."""
     names = [f"--{name}" for name, value in flags.items() if value]
     if len(names) > 1:
         raise UsageError(
@@ -375,31 +247,20 @@ def check_one_form(**flags: bool) -> None:
 
 
 def text_or_stdin(text: str, what: str = "text") -> str:
-    """Return the text, cleaned; for ``-``, the text on stdin.
-
-    :param what: what to type on a terminal.
-    """
+    """Return the text, cleaned; for ``-``, the text on stdin, named ``what`` on a terminal."""
     if text != "-":
         return clean_text(text)
     return decode(read_stdin(what), "stdin")[0].strip()
 
 
 def check_stdin_once(arguments: Sequence[str]) -> None:
-    """Check that at most one argument is ``-``.
-
-    :raises UsageError: several arguments are.
-    """
+    """Raise UsageError if more than one argument is ``-``."""
     if arguments.count("-") > 1:
         raise UsageError("stdin can be read only once", hint="use - only once")
 
 
 def read_stdin(what: str, most: int = LARGEST) -> bytes:
-    """Read all of stdin; a closed stdin is empty.
-
-    :param what: what to type on a terminal.
-    :param most: the largest number of bytes.
-    :raises ReservoirError: stdin is larger, or cannot be read.
-    """
+    """Read all of stdin, or raise ReservoirError if it is too large; a closed one is empty."""
     if sys.stdin is None:
         return b""
     if can_ask():

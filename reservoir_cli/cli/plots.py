@@ -4,33 +4,27 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.cli.escape import escaped
-from reservoir_cli.context.weekly_statistics import largest_tools, last_weeks
+from reservoir_cli.context.weekly_statistics import count_tools, largest_tools, last_weeks
 from reservoir_cli.util.progress import counted
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-#: The weeks that are plotted: with the headings, they fit a screen of 24 lines.
-WEEKS = 16
+WEEKS = 16  # the weeks that are plotted: with the headings, they fit a screen of 24 lines
 #: Fills and colours of the tools with the most messages; the last one is for all others.
 _FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "magenta"), ("░", "yellow"))
 #: Those of contexts and recalls.
 _CONTEXTS, _RECALLS = _FILLS[0], _FILLS[2]
 #: The room of a week, of the three numbers and of the spaces between all columns.
 _WEEK, _NUMBERS, _SPACES = 10, (7, 8, 4), 7
-#: The heading of the share of recalled rare words that answers used.
-_USED = "  recall used"
-#: The share of the room for bars that each of the three has.
-_SHARES = (0.45, 0.35, 0.2)
+_USED = "  recall used"  # the heading of the share of recalled rare words that answers used
+_SHARES = (0.45, 0.35, 0.2)  # the share of the room for bars that each of the three has
 
 Parts = Sequence[tuple[int, tuple[str, str]]]
 
 
 def plot_weeks(rows: Sequence[Mapping[str, Any]], width: int) -> "list[Text]":
-    """Return lines with the messages, the tokens and the use of the budget of each week.
-
-    :param width: the width of the terminal.
-    """
+    """Return lines with the messages, the tokens and the use of the budget of each week."""
     from rich.text import Text
 
     weeks = last_weeks(rows, WEEKS)
@@ -40,7 +34,7 @@ def plot_weeks(rows: Sequence[Mapping[str, Any]], width: int) -> "list[Text]":
     widths = [int(room * share) for share in _SHARES]
     end = _WEEK + 2 + sum(widths) + sum(_NUMBERS) + 7
     most_messages = max((sum(week["stored"].values()) for week in weeks), default=0)
-    most_tokens = max((_tokens(week) for week in weeks), default=0)
+    most_tokens = max((week["context_tokens"] + week["recall_tokens"] for week in weeks), default=0)
     stored_width, tokens_width, used_width = (
         bar + 1 + number for bar, number in zip(widths, _NUMBERS, strict=True)
     )
@@ -50,9 +44,7 @@ def plot_weeks(rows: Sequence[Mapping[str, Any]], width: int) -> "list[Text]":
     )
     lines = [Text(f"{heading}{_USED}" if has_use else heading.rstrip(), "bold")]
     for week in weeks:
-        stored = [
-            (count, fill) for (_, count), fill in zip(_split(week, tools), _FILLS, strict=False)
-        ]
+        stored = list(zip(count_tools(week["stored"], tools), _FILLS, strict=False))
         tokens = [(week["context_tokens"], _CONTEXTS), (week["recall_tokens"], _RECALLS)]
         used = week["utilisation"]
         line = Text(f"{week['week']}  ")
@@ -72,20 +64,7 @@ def plot_weeks(rows: Sequence[Mapping[str, Any]], width: int) -> "list[Text]":
     return [*lines, *_legends(tools)]
 
 
-def _split(week: Mapping[str, Any], tools: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Return a week's messages of each tool; those of tools without a name count as others."""
-    counts = dict(week["stored"])
-    named = [(name, counts.pop(name, 0)) for name, _ in tools]
-    rest = sum(counts.values())
-    return [*named[:-1], (named[-1][0], named[-1][1] + rest)] if named else []
-
-
-def _tokens(week: Mapping[str, Any]) -> int:
-    return int(week["context_tokens"] + week["recall_tokens"])
-
-
 def _add_bar(line: "Text", parts: Parts, most: int, width: int, digits: int) -> None:
-    """Add a bar of several parts and their sum to a line; a part that is not 0 has a character."""
     total, filled = sum(size for size, _ in parts), 0
     for size, (fill, colour) in parts:
         length = min(width - filled, max(1, round(size * width / most))) if size else 0
@@ -100,7 +79,7 @@ def _legends(tools: Sequence[tuple[str, int]]) -> "list[Text]":
     from rich.text import Text
 
     named = [
-        (fill, f"{_short(name)} {count:,}")
+        (fill, f"{escaped(' '.join(name.split()))[:24]} {count:,}")
         for (name, count), fill in zip(tools, _FILLS, strict=False)
     ]
     tokens = [(_CONTEXTS, "contexts that were asked for"), (_RECALLS, "recalled for agents")]
@@ -113,8 +92,3 @@ def _legends(tools: Sequence[tuple[str, int]]) -> "list[Text]":
             line.append("  ").append(fill, colour).append(f" {label}")
         lines.append(line)
     return lines
-
-
-def _short(name: str) -> str:
-    """Return the name of a tool, on one line and not too long."""
-    return escaped(" ".join(name.split()))[:24]

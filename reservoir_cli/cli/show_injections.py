@@ -9,17 +9,16 @@ from typing import Any
 import typer
 
 from reservoir_cli.agents.injections import Injection, last_injections
-from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli import console, open_store
 from reservoir_cli.messages import Scope, StoredMessage, cut, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.hook_failures import describe_failures, read_failures
 from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.util.clock import local_day
+from reservoir_cli.util.progress import counted
 
-#: The age of failed hooks that are printed.
-_SHOWN = timedelta(days=7)
-#: Characters of a message that are printed.
-_SNIPPET = 160
+_SHOWN = timedelta(days=7)  # the age of failed hooks that are printed
+_SNIPPET = 160  # characters of a message that are printed
 
 
 def show_injections(
@@ -51,14 +50,12 @@ def show_injections(
 
 
 def _stored(reservoir: Reservoir, injection: Injection) -> list[StoredMessage]:
-    """Return those messages of an injection that are still stored, in its order."""
     found = reservoir.messages(injection.messages, Scope(injection.partition))
     order = {number: index for index, number in enumerate(injection.messages)}
     return sorted(found, key=lambda message: order[message.id])
 
 
 def _find_switch(reservoir: Reservoir, partition: str | None) -> str | None:
-    """Return what switches recall off for an agent in the current folder."""
     folder = None
     with suppress(OSError):  # it was deleted
         folder = os.getcwd()
@@ -80,17 +77,14 @@ def _row(injection: Injection, messages: Sequence[StoredMessage]) -> dict[str, A
 
 
 def _describe(injection: Injection, messages: Sequence[StoredMessage]) -> str:
-    """Return the lines that describe an injection."""
-    count = options.counted(len(injection.messages), "message")
+    count = counted(len(injection.messages), "message")
     parts = [injection.at.isoformat(timespec="seconds"), injection.client, injection.door]
     parts += [f"session {injection.session}" if injection.session else None]
     parts += [f"partition {injection.partition}", f"{injection.tokens:,} tokens", count]
-    lines = [" · ".join(filter(None, parts)), *map(_message_line, messages)]
+    lines = [" · ".join(filter(None, parts))]
+    for message in messages:
+        text = cut(" ".join(plain_text(message).split()), _SNIPPET)
+        lines.append(f"#{message.id} {local_day(message.created_at)} {message.role}: {text}")
     gone = set(injection.messages) - {message.id for message in messages}
     lines += [f"#{number} is no longer stored" for number in sorted(gone)]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _message_line(message: StoredMessage) -> str:
-    text = cut(" ".join(plain_text(message).split()), _SNIPPET)
-    return f"#{message.id} {local_day(message.created_at)} {message.role}: {text}"

@@ -1,18 +1,17 @@
 """Fit tables into a terminal: narrow terminals lose the least important columns."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from reservoir_cli.cli.escape import escaped
 from reservoir_cli.util.clock import to_local
 
 if TYPE_CHECKING:
     from rich.table import Table
-    from rich.text import Text
 
-#: Minimum width of a text column.
-LEGIBLE = 24
+LEGIBLE = 24  # minimum width of a text column
 #: Columns whose cells may be wrapped or cut; others are shown whole if there is room.
 _LONG = {"title", "value", "found", "to do", "message", "text"}
 #: Columns that a narrow terminal leaves out, the first of them first.
@@ -28,24 +27,20 @@ def fit(
     rows: Sequence[Sequence[str]],
     room: int,
     *,
-    plain: "Callable[[str], Text]",
     numeric: Sequence[str] = (),
     spare: Sequence[str] = SPARE,
     cut: str | None = None,
 ) -> "Table":
     """Lay out a table without a frame, within the width of a terminal if possible.
 
-    Times are shown in local time: to the minute with the offset, or only the day if room is short.
+    Times are local, to the minute with the offset, or only the day if room is short.
 
-    :param room: the width of the terminal.
-    :param plain: makes a cell's text safe to print.
-    :param numeric: right-aligned columns.
-    :param spare: columns that may be left out, the first of them first.
     :param cut: the column whose cells are cut rather than wrapped.
     """
     from rich.box import SIMPLE_HEAD
     from rich.cells import cell_len
     from rich.table import Table
+    from rich.text import Text
 
     rows = [[_MOMENT.sub(_local_minute, cell) for cell in row] for row in rows]
     if _width(columns, rows) > room:
@@ -72,32 +67,28 @@ def fit(
             min_width=max(cell_len(row[index]) for row in (columns, *rows)) if is_number else None,
         )
     for row in rows:
-        table.add_row(*(plain(cell) for cell in row))
+        table.add_row(*(Text(escaped(cell)) for cell in row))
     return table
 
 
 def _local_minute(match: re.Match[str]) -> str:
-    """Format a time as local time with its offset, to the minute."""
     return to_local(datetime.fromisoformat(match[0])).isoformat(timespec="minutes")
 
 
 def _without(
     index: int, columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the header and rows without one column."""
     header, *others = ([*row[:index], *row[index + 1 :]] for row in (columns, *rows))
     return header, others
 
 
 def _shorten(text: str, width: int) -> str:
-    """Cut a text to a width; an ellipsis marks the cut."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"
 
 
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Return the minimum width of a table: its columns, with two spaces between them."""
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]

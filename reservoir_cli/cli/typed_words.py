@@ -17,11 +17,8 @@ _DASHED = re.compile(rf"(?=-?[{_DASHES}])[-{_DASHES}]+([A-Za-z][\w-]*)(=.*)?", r
 def split_short_options(
     parameters: Iterable[Any], words: list[str], *, interspersed: bool
 ) -> Iterator[str]:
-    """Yield the words of a command, without the equals sign in ``-p=work``.
+    """Yield the words without the equals sign in ``-p=work``: the parser would read ``=work``.
 
-    The parser alone would read the name ``=work``.
-
-    :param parameters: the parameters of the command.
     :param interspersed: whether options may follow arguments.
     """
     options = {name: option for option in parameters for name in option.opts}
@@ -40,10 +37,7 @@ def split_short_options(
 
 
 def _end_of_option(word: str, options: dict[str, Any]) -> int:
-    """Return where an option that takes a value ends in a word; 0 if there is none.
-
-    Several short options may follow one hyphen; only the last of them takes a value.
-    """
+    """Return where the value of the last option in a word such as ``-qp`` begins; 0 for none."""
     if word.startswith("--"):
         return len(word) if _takes_value(options.get(word)) else 0
     for end, letter in enumerate(word[1:] if word.startswith("-") else "", 2):
@@ -59,11 +53,7 @@ def _takes_value(option: Any) -> bool:
 
 
 def join_explain_all(args: list[str]) -> list[str]:
-    """Return arguments in which ``--explain all`` is one option.
-
-    Words of a question may follow ``--explain``: ``all`` is its value only at the end, or before
-    another option.
-    """
+    """Make ``--explain all`` one option, but only at the end: a question may follow it."""
     joined = list(args)
     for index, word in enumerate(args[:-1]):
         if word == "--":
@@ -75,11 +65,8 @@ def join_explain_all(args: list[str]) -> list[str]:
 
 
 def refuse_dashes(words: Sequence[str], parameters: Iterable[Any]) -> None:
-    """Refuse options with other dashes than hyphens, as text copied from a web page may have.
+    """Refuse options with dashes of web pages; other words, as of a question, are left alone.
 
-    Other words with such dashes are left alone, since a question may contain them.
-
-    :param words: the words after the command's name.
     :raises UsageError: the hint is the command with hyphens.
     """
     words = words[: words.index("--") if "--" in words else None]

@@ -11,10 +11,7 @@ from reservoir_cli.settings import log_file
 
 
 def log(message: str) -> None:
-    """Append an error to the log, if nobody reads stderr.
-
-    :param message: without any text of a question or a message.
-    """
+    """Append an error, without any text of a message, to the log if nobody reads stderr."""
     command = "hook" if hook_time_limit.is_hook(sys.argv[1:]) else "sync"
     with suppress(Exception):
         if command == "hook" or ("sync" in sys.argv and _discards_stderr()):

@@ -26,7 +26,7 @@ from reservoir_cli.retrieval.question_dates import (
     find_dates,
 )
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.recall_floor import count_absent, floor_property, recall_floor
+from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.search.candidates import Candidates, QuestionVector, Talk
@@ -110,11 +110,17 @@ def gather_candidates(
     words = ranking.score_words(candidates, settings)
     floor = floor_in_force(settings, store, inputs.embedder)
     candidates = store.compare(gathered._replace(candidates=candidates))
-    absent = count_absent(request.query, candidates.absent)
     by_session = ranking.sessions_of(candidates, settings)
     echoes = find_echoes(store, scope, candidates, by_session, request.query)
     scored = ranking.score(
-        candidates, settings, now, dates, words, absent=absent, echoes=echoes, parts=explain
+        candidates,
+        settings,
+        now,
+        dates,
+        words,
+        question=request.query,
+        echoes=echoes,
+        parts=explain,
     )
     if echoes is not None and len(echoes.older):
         older = candidates.ids[echoes.older].tolist()

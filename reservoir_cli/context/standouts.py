@@ -19,9 +19,10 @@ _ALIKE = 0.85
 #: The most messages that are recalled for a prompt in a session, without their questions or
 #: replies.
 _MOST_IN_SESSION = 3
-#: The fewest messages that may be read for a recall, and one more for this many tokens, which the
-#: shortest printed message takes.
-_FEWEST_READ, _TOKENS = 32, 16
+#: Messages are read until they could fill the room this many times; at least so many are.
+_READ_AHEAD, _FEWEST_READ = 2, 16
+#: Approximate tokens of a passage, as which a long message counts, and of what frames a message.
+_PASSAGE_TOKENS, _FRAME_TOKENS = 100, 16
 #: A message stands out if the fifth best session beside its own has at most this share of its
 #: similarity: for the prompt, for the prompt with the talk before it, and for a prompt that asks
 #: nothing and to which that talk does not belong.
@@ -63,10 +64,19 @@ def _choose(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
     if prompt.in_session:
         chosen = _choose_in_session(ranking, prompt)
         return np.concatenate([chosen, _said_since(ranking, chosen)])
-    fitting = np.where(ranking.scored.candidates.tokens <= room, similarity, -np.inf)
-    most = _FEWEST_READ + room // _TOKENS
-    nearest = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
-    return np.concatenate([*nearest, _fit_alike(ranking)[-most:]])
+    tokens = ranking.scored.candidates.tokens
+    fitting = np.where(tokens <= room, similarity, -np.inf)
+    most = _FEWEST_READ + _READ_AHEAD * room // _FRAME_TOKENS
+    found = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
+    found.append(_fit_alike(ranking)[::-1])
+    return np.concatenate([_enough(positions, tokens, room) for positions in found])
+
+
+def _enough(positions: Positions, tokens: NDArray[np.int32], room: int) -> Positions:
+    """Return the first of some messages: as many as are worth reading for the room."""
+    sizes = np.minimum(tokens[positions], _PASSAGE_TOKENS) + _FRAME_TOKENS
+    count = int(np.searchsorted(np.cumsum(sizes), _READ_AHEAD * room, side="right"))
+    return positions[: max(_FEWEST_READ, count)]
 
 
 def _choose_in_session(ranking: Ranking, prompt: Prompt) -> Positions:

@@ -81,6 +81,12 @@ def largest_tools(rows: Iterable[Mapping[str, Any]], most: int) -> list[tuple[st
     return [*ranked[: most - 1], (f"{len(others)} others", sum(count for _, count in others))]
 
 
+def count_tools(stored: Mapping[str, int], tools: Sequence[tuple[str, int]]) -> list[int]:
+    """Return a week's messages of each tool; those of all others count for the last one."""
+    named = [stored.get(name, 0) for name, _ in tools[:-1]]
+    return [*named, sum(stored.values()) - sum(named)]
+
+
 def _monday(day: date) -> str:
     """Return the Monday of a day's week."""
     return (day - timedelta(days=day.weekday())).isoformat()

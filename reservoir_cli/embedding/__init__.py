@@ -1,7 +1,4 @@
-"""Turn text into embeddings: one protocol, and one implementation per engine.
-
-``load`` finds, downloads or compiles a model; it imports all engines, and ``embedder`` none.
-"""
+"""Turn text into embeddings: one protocol, and one implementation per engine."""
 
 from reservoir_cli.embedding.embedder import Embedder, Engine
 

@@ -1,13 +1,8 @@
 """The cache of compiled models on disk.
 
-Each folder of ``models`` in the cache holds a model compiled by one set of library versions, or a
-note that they cannot compile it. The folder's name is a hash of everything the result depends on.
-So a lookup needs no comparisons, an upgrade uses another folder, and all homes and environments of
-a user with the same weights and versions share one. Folders are published by renaming them.
-
-Sizes and times of the files are checked whenever a model is opened. Their contents are checked once
-a day, as this takes a fifth of the time of a question. The manifest's modification time records the
-last full check, and thereby the last use of the model.
+A folder's name is a hash of all that its contents depend on, so an upgrade uses another one, and
+all environments of a user share them. They are published by renaming. Sizes and times of files are
+checked at each opening, contents once a day: the manifest's time records when.
 """
 
 import errno
@@ -38,8 +33,7 @@ from reservoir_cli.util.private_files import (
 MANIFEST = "manifest.json"
 #: How models are compiled; a change invalidates the cache, but not the stored vectors.
 _RULE = "onnx, dynamo, eager attention, basic, external weights; 2"
-#: Seconds after which an unfinished folder is considered abandoned.
-_ABANDONED = 3_600
+_ABANDONED = 3_600  #: Seconds after which an unfinished folder is considered abandoned.
 _DAY = 24 * 3_600
 #: Seconds to keep unused models of other versions, in case another installation uses them.
 _OUTDATED = 7 * _DAY
@@ -50,10 +44,7 @@ _UNWRITABLE = "the cache folder cannot be written"
 
 
 class CacheUnusableError(Exception):
-    """The cache cannot be written, or its contents cannot be trusted.
-
-    Its message is for users, and has no path.
-    """
+    """The cache cannot be written or trusted; the message is for users, and has no path."""
 
 
 class FileFingerprint(NamedTuple):
@@ -69,10 +60,7 @@ class Manifest:
     """The data needed to run a compiled model, besides its files.
 
     :param refused: why the model cannot be compiled; empty if it was.
-    :param tools: versions of the libraries that compiled it, or failed to.
     :param max_length: the most word pieces the model reads; 0 if unlimited.
-    :param passage_pieces: the most word pieces of a passage.
-    :param pads_left: whether shorter texts of a batch are padded on the left.
     """
 
     model_id: str
@@ -88,13 +76,7 @@ class Manifest:
 
 
 def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 - it is frozen
-    """Return the cache folder for a model's compiled form; it need not exist.
-
-    Copies of a model share one folder, so environments share a compiled model.
-
-    :param source: the folder of the published model.
-    :raises CacheUnusableError: ONNX Runtime is not available.
-    """
+    """Return the cache folder for a model's compiled form, which all copies of the model share."""
     inferred = [[prompts.query, prompts.document]] if prompts.inferred else []
     inputs = json.dumps([*_rules(), contents_of(source, model_files(source)), *inferred])
     return paths.models_dir() / hashlib.sha256(inputs.encode()).hexdigest()[:32]
@@ -130,11 +112,6 @@ def hash_json(values: Mapping[str, Any]) -> str:
 
 
 def _rules() -> list[str]:
-    """Return the rules and versions that a compiled model must match to be usable.
-
-    :raises CacheUnusableError: ONNX Runtime is not available.
-    :raises ModelUnavailableError: memory or file handles ran out.
-    """
     try:
         return [*portable_rules(), *runtimes().values()]
     except (ImportError, MemoryError) as error:
@@ -157,10 +134,7 @@ def runtimes() -> dict[str, str]:
 
 
 def read(folder: Path) -> Manifest | None:
-    """Read a compiled model's manifest; a damaged or outdated model is removed.
-
-    :raises CacheUnusableError: other users could have modified it.
-    """
+    """Read a compiled model's manifest; a damaged or outdated model is removed."""
     if not folder.is_dir():
         return None
     _require_own(folder.parent, folder)
@@ -169,10 +143,7 @@ def read(folder: Path) -> Manifest | None:
         age = unix_time() - path.stat().st_mtime
         fingerprints, manifest = read_manifest(path)
         thorough = not 0 <= age < _DAY
-        intact = all(
-            _is_intact(folder / name, fingerprint, thorough)
-            for name, fingerprint in fingerprints.items()
-        )
+        intact = _are_intact(folder, fingerprints, thorough=thorough)
     except DAMAGE as error:
         require_resources(error)
         intact = False
@@ -194,10 +165,7 @@ def is_damaged(folder: Path) -> bool:
     """Return whether any file of a compiled model has changed since it was written."""
     try:
         fingerprints, _ = read_manifest(folder / MANIFEST)
-        return not all(
-            _is_intact(folder / name, fingerprint, True)
-            for name, fingerprint in fingerprints.items()
-        )
+        return not _are_intact(folder, fingerprints, thorough=True)
     except DAMAGE as error:
         require_resources(error)
         return folder.is_dir()
@@ -208,32 +176,21 @@ _SCARCE = "(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate|failed
 
 
 def require_resources(error: Exception) -> None:
-    """Distinguish a lack of memory or file handles from damage.
-
-    :raises ModelUnavailableError: memory or file handles ran out; the files may be intact.
-    """
-    if any(map(_is_scarcity, _causes(error))):
+    """Distinguish a lack of memory or file handles from damage."""
+    cause: BaseException | None = error
+    while cause and not _is_scarcity(cause):  # libraries replace a lack of memory by an ImportError
+        cause = cause.__cause__ or cause.__context__
+    if cause:
         raise ModelUnavailableError(
             "the embedding model cannot be opened: memory or file handles ran out",
             hint="close other programs, or raise the limits of ulimit -v and ulimit -n",
         ) from error
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what led to it: libraries replace a lack of memory by an ImportError."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
 def _is_scarcity(error: BaseException) -> bool:
     code = error.errno if isinstance(error, OSError) else None
-    scarce = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    return (
-        isinstance(error, MemoryError)
-        or code in scarce
-        or re.search(_SCARCE, str(error)) is not None
-    )
+    is_scarce = code in (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+    return is_scarce or isinstance(error, MemoryError) or bool(re.search(_SCARCE, str(error)))
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -252,10 +209,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
-    """Return the fingerprints of a folder's files, and its manifest.
-
-    :raises ValueError: the manifest is damaged; other errors in ``DAMAGE`` mean the same.
-    """
+    """Return the fingerprints of a folder's files, and its manifest."""
     stored = json.loads(path.read_text(encoding="utf-8"))
     if stored.pop("seal") != hash_json(stored):
         raise ValueError("the seal does not match")
@@ -266,38 +220,31 @@ def read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
 
 
 def require_writable(target: Path) -> None:
-    """Check that a model can be compiled into a folder, before the work begins.
-
-    :raises CacheUnusableError: the cache cannot be written.
-    """
+    """Check that a model can be compiled into a folder, before the work begins."""
     if not paths.is_writable(target.parent):
         raise CacheUnusableError(_UNWRITABLE)
 
 
 @contextmanager
 def building(target: Path) -> Iterator[Path]:
-    """Yield a folder to compile into, which is published if the block succeeds.
-
-    If another process has published first, its result is kept and this one discarded.
-
-    :raises CacheUnusableError: the cache cannot be written, or is full.
-    """
+    """Yield a folder to compile into, published at the end unless another process was first."""
     try:
         make_private_dir(target.parent)
         _require_own(target.parent)
         _sweep(target.parent)
         with temporary_folder(target.parent, ".building-") as folder:
             yield folder
-            _publish(folder, target)
+            try:
+                folder.rename(target)
+            except OSError:
+                if not target.is_dir():
+                    raise
     except OSError as error:
         raise CacheUnusableError(_UNWRITABLE) from error
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder by renaming and then deleting it; processes that use it can continue.
-
-    :raises CacheUnusableError: the folder cannot be renamed.
-    """
+    """Remove a folder by renaming and then deleting it; processes that use it can continue."""
     try:
         with (
             temporary_folder(folder.parent, ".building-") as trash,
@@ -321,24 +268,22 @@ def tool_versions() -> dict[str, str]:
     return versions
 
 
-def _is_intact(path: Path, recorded: FileFingerprint, thorough: bool) -> bool:
-    """Return whether a file is unchanged; its content is read only if its time changed.
-
-    :param thorough: always read the content.
-    """
-    state = path.stat()
-    if state.st_size != recorded.size:
-        return False
-    if thorough or state.st_mtime_ns != recorded.modified:
-        if sha256(path) != recorded.sha256:
+def _are_intact(folder: Path, recorded: Mapping[str, FileFingerprint], *, thorough: bool) -> bool:
+    """Return whether files are unchanged; by default, their contents count if their times do."""
+    for name, known in recorded.items():
+        path = folder / name
+        state = path.stat()
+        if state.st_size != known.size:
             return False
-        with suppress(OSError):
-            os.utime(path, ns=(recorded.modified, recorded.modified))
+        if thorough or state.st_mtime_ns != known.modified:
+            if sha256(path) != known.sha256:
+                return False
+            with suppress(OSError):
+                os.utime(path, ns=(known.modified, known.modified))
     return True
 
 
 def _require_own(*folders: Path) -> None:
-    """Check that only the user can write to folders whose contents are executed."""
     if not all(map(_is_own, folders)):
         raise CacheUnusableError("other users can write to the folder of compiled models")
 
@@ -351,16 +296,7 @@ def _is_own(path: Path) -> bool:
     return state.st_uid == user_id() and not state.st_mode & 0o022
 
 
-def _publish(folder: Path, target: Path) -> None:
-    try:
-        folder.rename(target)
-    except OSError:
-        if not target.is_dir():
-            raise
-
-
 def _sweep(models: Path) -> None:
-    """Remove leftovers of killed processes, and old models that this version cannot use."""
     import shutil
 
     for folder in models.iterdir():
@@ -373,7 +309,6 @@ def _sweep(models: Path) -> None:
 
 
 def _is_outdated(folder: Path) -> bool:
-    """Return whether a model is of another version and has not been used for a week."""
     manifest = folder / MANIFEST
     state = (manifest if manifest.exists() else folder).stat()
     if not folder.is_dir() or unix_time() - state.st_mtime < _OUTDATED:

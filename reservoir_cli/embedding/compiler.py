@@ -29,8 +29,7 @@ _AGREEMENT = 0.9999
 _MODULES = {"Transformer", "Pooling", "Dense", "LayerNorm", "Normalize"}
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _EXPORTED = "exported.onnx"
-#: How many samples the reference embeds at once.
-_FEW = 4
+_FEW = 4  #: How many samples the reference embeds at once.
 
 #: Texts whose vectors are compared: short and long, in many scripts, with code and symbols.
 SAMPLES = (
@@ -70,10 +69,7 @@ SAMPLES = (
 
 
 class NotCompilableError(Exception):
-    """A model cannot be compiled, or the result differs from the reference.
-
-    Its message is for users.
-    """
+    """A model cannot be compiled, or the result differs from the reference."""
 
 
 def compile_into(
@@ -81,11 +77,9 @@ def compile_into(
 ) -> str:
     """Compile a model, or record why that is not possible.
 
-    :param folder: an empty folder for the model and its manifest.
     :param report: called with the completed share of the work, in percent; loading the reference
         counts as the first part.
     :returns: why the model cannot be compiled, or an empty string.
-    :raises OSError: the folder cannot be written.
     """
     try:
         manifest = _compile(folder, reference, report)
@@ -119,7 +113,6 @@ def _compile(folder: Path, reference: ReferenceEmbedder, report: Callable[[int],
 
 
 def _find_obstacle(reference: ReferenceEmbedder) -> str:
-    """Return the feature of a model that the compiled engine does not support; empty if none."""
     model, first = reference.model, next(iter(reference.model))
     kinds = [type(module).__name__ for module in model]
     foreign = [kind for kind in kinds if kind not in _MODULES]
@@ -140,10 +133,7 @@ def _find_obstacle(reference: ReferenceEmbedder) -> str:
 
 
 def _embed_with_reference(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
-    """Embed the samples with the reference; see :func:`_embed_samples`.
-
-    Uses one thread and small batches: padding all samples to the longest takes ten times longer.
-    """
+    """Embed the samples with the reference; see :func:`_embed_samples`."""
     import numpy as np
     import torch
 
@@ -165,7 +155,6 @@ def _embed_with_reference(reference: ReferenceEmbedder) -> "NDArray[np.float32]"
 
 
 def _embed_samples(embedder: CompiledEmbedder) -> "NDArray[np.float32]":
-    """Embed the samples as questions and as messages, shape (2 · samples, dimensions)."""
     import numpy as np
 
     questions = np.stack([embedder.encode_query(text) for text in SAMPLES])
@@ -177,8 +166,6 @@ def _export(model: Any, target: Path) -> None:
 
     Attention is exported as basic operations: the exporter guards torch's fused attention against
     rows of padding only, which makes long texts a sixth slower.
-
-    :raises NotCompilableError: the exporter fails.
     """
     import torch
 
@@ -208,12 +195,7 @@ def _export(model: Any, target: Path) -> None:
 
 
 def _as_one_module(model: Any, names: Sequence[str]) -> "Module":
-    """Return all modules of a ``SentenceTransformer``, plus normalisation, as one module.
-
-    Its inputs have shape (batch, pieces), its result (batch, dimensions).
-
-    :param names: the names of the inputs, in order.
-    """
+    """Return all modules of a ``SentenceTransformer``, plus normalisation, as one module."""
     import torch
 
     class Whole(torch.nn.Module):
@@ -232,11 +214,6 @@ def _as_one_module(model: Any, names: Sequence[str]) -> "Module":
 
 
 def _optimise(folder: Path) -> None:
-    """Optimise an exported graph, and store its weights in a separate file that can be mapped.
-
-    :raises NotCompilableError: ONNX Runtime fails.
-    :raises OSError: the disk has no space for the weights, which the runtime would not report.
-    """
     import onnxruntime
 
     size = sum(path.stat().st_size for path in folder.glob(f"{_EXPORTED}*"))

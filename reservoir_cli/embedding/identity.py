@@ -19,8 +19,7 @@ _PATTERNS = (
     "*/*.safetensors",
     "*/*.bin",
 )
-#: Folders with copies of the weights for other runtimes.
-_COPIES = {"onnx", "openvino"}
+_COPIES = {"onnx", "openvino"}  #: Folders with copies of the weights for other runtimes.
 #: Files that do not affect vectors.
 _IGNORED = {"data_config.json", "tokenizer_config.json", "special_tokens_map.json"}
 
@@ -32,10 +31,7 @@ def model_files(folder: Path) -> list[Path]:
 
 
 def model_identity(folder: Path, prompts: Prompts = Prompts()) -> str:  # noqa: B008 - it is frozen
-    """Return the identity of a model's vectors: weights, tokenizer, pooling, prompts, passages.
-
-    It does not depend on the engine.
-    """
+    """Return the identity of a model's vectors, whichever engine computes them."""
     digest = hashlib.sha256(split_passages.RULE.encode())
     for path in model_files(folder):
         if path.name in _IGNORED:

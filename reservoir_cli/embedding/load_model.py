@@ -27,8 +27,7 @@ from reservoir_cli.util.read_files import read_bounded
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
-#: Bytes set aside while a model is loaded: a search by words takes two million.
-_SPARE = 8 << 20
+_SPARE = 8 << 20  #: Bytes set aside while a model is loaded: a search by words takes two million.
 _VERIFIED = "compiled on this machine, and verified against the reference"
 _COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
 
@@ -42,17 +41,9 @@ def load_embedder(
     ready_only: bool = False,
     serving: bool = False,
 ) -> Embedder:
-    """Find or download a model, and load it.
+    """Find or download a model, compile it if this is its first use, and load it.
 
-    The first use of a model compiles it; later uses load the compiled form.
-
-    :param name: a sentence-transformers name, or a folder.
-    :param offline: never use the network.
     :param notify: called with a message if the slower engine is used.
-    :param ready_only: neither download nor compile a model.
-    :param serving: prepare the model for many questions.
-    :raises ModelUnavailableError: the model is damaged, or is not on this machine and cannot be
-        downloaded.
     """
     with _spare_memory():
         embedder = _find_and_load(name, offline=offline, progress=progress, ready_only=ready_only)
@@ -66,12 +57,7 @@ def load_embedder(
 
 @contextmanager
 def _spare_memory() -> Iterator[None]:
-    """Set memory aside while a model is loaded, for a command that goes on without one.
-
-    Where Python itself can get no memory at all, it may crash.
-
-    :raises ModelUnavailableError: there is not even as much.
-    """
+    """Set memory aside while a model is loaded, for a command that goes on without one."""
     from mmap import mmap
 
     try:
@@ -99,10 +85,6 @@ def _find_and_load(name: str, *, offline: bool, progress: Progress, ready_only: 
 
 
 def _open_ready(name: str, source: ModelSource) -> Embedder:
-    """Open the compiled form of a model without changing anything.
-
-    :raises ModelUnavailableError: the model is not compiled.
-    """
     try:
         folder = _cache_folder(name, source)
         manifest = compiled_models.read(folder)
@@ -125,7 +107,6 @@ def compiled_is_damaged(name: str, *, remove: bool) -> bool:
     """Read a model's whole compiled form, and return whether it has changed on disk.
 
     :param remove: delete a damaged form, so that the next use compiles the model again.
-    :raises ModelUnavailableError: the model is not on this machine.
     """
     if verify_package(name) or find_scheme("embedders", name)[0]:
         return False
@@ -145,10 +126,7 @@ def _cache_folder(name: str, source: ModelSource) -> Path:
 
 
 def _locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
-    """Find a model; a slim installation downloads none because it could not run it.
-
-    :raises ModelUnavailableError: the model cannot be found or downloaded.
-    """
+    """Find a model; a slim installation downloads none because it could not run it."""
     full = _is_full()
     try:
         return locate(name, offline=offline or not full, progress=progress)
@@ -159,7 +137,6 @@ def _locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
 
 
 def _is_full() -> bool:
-    """Return whether the libraries that run and compile any model are installed."""
     return all(find_spec(library) for library in ("torch", "sentence_transformers"))
 
 
@@ -174,7 +151,6 @@ def _full_package_error(name: str) -> ModelUnavailableError:
 def _open_compiled(
     name: str, source: ModelSource, folder: Path, progress: Progress
 ) -> Embedder | None:
-    """Open the compiled form of a model if there is one; remove it if it is damaged."""
     manifest = compiled_models.read(folder)
     if manifest is None:
         return None
@@ -190,10 +166,6 @@ def _open_compiled(
 
 
 def _compile(name: str, source: ModelSource, target: Path, progress: Progress) -> Embedder:
-    """Compile a model and open it; if that fails, return the loaded reference.
-
-    :raises CacheUnusableError: the cache cannot be written.
-    """
     from reservoir_cli.embedding.compiler import compile_into
 
     compiled_models.require_writable(target)
@@ -214,10 +186,7 @@ def _compile(name: str, source: ModelSource, target: Path, progress: Progress) -
 
 
 def _require_tokenizer(name: str, source: ModelSource) -> None:
-    """Reject a model whose tokenizer would crash the process that loads it.
-
-    :raises ModelUnavailableError: the tokenizer cannot be loaded.
-    """
+    """Reject a model whose tokenizer would crash the process that loads it."""
     file = source.folder / "tokenizer.json"
     if source.origin == "package" or not file.is_file():
         return

@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding.compiled_models import Manifest
-from reservoir_cli.embedding.embedder import Engine
+from reservoir_cli.embedding.embedder import Embedder, Engine
 from reservoir_cli.embedding.split_passages import QUESTION, Span, cut, pieces
 
 if TYPE_CHECKING:
@@ -20,13 +20,11 @@ MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.bin", "tokenizer.json"
 #: The most padded word pieces of a batch. Each thread works on its own batch; batches twice as
 #: large are 5% slower, because they no longer fit the processor's caches.
 BATCH_PIECES = 500
-#: How many texts are tokenized at once.
-_TEXTS_AT_ONCE = 1_024
-#: Limits memory: each thread uses about 20 MB.
-_MOST_THREADS = 8
+_TEXTS_AT_ONCE = 1_024  #: How many texts are tokenized at once.
+_MOST_THREADS = 8  #: Limits memory: each thread uses about 20 MB.
 
 
-class CompiledEmbedder:
+class CompiledEmbedder(Embedder):
     """An :class:`~reservoir_cli.embedding.Embedder` on ONNX Runtime.
 
     One session serves single questions and many messages: it computes in the calling thread, and
@@ -34,7 +32,6 @@ class CompiledEmbedder:
     """
 
     def __init__(self, name: str, folder: Path, manifest: Manifest, engine: Engine) -> None:
-        """Open a compiled model; any error of the libraries means that the model is damaged."""
         from tokenizers import Tokenizer
 
         opening = _Opening(folder / MODEL)
@@ -51,11 +48,9 @@ class CompiledEmbedder:
         self._inputs = [node.name for node in self._session.get_inputs()]
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self._encode([self._manifest.query_prompt + text[:QUESTION]]).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self._encode([self._manifest.document_prompt + text for text in texts])
 
     def pack(self) -> None:
@@ -68,11 +63,9 @@ class CompiledEmbedder:
             self._session = _session(self._model, packed=True)
 
     def passages(self, text: str) -> list[Span]:
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return cut(text, pieces(self._tokenizer, text), self._manifest.passage_pieces)
 
     def knows(self, word: str) -> bool:
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return len(pieces(self._tokenizer, word)) == 1
 
     def _encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
@@ -94,7 +87,6 @@ class CompiledEmbedder:
         return vectors
 
     def _run_model(self, texts: Sequence["NDArray[np.int64]"]) -> "NDArray[np.float32]":
-        """Embed one padded batch of texts, shape (len(texts), dimensions)."""
         import numpy as np
 
         width = max(len(text) for text in texts)
@@ -112,7 +104,6 @@ class CompiledEmbedder:
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Group texts of similar length into batches, the longest first, to keep padding small.
 
-    :param lengths: the number of word pieces of each text.
     :returns: batches of indexes; a batch has at most ``BATCH_PIECES`` padded pieces, or one text.
     """
     batch: list[int] = []
@@ -128,11 +119,6 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 def _run_batches(
     work: Callable[[list[int]], None], pending: Iterator[list[int]], threads: int
 ) -> None:
-    """Process batches, in several threads if there is more than one batch.
-
-    If there is only one thread, the caller does the work: starting a thread for each call would
-    fragment memory.
-    """
     leading = list(islice(pending, 2))
     if threads == 1 or len(leading) < 2:
         for batch in chain(leading, pending):

@@ -1,8 +1,4 @@
-"""Open the default model from an installed package, ``reservoir-model-minilm``.
-
-The package holds a model that was compiled from the bundled weights when it was built, so nothing
-is compiled here. Its manifest names the runtimes it supports; with others it is ignored.
-"""
+"""Open the default model from the package ``reservoir-model-minilm``, with runtimes it supports."""
 
 import json
 import re
@@ -25,10 +21,7 @@ _ENGINE = Engine(
 
 
 def open_package(name: str) -> CompiledEmbedder | None:
-    """Open the packaged model if it has this name and supports these runtimes.
-
-    :raises ModelUnavailableError: the package is damaged.
-    """
+    """Open the packaged model if it has this name and supports these runtimes."""
     folder = _folder(name)
     if folder is None:
         return None
@@ -46,10 +39,7 @@ def open_package(name: str) -> CompiledEmbedder | None:
 
 
 def verify_package(name: str) -> bool:
-    """Read the whole packaged model, and return whether there is one for these runtimes.
-
-    :raises ModelUnavailableError: the package is damaged.
-    """
+    """Read the whole packaged model, and return whether there is one for these runtimes."""
     folder = _folder(name)
     if folder is None:
         return False
@@ -64,7 +54,6 @@ def verify_package(name: str) -> bool:
 
 
 def _folder(name: str) -> Path | None:
-    """Return the package's folder, without importing it, if the name is that of its model."""
     spec = find_spec(PACKAGE) if is_default(name) else None
     locations = spec.submodule_search_locations if spec else None
     return Path(next(iter(locations))) if locations else None
@@ -82,7 +71,6 @@ def _files(folder: Path, stored: Mapping[str, Any]) -> list[Path]:
 
 
 def _is_usable(stored: Mapping[str, Any]) -> bool:
-    """Return whether the package supports the installed runtimes and follows the current rules."""
     supported, installed = stored["runtimes"], compiled_models.runtimes()
     matches = all(_is_within(installed[name], supported[name]) for name in installed)
     return matches and stored["rules"] == compiled_models.portable_rules()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.embedding.embedder import Engine
+from reservoir_cli.embedding.embedder import Embedder, Engine
 from reservoir_cli.embedding.split_passages import QUESTION, Span, cut
 from reservoir_cli.util import plugins
 from reservoir_cli.util.plugins import Plugin
@@ -18,10 +18,7 @@ _PIECE = re.compile(r"\w{1,4}|[^\w\s]")
 
 
 def open_plugin(name: str) -> "PluginEmbedder | None":
-    """Return the model of a plugin; ``None`` if the name has no scheme of one.
-
-    :raises ModelUnavailableError: the plugin failed.
-    """
+    """Return the model of a plugin; ``None`` if the name has no scheme of one."""
     plugin, argument = plugins.find_scheme("embedders", name)
     if plugin is None:
         return None
@@ -29,7 +26,7 @@ def open_plugin(name: str) -> "PluginEmbedder | None":
     return PluginEmbedder(name, plugin, model)
 
 
-class PluginEmbedder:
+class PluginEmbedder(Embedder):
     """An :class:`~reservoir_cli.embedding.Embedder` that calls a plugin.
 
     :param model: has ``model_id``, ``dimensions``, ``encode_query(text)`` and
@@ -44,21 +41,17 @@ class PluginEmbedder:
         self.engine = Engine("plugin", str(plugin), "plugin")
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         vectors = self._encode(1, lambda: [self._model.encode_query(text[:QUESTION])])
         return vectors.reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self._encode(len(texts), lambda: self._model.encode_documents(list(texts)))
 
     def passages(self, text: str) -> list[Span]:
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return cut(text, [match.span() for match in _PIECE.finditer(text)])
 
     def knows(self, word: str) -> bool:
-        """See :class:`~reservoir_cli.embedding.Embedder`; the vocabulary is unknown."""
-        return True
+        return True  # the vocabulary is unknown
 
     def _encode(self, count: int, compute: Callable[[], Any]) -> "NDArray[np.float32]":
         import numpy as np

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.util.read_files import read_bounded
 
-#: The file in which a model publishes its prompts.
-CONFIG = "config_sentence_transformers.json"
+CONFIG = "config_sentence_transformers.json"  #: The file in which a model publishes its prompts.
 #: The names used for the prompt of stored texts.
 _DOCUMENT_NAMES = ("document", "passage", "corpus")
 #: Models trained with prompts that their cards describe but their files lack.
@@ -35,9 +34,6 @@ def prompts_of(name: str, folder: Path) -> Prompts:
 
     sentence-transformers saves an empty ``document`` beside a ``passage`` and then uses the empty
     one, so the first non-empty prompt is used here.
-
-    :param name: the model's configured name or folder, which identifies E5 models.
-    :raises ModelUnavailableError: the file with the prompts is damaged.
     """
     published = _read_published(name, folder)
     query = published.get("query", "")

@@ -1,8 +1,4 @@
-"""Reject models that could run code: only safetensors and the library's modules are allowed.
-
-Loading a pickle or a Python file can run any code, and a model may come from anywhere. The
-library's own rules differ between versions.
-"""
+"""Reject models that could run code: only safetensors and the library's modules are allowed."""
 
 import json
 from collections.abc import Iterator
@@ -14,16 +10,11 @@ from reservoir_cli.util.read_files import read_bounded
 
 _LIBRARY = "sentence_transformers."
 _HINT = "choose a model that has a model.safetensors and needs no code of its own"
-#: The largest configuration file accepted, in bytes.
-_LARGEST = 8 << 20
+_LARGEST = 8 << 20  #: The largest configuration file accepted, in bytes.
 
 
 def require_plain(name: str, folder: Path) -> None:
-    """Reject a model that could run code other than the library's.
-
-    :param name: the model's name, for the error.
-    :raises ModelUnavailableError: its weights are pickled, or it names classes of other packages.
-    """
+    """Reject a model that could run code other than the library's."""
     try:
         problems = [*_foreign_modules(folder), *_pickled_weights(folder)]
     except (OSError, ValueError, RecursionError) as error:
@@ -35,7 +26,6 @@ def require_plain(name: str, folder: Path) -> None:
 
 
 def _foreign_modules(folder: Path) -> Iterator[str]:
-    """Yield problems with modules that are from other packages or outside the folder."""
     listed = _read_json(folder / "modules.json", [])
     if not isinstance(listed, list):
         yield "modules.json is not a list"
@@ -52,7 +42,6 @@ def _foreign_modules(folder: Path) -> Iterator[str]:
 
 
 def _submodule_classes(module: Path) -> Iterator[Any]:
-    """Yield the classes that a module lists as its submodules."""
     for name in ("router_config.json", "config.json"):
         config = _read_json(module / name, {})
         kinds = config.get("types") if isinstance(config, dict) else None
@@ -61,7 +50,6 @@ def _submodule_classes(module: Path) -> Iterator[Any]:
 
 
 def _pickled_weights(folder: Path) -> Iterator[str]:
-    """Yield problems with weights that would be unpickled for lack of safetensors."""
     folders = [folder, *(path for path in folder.iterdir() if path.is_dir())]
     safe = {module: [path.name for path in module.glob("*.safetensors")] for module in folders}
     if not any(safe.values()):

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-#: Characters from ``start`` (included) to ``end`` (excluded).
-Span = tuple[int, int]
+Span = tuple[int, int]  #: Characters from ``start`` (included) to ``end`` (excluded).
 
 #: The most word pieces of a passage, and how many of its last pieces the next passage repeats
 #: unless it ends with a paragraph.
@@ -25,8 +24,7 @@ _SHORT, _PARAGRAPHS = 40, 80
 #: Describes :func:`cut`. Changing it changes the vectors, and thus the identity of models.
 RULE = f"paragraphs of {_SHORT}, {_PARAGRAPHS} word pieces, or {PIECES} overlapping {OVERLAP}"
 
-#: How many characters of a question are embedded; no model reads more.
-QUESTION = 50_000
+QUESTION = 50_000  #: How many characters of a question are embedded; no model reads more.
 
 #: The quality of a position as a place to cut.
 _INSIDE, _WORD, _SENTENCE, _LINE, _PARAGRAPH = range(5)
@@ -35,8 +33,7 @@ _FENCE = re.compile(r"(?:```|~~~)\s*\Z")
 _SENTENCE_END = re.compile(r"[.!?…।॥۔؟][\"'”’»)\]]*\Z")  # noqa: RUF001 - intended
 #: Sentence ends in scripts that put no space after a sentence.
 _IDEOGRAPHIC_END = re.compile(r"[。！？｡][」』”’）]*\Z")  # noqa: RUF001 - intended
-#: Characters before a cut to check for a sentence end: the stop and closing quotes.
-_NEAR = 8
+_NEAR = 8  #: Characters before a cut to check for a sentence end: the stop and closing quotes.
 
 
 def limit_for(max_length: int, taken: int) -> int:
@@ -44,9 +41,6 @@ def limit_for(max_length: int, taken: int) -> int:
 
     A tenth of the model's limit is left free: a passage that begins inside a word can have more
     pieces than it had in the whole text.
-
-    :param max_length: the most pieces the model reads; 0 if unlimited.
-    :param taken: pieces used by the model's special tokens and its prompt.
     """
     return min(PIECES, max(1, (max_length - taken) * 9 // 10)) if max_length else PIECES
 
@@ -59,9 +53,6 @@ def cut(text: str, pieces: Sequence[Span], limit: int = PIECES) -> list[Span]:
     questions, against 53% with passages of maximal length.) If no paragraph ends in range, the
     passage has maximal length, and the next one repeats its end.
 
-    :param pieces: the span of each word piece, in order; text between two pieces, such as
-        spaces, belongs to the first.
-    :param limit: the most pieces of a passage.
     :returns: passages in order, which together cover the text; one if the text is short. A
         passage exceeds the limit only if a single character does.
     """
@@ -100,12 +91,6 @@ def _ends(pieces: Sequence[Span]) -> tuple[list[int], list[int]]:
 
 
 class _Positions(NamedTuple):
-    """Positions where a text can be cut: before each of its pieces.
-
-    :param starts: the start of each piece.
-    :param before: the end of the pieces before it.
-    """
-
     text: str
     starts: list[int]
     before: list[int]
@@ -131,8 +116,6 @@ class _Positions(NamedTuple):
         """Return the best position in low…high; among equals, the nearest to ``wanted``.
 
         If no position in the range allows a cut, return the nearest before it, or else after it.
-
-        :param after: only positions after this one.
         """
         low = max(low, after + 1)
         possible = [position for position in range(low, high + 1) if self._is_possible(position)]
@@ -146,7 +129,6 @@ class _Positions(NamedTuple):
         return len(self.starts)
 
     def _is_possible(self, position: int) -> bool:
-        """Return whether a cut at this position does not split a character."""
         start = self.starts[position]
         return start >= self.before[position] and start > self.starts[position - 1]
 
@@ -163,13 +145,7 @@ class _Positions(NamedTuple):
 
 
 def without_padding(published: str, max_length: int) -> "Tokenizer":
-    """Load a tokenizer that truncates at the model's length and does not pad.
-
-    Many are published with the truncation and padding used in training.
-
-    :param published: the tokenizer's JSON.
-    :param max_length: the most word pieces the model reads; 0 if unlimited.
-    """
+    """Load a tokenizer that truncates at the model's length; many pad as in training."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(published)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.embedding.embedder import Engine
+from reservoir_cli.embedding.embedder import Embedder, Engine
 from reservoir_cli.embedding.find_model import ModelSource
 from reservoir_cli.embedding.identity import model_identity
 from reservoir_cli.embedding.prompts import prompts_of
@@ -21,17 +21,13 @@ from reservoir_cli.errors import ModelUnavailableError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
-#: Tokenizers without a limit report a maximal length above this number.
-_NO_LIMIT = 1_000_000
+_NO_LIMIT = 1_000_000  #: Tokenizers without a limit report a maximal length above this number.
 
 
-class ReferenceEmbedder:
+class ReferenceEmbedder(Embedder):
     """An :class:`~reservoir_cli.embedding.Embedder` on torch.
 
-    :param reason: why this engine is used.
-    :param model_id: the model's identity, if known; otherwise it is computed from its files.
     :ivar prompts: the prompts before questions and stored texts.
     :ivar model: the ``SentenceTransformer``.
     :ivar tokenizer: its fast tokenizer, or ``None``.
@@ -49,7 +45,10 @@ class ReferenceEmbedder:
         self.dimensions = int(self.model.get_embedding_dimension())
         length = self.model.max_seq_length or 0
         self.max_length = 0 if length > _NO_LIMIT else int(length)
-        self.tokenizer = self._fast_tokenizer()
+        fast = getattr(self.model.tokenizer, "backend_tokenizer", None)
+        self.tokenizer = None
+        if fast is not None:
+            self.tokenizer = without_padding(fast.to_str(), self.max_length)
 
     @property
     def passage_pieces(self) -> int:
@@ -60,16 +59,13 @@ class ReferenceEmbedder:
         return limit_for(self.max_length, len(prompt.ids))
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         question = [text[:QUESTION]]
         return self._encode(self.model.encode_query, question, self.prompts.query).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self._encode(self.model.encode_document, texts, self.prompts.document)
 
     def passages(self, text: str) -> list[Span]:
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         spans = pieces(self.tokenizer, text) if self.tokenizer else words(text)
         return cut(text, spans, self.passage_pieces)
 
@@ -86,12 +82,7 @@ class ReferenceEmbedder:
         return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)
 
     def knows(self, word: str) -> bool:
-        """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self.tokenizer is not None and len(pieces(self.tokenizer, word)) == 1
-
-    def _fast_tokenizer(self) -> "Tokenizer | None":
-        backend = getattr(self.model.tokenizer, "backend_tokenizer", None)
-        return without_padding(backend.to_str(), self.max_length) if backend is not None else None
 
 
 def _load(name: str, folder: str) -> Any:

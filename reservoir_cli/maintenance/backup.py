@@ -16,11 +16,7 @@ from reservoir_cli.util.read_files import suggest_fix
 
 
 def back_up(store: Store, target: Path, settings: Path, progress: Progress) -> None:
-    """Write a consistent copy of a store, atomically, while other processes may write to it.
-
-    :param settings: the settings file, which must not be overwritten.
-    :raises ReservoirError: there is no store, or the copy cannot be written.
-    """
+    """Write a consistent copy of a store, atomically, while other processes may write to it."""
     if store.size() is None:
         raise ReservoirError(
             f"there is no store at {store.location}", hint="reservoir ingest creates it"
@@ -52,10 +48,7 @@ def describe(path: Path) -> str:
 
 
 def salvage(location: str, target: Path) -> Lost:
-    """Write the readable part of a damaged store to a new store.
-
-    :raises ReservoirError: there is no store, or the file exists or cannot be written.
-    """
+    """Write the readable part of a damaged store to a new store."""
     if is_on_a_server(location):
         raise ReservoirError(
             "a store on a server cannot be salvaged", hint="restore the database from a dump"

@@ -30,16 +30,9 @@ from reservoir_cli.util.progress import Progress
 class Calibration:
     """A measured recall floor; shares are in 0…1.
 
-    :param model: the name of the embedding model.
-    :param model_id: the identity of its embeddings, to which the floor applies.
-    :param questions: number of measured questions with a stored reply.
-    :param unrelated: number of them that were compared with other sessions.
     :param recall_floor: the floor, which the store keeps; 0 is off.
-    :param before: the previous floor of this model.
     :param lost: share of the questions that the floor refuses although their session is stored.
     :param refused: share of the questions that it refuses when their session is left out.
-    :param related_median: median relevance of the questions to the store.
-    :param unrelated_median: the same without their own session.
     """
 
     model: str
@@ -54,8 +47,7 @@ class Calibration:
     unrelated_median: float
 
 
-#: The minimum and maximum number of questions to measure.
-FEWEST, MOST = 100, 1_000
+FEWEST, MOST = 100, 1_000  #: The minimum and maximum number of questions to measure.
 #: Questions needed to measure a loss of 0.2%. With fewer, a single question would decide, so the
 #: floor is not lowered.
 ENOUGH = 500
@@ -69,9 +61,6 @@ def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progre
     and with its whole session left out. The floor is the highest that refuses at most 0.2% of the
     former. The reply is left out because it repeats the question's words; later questions will use
     others. Fewer than 500 questions do not lower the built-in floor of the model.
-
-    :raises ReservoirError: messages are not embedded by this model, there are too few questions,
-        or all are from one session.
     """
     _require_embedded(store, embedder)
     replies = _replies(store)
@@ -128,7 +117,6 @@ def _require_embedded(store: Store, embedder: Embedder) -> None:
 
 
 def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
-    """Return questions with a reply, spread evenly over the store."""
     answered = list(replies)
     step = max(1, len(answered) // MOST)
     keys = answered[::step][:MOST]
@@ -136,7 +124,6 @@ def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
 
 
 def _replies(store: Store) -> dict[Key, int]:
-    """Map user messages to the ids of the replies that follow them in their conversations."""
     questions = set(store.find(_EVERYWHERE, Filter(role=Role.USER, documents=False)))
     replies = set(store.find(_EVERYWHERE, Filter(role=Role.ASSISTANT, documents=False)))
     threads = store.threads(_EVERYWHERE, Filter(documents=False))
@@ -156,10 +143,7 @@ def _measure(
     replies: Mapping[Key, int],
     progress: Progress,
 ) -> Iterator[tuple[float, float]]:
-    """Yield two relevances of each question: without its reply, and without its session.
-
-    The second is NaN if there is no other session.
-    """
+    """Yield two relevances of each question: without its reply, and without its session or NaN."""
     for number, question in enumerate(questions):
         progress("calibrating", number, len(questions))
         scope, text = Scope(question.partition), question.content

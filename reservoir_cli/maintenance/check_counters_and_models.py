@@ -14,12 +14,7 @@ _REMOTE = "anthropic:"
 
 
 def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
-    """Check the counters and models in a change of the settings file, before it is written.
-
-    :param changes: dotted keys and their new text; ``None`` removes the key.
-    :raises UsageError: an invalid setting, an unknown counter, or an unknown model.
-    :raises ModelUnavailableError: the counter is not on this machine.
-    """
+    """Check the counters and models in a change of the settings file, before it is written."""
     contents = edit_settings_file.contents_after(known.path, changes)
     changed = replace(
         known, values=contents.values, partitions=contents.partitions, models=contents.models
@@ -29,7 +24,8 @@ def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
         if text is None:
             continue
         if setting == "token_counter":
-            _check_counter(text)
+            if not text.startswith(_REMOTE) or text == _REMOTE:
+                load_counter(text)
         elif setting == "model" and table is None:
             required_window(changed, text, changed.settings())
 
@@ -55,8 +51,3 @@ def _named_counters(known: Config) -> Iterator[tuple[str, str]]:
             if "token_counter" in values:
                 key = dotted_key(table, name, "token_counter")
                 yield key, str(values["token_counter"])
-
-
-def _check_counter(name: str) -> None:
-    if not (name.startswith(_REMOTE) and name != _REMOTE):
-        load_counter(name)

@@ -19,8 +19,7 @@ from reservoir_cli.util.time_limits import OWN_FILE
 if TYPE_CHECKING:
     from reservoir_cli.maintenance.calibration import Calibration
 
-#: Number of partitions in the status of a store.
-_LARGEST = 10
+_LARGEST = 10  #: Number of partitions in the status of a store.
 
 
 class Database:
@@ -49,13 +48,7 @@ class Database:
         return bool(self._store.problems())
 
     def migrate(self, *, rls: bool = False) -> str:
-        """Set up row-level security if asked; return the engine and its schema number.
-
-        Opening a store with ``create`` upgrades its tables.
-
-        :param rls: restrict each user of a server to their own partitions.
-        :raises UsageError: ``rls`` is set, and the store is not on a server.
-        """
+        """Set up row-level security if asked; return the engine and its schema number."""
         if rls:
             self._guard()
         return self._store.engine()
@@ -64,25 +57,15 @@ class Database:
         raise self._needs_server()
 
     def build_index(self, partition: str) -> float:
-        """Build an approximate index over the embeddings of a partition.
-
-        :returns: its recall, the share of the nearest embeddings that it finds.
-        :raises UsageError: the store is not on a server.
-        """
+        """Build an approximate index over the embeddings of a partition; return its recall."""
         raise self._needs_server()
 
     def drop_index(self, partition: str) -> bool:
-        """Remove the index of a partition; return whether there was one.
-
-        :raises UsageError: the store is not on a server.
-        """
+        """Remove the index of a partition; return whether there was one."""
         raise self._needs_server()
 
     def calibrate(self) -> "Calibration":
-        """Measure the recall floor of the embedding model on this store, and keep it there.
-
-        :raises ReservoirError: there are too few questions, or messages are not embedded yet.
-        """
+        """Measure the recall floor of the embedding model on this store, and keep it there."""
         from reservoir_cli.maintenance.calibration import calibrate  # loads numpy
 
         return calibrate(self._store, self._config, self._indexer.embedder(), self._progress)
@@ -95,11 +78,7 @@ class Database:
 
 
 def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
-    """Copy a whole store into an empty one, or resume an interrupted copy; verify the result.
-
-    :returns: the numbers of copied rows by kind.
-    :raises ReservoirError: there is no source, the target is not empty, or the two differ.
-    """
+    """Copy a whole store into an empty one, or resume an interrupted copy; verify the result."""
     with closing(_opened(source)) as old:
         with closing(open_store(target)) as new:
             copied = copy_store.copy(old, new, progress)
@@ -109,20 +88,12 @@ def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
 
 
 def check_copy(source: str, target: str) -> dict[str, int]:
-    """Check that a whole store can be copied into another, and write nothing.
-
-    :returns: what would be copied, by its kind.
-    :raises ReservoirError: there is no source, or the target cannot take it.
-    """
+    """Check that a whole store can be copied into another, and write nothing."""
     with closing(_opened(source)) as old, closing(open_store(target, create=False)) as new:
         return copy_store.check(old, new)
 
 
 def _opened(source: str) -> Store:
-    """Open the source of a copy.
-
-    :raises StoreError: there is no store.
-    """
     store = open_store(source, create=False)
     if store.size() is None:
         store.close()

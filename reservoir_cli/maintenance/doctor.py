@@ -49,10 +49,8 @@ from reservoir_cli.util.progress import Progress, counted
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
-#: The age of failed hooks that are reported.
-_RECENT = timedelta(days=7)
-#: By how much a multiplier may differ from what providers report.
-_FACTOR_ERROR = 0.1
+_RECENT = timedelta(days=7)  #: The age of failed hooks that are reported.
+_FACTOR_ERROR = 0.1  #: By how much a multiplier may differ from what providers report.
 
 
 class Status(StrEnum):
@@ -65,10 +63,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A finding of the doctor.
-
-    :param fix: how to fix it, if it needs fixing.
-    """
+    """A finding of the doctor."""
 
     name: str
     status: Status
@@ -86,7 +81,6 @@ def examine(
 ) -> Iterator[Check]:
     """Check settings, store, model and speed, as far as each is accessible.
 
-    :param location: of the store; ``None`` for that of the settings. It is not created.
     :param tools: the tools whose histories a source may name.
     :param repair: first rebuild derived data, and fix file permissions.
     """
@@ -133,7 +127,6 @@ def _log_checks() -> Iterator[Check]:
 
 
 def _open_store(location: str | Path | None, config: Config | None) -> Store:
-    """Open the named store, else that of the settings, else the default one."""
     place = config.store_location(location) if config else location or paths.store_location()
     return open_store(str(place), create=False)
 
@@ -167,7 +160,6 @@ def _unrepaired(error: ReservoirError, fix: str) -> Check:
 
 
 def _losses(repaired: Repaired) -> Iterator[Check]:
-    """Report what a repair could not restore."""
     if repaired.texts:
         detail = f"invalid bytes were replaced by U+FFFD in messages {_first_ten(repaired.texts)}"
         yield Check("texts", Status.NOTE, detail, "a backup may have the original text")
@@ -209,7 +201,8 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         can_repair = problem.repairable and not repaired
         fix = "reservoir doctor --repair" if can_repair else _restore_hint(store)
         yield Check("contents", Status.FAULT, problem.detail, fix)
-    if exposed := [path for path in _files(store) if _is_exposed(path)]:
+    is_posix = os.name == "posix"
+    if exposed := [path for path in _files(store) if is_posix and path.stat().st_mode & 0o077]:
         names = ", ".join(path.name for path in exposed)
         detail = f"other users can read {names}"
         yield Check("privacy", Status.NOTE, detail, "reservoir doctor --repair")
@@ -231,7 +224,6 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
 
 
 def _factor_checks(store: Store, config: Config) -> Iterator[Check]:
-    """Report how far the token counter is off for models, by what their providers report."""
     for known in counter_factors(store, datetime.now(UTC)):
         settings = config.settings(None, known.model)
         try:
@@ -257,7 +249,6 @@ def _factor_checks(store: Store, config: Config) -> Iterator[Check]:
 
 
 def _partition_checks(store: Store, config: Config | None) -> Iterator[Check]:
-    """Report settings of partitions that the store does not have, unless it is empty."""
     tables = config.partitions if config else {}
     known = {partition for partition, *_ in store.places()} if tables else set()
     for name in sorted(tables.keys() - known) if known else ():
@@ -289,7 +280,6 @@ def _mark_secrets(store: Store, config: Config, progress: Progress) -> None:
 
 
 def _restore_hint(store: Store) -> str:
-    """Return how to replace a store that is beyond repair by a backup."""
     if not store.files():
         return "restore the database from a dump"
     path, log, index, *_ = store.files()
@@ -300,12 +290,7 @@ def _restore_hint(store: Store) -> str:
 
 
 def _files(store: Store) -> Iterator[Path]:
-    """Return the existing private files."""
     return (path for path in paths.private_files(store.files()) if path.exists())
-
-
-def _is_exposed(path: Path) -> bool:
-    return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
 def _is_open(folder: Path) -> bool:
@@ -331,7 +316,6 @@ def _model_checks(
 
 
 def _floor(store: Store, embedder: Embedder, config: Config) -> Check:
-    """Report the recall floor and its origin."""
     settings, measured = config.settings(), store.get_property(floor_property(embedder.model_id))
     floor = recall_floor(settings, embedder.model_id, measured)
     if settings.recall_floor is not None:
@@ -347,7 +331,6 @@ def _floor(store: Store, embedder: Embedder, config: Config) -> Check:
 def _embedder(
     config: Config, progress: Progress, *, repair: bool
 ) -> Generator[Check, None, "Embedder | None"]:
-    """Check the model and return it; ``None`` if it is absent, or damaged and not repaired."""
     try:
         name = config.settings().embedding_model
         progress("checking the embedding model", 0, 0)
@@ -373,14 +356,12 @@ def _embedder(
 
 
 def _plugin_checks() -> Iterator[Check]:
-    """List the plugins of other packages, and report those that cannot be loaded."""
     for plugin, error in plugins.check_all():
         detail = f"{plugin.kind}: {plugin.name} of {plugin.package}"
         yield _fault("plugin", error) if error else Check("plugin", Status.OK, detail)
 
 
 def _settings_checks(config: Config, tools: Sequence[str]) -> Iterator[Check]:
-    """Report the settings file, its warnings, and counters or a model that cannot be used."""
     suffix = "" if config.path.exists() else " (does not exist: all defaults)"
     yield Check("settings", Status.OK, f"{config.path}{suffix}")
     for warning in config.warnings:

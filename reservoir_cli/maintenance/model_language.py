@@ -8,28 +8,20 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.languages import guess_language
 
-#: A model that reads about a hundred languages.
-MULTILINGUAL = "intfloat/multilingual-e5-small"
+MULTILINGUAL = "intfloat/multilingual-e5-small"  #: A model that reads about a hundred languages.
 #: The messages examined, and the fewest of a known language that say something about a store.
 _SAMPLE, _FEWEST = 200, 3
 
 
 class WrongLanguage(NamedTuple):
-    """A model that does not read the language of most messages.
-
-    :param detail: the problem, in a sentence.
-    :param fix: the command that changes the model.
-    """
+    """A model that does not read the language of most messages."""
 
     detail: str
     fix: str
 
 
 def find_wrong_language(store: Store, model: str) -> WrongLanguage | None:
-    """Return the problem if a model does not read most of the user's newest messages.
-
-    :param model: the name of the embedding model; only the default one is known to read English.
-    """
+    """Return the problem if a model does not read most of the user's newest messages."""
     if not is_default(model):
         return None
     newest = store.last(Scope(None), _SAMPLE, Filter(role="user"))

@@ -12,7 +12,6 @@ class ServerDatabase(Database):
     """The database of a store on a server."""
 
     def status(self) -> dict[str, Any]:
-        """See :class:`Database`; includes the size of each table, and its machines."""
         facts = super().status()
         return facts if facts["bytes"] is None else facts | admin.facts(self._server)
 
@@ -20,19 +19,14 @@ class ServerDatabase(Database):
         admin.guard(self._server)
 
     def build_index(self, partition: str) -> float:
-        """See :class:`Database`."""
         return ann_index.build(self._server, partition, self._progress).recall
 
     def drop_index(self, partition: str) -> bool:
-        """See :class:`Database`."""
         return ann_index.drop(self._server, partition)
 
     @property
     def _server(self) -> PostgresStore:
-        """The store on the server.
-
-        :raises UsageError: it does not exist yet.
-        """
+        """The store on the server."""
         if not isinstance(self._store, PostgresStore):
             raise UsageError(
                 f"there is no store at {self._store.location} yet",

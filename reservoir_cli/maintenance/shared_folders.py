@@ -21,10 +21,7 @@ _SYNCED = {
 
 
 def describe_shared_folder(file: Path) -> tuple[str, str] | None:
-    """Return how other machines reach the folder of a store, and what to do; ``None`` if none do.
-
-    :param file: the store's file.
-    """
+    """Return how other machines reach the folder of a store, if any do, and what to do."""
     if kind := network_file_system(file):
         return (
             f"the store is on a network file system ({kind})",

@@ -1,7 +1,4 @@
-"""Open a store for use: refuse an unfinished copy, and fix permissions of its files.
-
-A new store in a folder that other machines can write to is reported.
-"""
+"""Open a store for use: refuse an unfinished copy, and fix permissions of its files."""
 
 import os
 from collections.abc import Callable
@@ -22,12 +19,7 @@ _COMPANIONS = ("-wal", "-shm", "-journal")
 def open_for_use(
     location: str, *, create: bool, patience: float, notify: Callable[[str], None]
 ) -> Store:
-    """Open a store; open an unfinished copy read-only, and report it.
-
-    :param create: create the store if it does not exist.
-    :param patience: seconds to wait for another writer.
-    :raises StoreError: it cannot be opened, or is an unfinished copy and ``create`` is set.
-    """
+    """Open a store; open an unfinished copy read-only, and report it."""
     is_new = create and not os.path.exists(os.path.expanduser(location))
     store = open_store(location, create=create, patience=patience)
     if is_new and store.files() and (shared := describe_shared_folder(store.files()[0])):
@@ -42,15 +34,8 @@ def open_for_use(
             raise problem
         store.read_only = True
         notify(f"{problem.message}: {problem.hint}")
-    _fix_permissions(store, notify)
-    return store
-
-
-def _fix_permissions(store: Store, notify: Callable[[str], None]) -> None:
-    fixed = restrict_permissions(paths.private_files(store.files()))
-    if fixed:
-        names = [path.name for path in fixed if not path.name.endswith(_COMPANIONS)] or [
-            fixed[0].name
-        ]
+    if fixed := [path.name for path in restrict_permissions(paths.private_files(store.files()))]:
+        names = [name for name in fixed if not name.endswith(_COMPANIONS)] or fixed[:1]
         verb = "was" if len(names) == 1 else "were"
         notify(f"fixed permissions: {', '.join(names)} {verb} readable by other users")
+    return store

@@ -36,12 +36,9 @@ _SECONDS, LONGEST, _MOST_BYTES = 120, 2_000, 1 << 20
 #: the rest of the output then.
 _POLL, _GRACE = 0.2, 1.0
 EXTRACT = "extract"
-#: The most tokens of an extractive summary.
-_MOST_TOKENS = 60
-#: How many sentences of the most central messages are compared.
-_MOST_SENTENCES = 100
-#: The fewest and most words of a sentence worth quoting.
-_FEWEST_WORDS, _MOST_WORDS = 4, 60
+_MOST_TOKENS = 60  #: The most tokens of an extractive summary.
+_MOST_SENTENCES = 100  #: How many sentences of the most central messages are compared.
+_FEWEST_WORDS, _MOST_WORDS = 4, 60  #: The fewest and most words of a sentence worth quoting.
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
 
@@ -52,11 +49,7 @@ class CannotRunError(ReservoirError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome for one conversation.
-
-    :param summary: ``None`` if the conversation was skipped, or with ``dry_run``.
-    :param reason: why the conversation was skipped.
-    """
+    """The outcome for one conversation."""
 
     conversation: ConversationSummary
     summary: Summary | None = None
@@ -77,11 +70,9 @@ def summarize(
 
     A command also replaces the summaries that it has not written itself, with these arguments.
 
-    :param load_embedder: returns the model; called only if there is something to embed.
     :param command: a program and its arguments, which reads a conversation on stdin and prints
         the summary; without it the summary is extracted from the conversation's own sentences.
     :param announce: called with the command before its first run.
-    :raises CannotRunError: the command cannot be started.
     """
     made_by = Path(command[0]).name if command else EXTRACT
     summaries = Summaries(store)
@@ -147,16 +138,13 @@ def summarize(
 def _is_current(
     known: tuple[str, str] | None, digest: str, made_by: str, command: Sequence[str]
 ) -> bool:
-    """Return whether a summary may stay: an extract never replaces what a program wrote.
-
-    :param known: the digest and the author of the stored summary.
-    """
+    """Return whether a summary may stay: an extract never replaces what a program wrote."""
     if known is None:
         return False
-    stored, author = known
     if not command:
-        return stored.partition(":")[0] == digest
+        return known[0].partition(":")[0] == digest
     # Summaries by earlier versions have no hash of the command.
+    stored, author = known
     return author == made_by and stored in (digest, _add_command(digest, command))
 
 
@@ -173,10 +161,7 @@ def _ignore(_: str) -> None:
 
 
 def parse_command(text: str | None) -> list[str]:
-    """Split a command into its program and arguments, without a shell.
-
-    :raises UsageError: the command cannot be split, or is empty.
-    """
+    """Split a command into its program and arguments, without a shell."""
     if text is None:
         return []
     try:
@@ -208,11 +193,6 @@ def _extract_summary(store: Store, messages: Sequence[StoredMessage], embedder: 
 
 
 def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
-    """Return the summary that a command prints for a conversation.
-
-    :raises CannotRunError: the program does not exist, or cannot be executed.
-    :raises ReservoirError: the command fails, times out, or prints nothing or too much.
-    """
     text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
     try:
         output, code = _pipe_through(with_path(command), text.encode("utf-8", "replace"))
@@ -235,13 +215,6 @@ def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> s
 
 
 def _pipe_through(command: Sequence[str], data: bytes) -> tuple[bytes, int]:
-    """Return what a command prints for its input, and its exit code.
-
-    A command that prints more than the limit, maybe endlessly, is killed. Programs that it leaves
-    running are not waited for.
-
-    :raises subprocess.TimeoutExpired: the command takes too long.
-    """
     deadline = monotonic() + _SECONDS
     output = bytearray()
     pipe = subprocess.PIPE
@@ -279,12 +252,7 @@ def _pipe_through(command: Sequence[str], data: bytes) -> tuple[bytes, int]:
 def extract(
     messages: Sequence[StoredMessage], passages: Sequence[Passage], embedder: Embedder
 ) -> str:
-    """Return the sentences nearest to a conversation's centroid, in order, at most 60 tokens.
-
-    :param messages: of the conversation, in order of time.
-    :param passages: embedded by this model; without any, the centroid is that of the sentences.
-    :returns: an empty text if no message contains a sentence.
-    """
+    """Return the sentences nearest to a conversation's centroid, in order, at most 60 tokens."""
     candidates = _split_sentences(messages)
     if not candidates:
         return ""
@@ -299,7 +267,6 @@ def extract(
 
 
 def _split_sentences(messages: Sequence[StoredMessage]) -> list[tuple[int, str]]:
-    """Return the sentences of messages, each with its message's index."""
     message_of: dict[str, int] = {}
     for index, message in enumerate(messages):
         if message.role in (Role.USER, Role.ASSISTANT):
@@ -317,7 +284,6 @@ def _most_central(
     passages: Sequence[Passage],
     centroid: "NDArray[np.float32]",
 ) -> list[tuple[int, str]]:
-    """Return the sentences of the messages nearest to the centroid, up to the limit."""
     similarities: dict[int, float] = {}
     for passage in passages:
         cosine = float(passage.vector @ centroid)
@@ -327,7 +293,6 @@ def _most_central(
 
 
 def _join_fitting(sentences: Sequence[str], similarities: "NDArray[np.float32]") -> str:
-    """Return the nearest sentences that fit the limit together, in order."""
     count = ApproximateCounter().count
     chosen: list[int] = []
     for index in np.argsort(-similarities, kind="stable").tolist():

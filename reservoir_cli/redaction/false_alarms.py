@@ -123,6 +123,8 @@ class Proof(IntEnum):
     SURE = 3
     #: The place of a password, where no other value can stand.
     CERTAIN = 4
+    #: The form of the value, behind these words, is that of a secret.
+    SHAPE = 5
 
 
 def is_real_token(token: str) -> bool:
@@ -152,7 +154,7 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
     if _is_reference(value):
         return False
     words = value.split()
-    if len(words) > 1:
+    if len(words) > 1 or proof is Proof.SHAPE:
         return _is_pass_phrase(words, in_code=in_code, proof=proof)
     if len(value) < 60 and re.search(_PLACEHOLDER, value):
         return False
@@ -188,7 +190,10 @@ def _is_drawn(value: str) -> bool:
     changes = sum(x != y for x, y in pairwise(kinds))
     return (
         {0, 1, 2} <= set(kinds)
-        and not re.search(r"[/@\\]|^[\w.-]+[:=]|\.\w{2,4}$", value)
+        and (
+            not re.search(r"[/@\\]|^[\w.-]+[:=]|\.\w{2,4}$", value)
+            or re.fullmatch(r"[A-Za-z0-9+/]{32,}={0,2}", value) is not None
+        )
         and changes >= 0.48 * (len(value) - 1)
         and not _has_name_word(value)
     )
@@ -196,6 +201,8 @@ def _is_drawn(value: str) -> bool:
 
 def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
     """Return whether words are a password with blanks rather than a sentence."""
+    if proof is Proof.SHAPE:
+        return _is_shaped(" ".join(words))
     plain = {word.strip(".,:;!?").lower() for word in words}
     if plain & _MESSAGE_WORDS or len(words) > 12:
         return False
@@ -211,6 +218,15 @@ def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
         return False
     # "Step 2 failed" is no pass phrase.
     return len(words) >= 4 or (len(words) == 3 and bool(re.search(r"\d\d", "".join(bare))))
+
+
+def _is_shaped(text: str) -> bool:
+    """Return whether a text is codes, or words of a wallet: few of them are words of sentences."""
+    if any(map(str.isdigit, text)):
+        return True
+    words = re.findall("[a-z]+", text.lower())
+    common = [x for x in words if x in _SENTENCE_WORDS or re.search("(?:[^su]s|ed|ing)$", x)]
+    return len(words) >= 12 and 6 * len(common) <= len(words)
 
 
 def _is_odd_sentence(words: list[str]) -> bool:

@@ -36,7 +36,7 @@ _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 _SHORTEST_VALUE = 6
 #: Names whose value may be a number.
 _PIN_NAMES = (
-    r"pass(?:word|wort|code)?(?!\w)|pwd?(?!\w)|pin(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
+    r"(?:pass(?:word|wort|code)?|pwd?|pin|puk)(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
 )
 _DIGIT = re.compile("[0-9]")
 #: The names of kinds.

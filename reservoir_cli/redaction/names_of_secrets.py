@@ -7,7 +7,7 @@ _KEYS = (
     "api app access auth service account db database priv private client secret encryption master"
     " root admin signing storage shared preshared subscription deploy license consumer webhook host"
     " account ssh hmac crypt cipher unseal recovery certificate project server rest sdk integration"
-    " function functions sas write personal user".split()
+    " function functions sas write personal user application genie wallet jwt aes".split()
 )
 _TOKENS = (
     "api access auth refresh bearer session bot id csrf xsrf personal user admin root secret deploy"
@@ -39,6 +39,14 @@ _FOREIGN_NAMES = {
     "wachtwoord": "wachtwoord",
     "kennwort": "kennwort",
     "zugangs": "zugangs(?:code|kennung|schlüssel)",
+    "zugriffs": "zugriffs(?:token|schlüssel)",
+    "jeton": "jeton d.(?:accès|api)",
+    "chiave": "chiave (?:api|segreta|privata|di accesso)",
+    "chave": "chave (?:de api|api|secreta|privada|de acesso)",
+    "klucz": "klucz (?:api|dostępu)",
+    "ключ": "ключ (?:api|доступа)",
+    "キー": "キー(?<=apiキー|クセスキー|レットキー)",
+    "키": "키(?:(?<=[pi스밀] 키)|(?<=api키))",
     "api": "api[ -](?:schlüssel|nyckel|sleutel|nøgle|klucz|klíč|ключ|anahtarı)",
     "lösenord": "lösenord(?:et)?",
     "adgangskode": "adgangskoden?",
@@ -64,12 +72,22 @@ _FOREIGN_NAMES = {
     "kata laluan": "kata laluan",
     "nenosiri": "nenosiri",
     "wagwoord": "wagwoord",
-    "ключ api": "ключ api",
     "κωδικ": "κωδικός(?: πρόσβασης)?",
     **{
         word: word
         for word in (
-            *("密码", "密碼", "口令", "密钥", "密鑰", "令牌", "パスワード", "비밀번호", "암호"),
+            *(
+                "密码",
+                "密碼",
+                "口令",
+                "密钥",
+                "密鑰",
+                "令牌",
+                "パスワード",
+                "トークン",
+                "비밀번호",
+                "암호",
+            ),
             *("كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "รหัสผ่าน", "पासवर्ड", "पासकोड"),
             *("رمز عبور", "گذرواژه", "پاس ورڈ", "পাসওয়ার্ড", "கடவுச்சொல்", "პაროლი", "գաղտնաբառ"),
             *("құпиясөз", "нууц үг"),
@@ -100,11 +118,12 @@ _ABOUT_WORDS = (
 _ABOUT = "".join(f"(?<!{endings})" for endings in _by_length(_ABOUT_WORDS))
 #: Names of keys that are no secrets.
 NO_SECRET_KEYS = "".join(
-    f"(?<!{word}_key)"
+    f"(?<!{word}[_-]key)"
     for word in (
         *("public", "primary", "foreign", "sort", "partition", "cache", "object", "row", "group"),
         *("idempotency", "dedup", "lookup", "unique", "hash", "range", "file", "map", "s3"),
-        *("routing", "translation", "message", "query", "dedupe", "block", "commit"),
+        *("websocket", "surrogate", "routing", "translation", "message", "query", "dedupe"),
+        *("block", "commit"),
     )
 )
 #: Calls that take a name and a password.

@@ -11,7 +11,7 @@ _UNQUOTED = re.compile(
 _BEFORE = re.compile(
     r"[ \t]{0,40}(?:\{\s{0,20}[\"']value[\"']\s?:\s?)?"
     # Some("value"), SecretStr("value"): a type, which begins with a capital
-    r"(?:(?:String::from|[A-Z]\w{0,30})?\((?=\s?[\"']))?"
+    r"(?:(?:(?:String::from|[A-Z]\w{0,30})?\(|\[)(?=\s?[\"']))?"
     r"(?:!!str[ \t]{1,3}|[bfrunBFRUN@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?",
 )
 _QUOTE = re.compile(r"\"\"\"|'''|\\{1,8}[\"'`]|&quot;|%22|%27|[\"'`“„«‘「『]")
@@ -19,7 +19,7 @@ _CLOSING = {"“": "”", "„": "“", "«": "»", "‘": "’", "「": "」", 
 #: A literal block of YAML, or a value on the next line.
 _BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\n(?=([ \t]+)\S)")
 #: Between two parts of one value: a sign that joins texts, or the end of a line.
-_JOINT = re.compile(r"[ \t]{0,9}(?:(?:\+|\.{1,2}|&|\\)[ \t]{0,9}\n?|\n)[ \t]{0,40}(?=[\"'`])")
+_JOINT = re.compile(r"[ \t]{0,9}(?:(?:->|\+|\.{1,2}|&|\\)[ \t]{0,9}\n?|\n)[ \t]{0,40}(?=[\"'`])")
 #: Before the value that is used if the first one, a variable, is not set.
 _DEFAULT = re.compile(r"[ \t]?(?:\|\||\?\?|or)[ \t]?([\"'`])")
 _CONTINUED = re.compile(r"\\\n[ \t]{0,9}")

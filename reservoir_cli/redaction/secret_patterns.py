@@ -113,6 +113,16 @@ GUESSES = (
         in_code=False,
         proof=Proof.CERTAIN,
     ),
+    # https://VALUE@host
+    Rule(
+        "password-in-url",
+        ("://",),
+        r"://([^\s:/?#@\"'`<>\\]{20,200}+)@(?![\w.-]{0,60}sentry)[a-z0-9]",
+        in_code=False,
+        from_word=True,
+        proof=Proof.HINT,
+        needs=("@",),
+    ),
     # name/VALUE@//host, thin:name/VALUE@host, name:VALUE@tcp(host)
     Rule(
         "password-in-url",
@@ -125,8 +135,8 @@ GUESSES = (
     ),
     Rule(
         "url-parameter",
-        ("?", "&"),
-        r"[?&](?:sig|signature|x-amz-signature|x-amz-security-token|appid|(?:api_?)?key|auth"
+        ("?", "&", "#"),
+        r"[?&#](?:sig|signature|x-amz-signature|x-amz-security-token|appid|(?:api_?)?key|auth"
         r"|subscription-key|code)=([\w%+/.~-]{20,}+)",
         in_code=False,
         needs=("=",),
@@ -140,8 +150,8 @@ GUESSES = (
     ),
     Rule(
         "authorization",
-        ("bearer ",),
-        r"(?<![a-z0-9])bearer\s{1,3}([a-z0-9._~+/=-]{16,}+)",
+        ("bearer",),
+        r"(?<![a-z0-9])bearer[\s\"',+]{1,6}([a-z0-9._~+/=-]{16,}+)",
         from_word=True,
     ),
     # Docker's settings, npm's settings, and arguments of HTTP clients
@@ -149,7 +159,7 @@ GUESSES = (
         "authorization",
         ("auth",),
         r"auth(?:\\?\"\s{0,3}:\s{0,3}\\?\"([a-z0-9+/]{16,}+={0,2})\\?\""
-        r"|(?<=_auth)[ \t]{0,3}=[ \t]{0,3}\"?([a-z0-9+/]{12,}+={0,2})"
+        r"|(?:(?<=_auth)[ \t]{0,3}[= ]|\s(?:plain|login)\s)[ \t]{0,3}\"?([a-z0-9+/]{12,}+={0,2})"
         r"|\s{0,3}=?\s{0,3}\(\s{0,3}[\"'][^\s\"']{1,80}[\"']\s{0,3},\s{0,3}"
         r"[\"']([^\s\"']{6,}+)[\"']\s{0,3}\))",
         from_word=True,
@@ -157,9 +167,10 @@ GUESSES = (
     ),
     Rule(
         "aws-secret-key",
-        ("aws",),
-        r"aws.{0,20}?(?:key|pwd|pw|password|pass|token).{0,20}?[\"'=: ]([0-9a-z/+]{40})(?![\w/+])",
+        ("aws", "akia", "asia"),
+        r"(?<![\w/+=.-])(?![0-9a-f]{40})[0-9a-z/+]{40}(?![\w/+=.-])",
         in_code=False,
+        proof=Proof.HINT,
     ),
     Rule(
         "private-key",
@@ -169,8 +180,9 @@ GUESSES = (
     ),
     Rule(
         "session-cookie",
-        ("sess", "sid=", "auth"),
-        r"(?:sess(?:ion)?(?:[_-]?(?:token|id|key))?|sid|auth_?(?:token|cookie))"
+        ("sess", "sid=", "auth", "aspxauth", "remember", "jwt=", "li_at="),
+        r"(?:sess(?:ion)?(?:[_-]?(?:token|id|key))?|sid|auth_?(?:token|cookie)|aspxauth|jwt|li_at"
+        r"|remember(?:_\w{2,60}?)?)"
         r"=(?=[\w%.~+/:-]{0,60}\d)([\w%.~+/:=-]{16,}+)",
         from_word=True,
         needs=("=",),
@@ -189,7 +201,7 @@ GUESSES = (
     Rule(
         "secret-value",
         (*NAME_WORDS, *FOREIGN_WORDS),
-        rf"(?:{NAMES}){SUFFIX}{_ASSIGNS}",
+        rf"(?:{NAMES}){SUFFIX}(?: #?\d{{1,2}})?{_ASSIGNS}",
         from_word=True,
         proof=Proof.SURE,
         reads=True,
@@ -217,13 +229,23 @@ GUESSES = (
     # curl -u name:password, smbclient -U name%password, sshpass -p password
     Rule(
         "password-option",
-        (" -u", "--user", "--proxy-user", "sshpass", "-pass", "htpasswd", "/user:"),
-        r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =])[\"']?[^\s:/\"'%]{1,80}(?::([^\s/\"']{4,}+)"
+        (
+            *(" -u", "--user", "--proxy-user", " -auth", "sshpass", "-pass", "htpasswd", "/user:"),
+            *(" /p:", "-storepass", "-keypass", "securestring"),
+        ),
+        r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =]| -auth )[\"']?[^\s:\"'%]{1,80}(?::([^\s/\"']{4,}+)"
         r"|%([^\s\"']{4,}+))"
+        # any command -u name -p VALUE, but not a port
+        r"|(?: -u {0,3}|--user(?:name)?[ =])[\w.@\\+-]{1,80}\s{1,3}(?:-p|-w)\s{1,3}"
+        rf"(?!\S{{0,40}}:\d)[\"']?({_VALUE}{{6,}}+)"
         rf"|sshpass\s{{1,3}}-p\s{{0,3}}[\"']?({_VALUE}{{4,}}+)"
         r"|-pass(?:in|out)?\s{1,3}pass:([^\s\"']{4,}+)"
         r"|htpasswd\s{1,3}-\w{0,6}b\w{0,6}\s{1,3}\S{1,80}\s{1,3}\S{1,80}\s{1,3}[\"']?"
-        r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+))",
+        r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+)"
+        # rdesktop /p:VALUE, keytool -storepass VALUE
+        r"|(?: /p:|-(?:store|key)pass\s{1,3})[\"']?([^\s\"']{4,}+)"
+        # ConvertTo-SecureString "VALUE"
+        r"|securestring\s{1,3}(?:-string\s)?[\"']([^\"'\n]{4,200})[\"'] -asplain)",
         in_code=False,
         from_word=True,
         proof=Proof.SURE,
@@ -232,36 +254,24 @@ GUESSES = (
     Rule(
         "password-option",
         ("echo ",),
-        r"echo\s{1,3}(?:-n\s)?[\"']?(?:[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|\s?(?:sudo )?chpasswd"
-        r"|([^\s\"':]{6,80})[\"']?\s?\|\s?(?:sudo -s|[^\n|]{1,80}(?:-stdin|--with-token))"
+        r"echo\s{1,3}(?:-[ne]{1,2}\s)?[\"']?(?:[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|"
+        r"\s?(?:sudo )?chpasswd|([^\s\"':]{6,80})[\"']?\s?\|\s?(?:sudo -s|(?:sudo )?\w{0,3}passwd"
+        r"|cryptsetup|[^\n|]{1,80}(?:-stdin|--with-token))"
         r"|(?<=(?:key|ile|ass|ord|ret|ken)[ =]<\(echo )[\"']?([^\s\"':)]{6,80}))",
         in_code=False,
         from_word=True,
         needs=("|", "<("),
     ),
-    # rdesktop /p:VALUE, keytool -storepass VALUE, ConvertTo-SecureString "VALUE"
-    Rule(
-        "password-option",
-        (" /p:", "-storepass", "-keypass"),
-        r"(?: /p:[\"']?([^\s\"']{4,}+)|-(?:store|key)pass\s{1,3}[\"']?([^\s\"']{4,}+))",
-        in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
-    ),
-    Rule(
-        "password-option",
-        ("securestring",),
-        r"securestring\s{1,3}(?:-string\s)?[\"']([^\"'\n]{4,200})[\"']",
-        from_word=True,
-        proof=Proof.SURE,
-        needs=(" -asplain",),
-    ),
     # connection.login("name", "VALUE"), connect("source", "name", "VALUE")
     Rule(
         "password-in-call",
-        (*CALLS_WITH_NAME, "connect("),
+        (
+            *CALLS_WITH_NAME,
+            *("connect(", "connection(", "pdo(", "client(", "client.new(", "client.create("),
+        ),
         rf"(?:(?:{'|'.join(map(re.escape, CALLS_WITH_NAME))})\s{{0,9}}{_LITERAL},"
-        rf"|connect\(\s{{0,9}}(?:{_LITERAL},\s{{0,9}}){{2}})"
+        rf"|(?:connect(?:ion)?|pdo)\(\s{{0,9}}(?:{_LITERAL},\s{{0,9}}(?:\d{{1,5}},\s{{0,9}})?){{2}}"
+        rf"|client(?:\.new|\.create)?\(\s{{0,9}}{_LITERAL},(?=\s{{0,9}}[\"'][^\s\"']{{20}}))"
         r"\s{0,9}[\"']([^\"'\n]{4,200})[\"']",
         from_word=True,
         proof=Proof.SURE,
@@ -271,30 +281,33 @@ GUESSES = (
         "password-in-call",
         (
             *(".set", ".with", ".api", ".pass", ".secret", ".token", ".auth", ".access", ".client"),
-            *("setpass", "setsecret", "setapi"),
+            *("setpass", "setsecret", "setapi", "wallet(", "accounts:", "value("),
         ),
         rf"\.?(?=[a-z])(?:set|with)?[a-z_]{{0,20}}?(?:{NAMES}|token)"
-        r"\(\s{0,9}[\"']([^\"'\n]{6,200})[\"']\s{0,9}\)",
+        r"\(\s{0,9}[\"']([^\"'\n]{6,200})[\"']\s{0,9}\)"
+        # Wallet("VALUE"), accounts: ["VALUE"], setValue("VALUE", forHTTPHeaderField: "X-Api-Key")
+        r"|(?:wallet\(|accounts:\s?\[)\s{0,9}[\"']((?:0x)?[0-9a-f]{64})[\"']"
+        r"|value\(\"([^\"\n]{12,200})\", forhttpheaderfield: \"(?:[\w-]{0,30}(?:key|token|secret))",
         from_word=True,
         proof=Proof.SURE,
-        needs=('("', "('"),
+        needs=('("', "('", '["', "['"),
     ),
     # Any other name of a key, with a value that nothing but a key looks like.
     Rule(
         "secret-value",
-        ("_key", "_auth", "_pat"),
-        rf"_(?:key|auth|pat)(?![a-z]){NO_SECRET_KEYS}{_ASSIGNS}"
+        ("_key", "-key", "_auth", "_pat"),
+        rf"[_-](?:key|auth|pat)(?![a-z]){NO_SECRET_KEYS}{_ASSIGNS}"
         r"(?=[ \t\"'`\\]{0,4}[^\s\"'`/]{16})",
         from_word=True,
         proof=Proof.HINT,
         reads=True,
     ),
-    # proxy_set_header X-Api-Key "VALUE"
+    # proxy_set_header X-Api-Key "VALUE", export NAME VALUE
     Rule(
         "secret-value",
         NAME_WORDS,
-        rf"(?:{NAMES}){SUFFIX}(?:(?<=[_-][a-z]{{3}})|(?<=[_-][a-z]{{5}}))"
-        r"[ \t]{1,9}(?=[\"'][^\s\"']{12})",
+        rf"(?:{NAMES}){SUFFIX}(?:(?<=[ _-][a-z]{{3}})|(?<=[ _-][a-z]{{5}})|(?<=[ _-]secret))"
+        r"[ \t]{1,9}(?=[\"']?[^\s\"']{16})",
         from_word=True,
         proof=Proof.HINT,
         reads=True,
@@ -316,7 +329,7 @@ GUESSES = (
             ),
             *("sqlcmd", "ipmitool", "snmp", "bcp", "tsql", "psexec", "evil-winrm", "crackmapexec"),
             *("nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net user ", "lftp ", "bw unlock"),
-            "wpa_passphrase ",
+            *("wpa_passphrase ", "rclone obscure", "openssl passwd", "mkpasswd"),
         ),
         rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,}}+)"
         r"|(?:redis-cli(?=\s)[^\n]{0,200}? -a|ldap\w{1,10}(?=\s)[^\n]{0,200}? -w"
@@ -324,14 +337,16 @@ GUESSES = (
         r"|(?:sqlcmd|ipmitool|bcp|tsql|psexec|evil-winrm|crackmapexec|nxc)(?=\s)[^\n]{0,200}? -p"
         r"|kadmin(?=\s)[^\n]{0,200}? -w|lftp [^\n]{0,60}?-u [\w.@-]{1,60},|bw unlock"
         r"|net user [\w.-]{1,40}|wpa_passphrase\s{1,3}[\"']?[\w.-]{1,32}[\"']?"
+        r"|rclone obscure|openssl passwd -\w{1,6}|mkpasswd(?: -m [\w-]{1,12})?"
         r"|rabbitmqctl (?:add_user|change_password) [\w.-]{1,40}"
         r"|(?:mosquitto_|mongo)\w{1,10}(?=\s)[^\n]{0,200}? -p|zip(?=\s)[^\n]{0,60}? -p"
-        rf"| login(?=\s)[^\n]{{0,200}}? -p)\s{{0,3}}[\"']?({_VALUE}{{6,}}+))",
+        rf"| login(?=\s)[^\n]{{0,200}}? -p)\s{{0,3}}[\"']?({_VALUE}{{6,}}+)"
+        r"| login\s{1,3}([0-9a-f-]{32,64}+)(?!\w))",
         in_code=False,
         from_word=True,
         needs=(
-            *(" -p", " -a", " -w", " -n", " -x", " -u"),
-            *("bw ", "net user ", "rabbitmqctl ", "wpa_"),
+            *(" -p", " -a", " -w", " -n", " -x", " -u", " login "),
+            *("bw ", "net user ", "rabbitmqctl ", "wpa_", "obscure", "passwd "),
         ),
         proof=Proof.SURE,
     ),
@@ -340,15 +355,16 @@ GUESSES = (
         "password-in-file",
         (
             *("login", ":543", ":*:", "requirepass", "masterauth", "auth-pass", "bindpw"),
-            *("wpa-psk", "\npass", "]:"),
+            *("wpa-psk", "\npass", "]:", 'send "'),
         ),
         r"\blogin[ \t]{1,9}\S{1,80}[\s/,]{1,40}password:?\s{1,9}[\"']?([^\s\"']{5,}+)"
         # a line of a dialogue or a file of settings, and [host]:port name:VALUE
         r"|\npass(?:word|wd)?[ \t]{1,9}([^\s\"'=:]{6,}+)[ \t]{0,9}(?=[\r\n]|$)"
+        r"|send \"([^\s\"\\]{5,}+)\\r"
         r"|\]:\d{2,5}[ \t]{1,9}[\w.@+-]{1,60}:([^\s\"']{6,}+)"
         r"|:(?:543\d|\*):[^\s:]{1,80}:[^\s:]{1,80}:([^\s\"']{6,}+)"
         r"|(?:requirepass|masterauth|bindpw|wpa-psk|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",  # noqa: E501
-        needs=("pass", "masterauth", ":543", ":*:", "bindpw", "wpa-psk", "]:"),
+        needs=("pass", "masterauth", ":543", ":*:", "bindpw", "wpa-psk", "]:", "assword:"),
         in_code=False,
         from_word=True,
         proof=Proof.SURE,
@@ -364,8 +380,8 @@ GUESSES = (
     ),
     Rule(
         "password-in-words",
-        ("pin",),
-        rf"(?<![a-z])pin(?:[ -]?code)?(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}"
+        ("pin", "puk"),
+        rf"(?<![a-z])(?:pin|puk)(?:[ -]?code)?(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}"
         r"\s{0,3}[*`\"']{0,3}(\d{4,12})(?!\w)",
         from_word=True,
     ),
@@ -378,6 +394,40 @@ GUESSES = (
         r"(?:passe|password|passwort|passphrase|passcode)\b",
         from_word=True,
         needs=("passe", "password", "passwort", "passphrase", "passcode"),
+    ),
+    # VALUE is the password, VALUE (the password)
+    Rule(
+        "password-in-words",
+        (" is ", "=", " ist ", " est ", " es ", " was ", " (", "- ", "– ", ", "),
+        r"(?<![^\s\"'`“„«(:])([^\s\"'`“„«()]{8,80}+)[\"'`”“»]?(?:\s(?:is|was|ist|war|est|es)\s"
+        r"|\s?\(|\s=\s|,?\s(?:[-–—]\s)?(?:that['’]?s|that is|which is)\s)"
+        r"(?:(?:the|my|our|your|his|her|das|unser|mein|le|la|el)\s)(?:[\w-]{1,20}\s){0,2}?"
+        r"(?:password|passwort|passphrase|passcode|pw|mot de passe|contraseña|api[ -]key|token)\b",
+        proof=Proof.HINT,
+        needs=("passw", "passphrase", "passcode", "pw", "mot de passe", "contraseña"),
+    ),
+    # mnemonic: twelve words, or up to 24
+    Rule(
+        "seed-phrase",
+        ("mnemonic", "seed", "phrase", "wallet"),
+        r"(?:mnemonic|seed|wallet words|phrase(?:(?<=(?:covery|secret|backup|wallet)[_ ]phrase)))"
+        r"[^\n]{0,40}?[\s\"'`=:({\[](?:1[.)]\s?)?"
+        r"((?:[a-z]{3,8}[\s,\"'-]{1,6}(?:\d\d?[.)]\s?)?(?=[a-z]{3,8}(?![a-z]))){11,23}+[a-z]{3,8})",
+        from_word=True,
+        proof=Proof.SHAPE,
+    ),
+    # TOTP seed: VALUE, recovery codes: VALUE, VALUE
+    Rule(
+        "one-time-code",
+        ("totp", "otp", "2fa", "mfa", "authenticator", "backup", "recovery"),
+        r"(?:(?:totp|otp|2fa|mfa|authenticator)(?:[\w-]{0,20}|[ \w-]{0,20}?(?:seed|secret|key"
+        r"|code|setup))[^\n:=]{0,40}[:=]\s{0,3}[\"'`]?((?=[a-z\s]{0,24}[2-7])[a-z2-7]{16,64}"
+        r"|(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})(?!\w)"
+        r"|(?:backup|recovery)[ _]codes?[^\n:=]{0,40}[:=]\s{0,3}[\"'`\[-]{0,3}\s?"
+        r"((?:[a-z0-9]{4,5}[ -]?[a-z0-9]{4,6}(?:[\s,;\"']{1,4}(?:-\s)?"
+        r"(?=[a-z0-9]{4,5}[ -]?[a-z0-9]{4,6}(?!\w)))?){1,20})(?!\w))",
+        from_word=True,
+        proof=Proof.SHAPE,
     ),
     # credentials: name / VALUE
     Rule(
@@ -396,9 +446,9 @@ GUESSES = (
             "accès ",
         ),
         r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugang(?:sdaten)?|identifiants|acceso|accès|credenciales|账号密码)"  # noqa: E501
-        rf"(?:{_FOR}\s?[:：]|(?:\sfor\s[\w.-]{{1,30}})?\s{{0,2}}(?:are|is|:|=|sind|：)?)\s{{0,3}}[\"'`]?[\w.@+-]{{2,60}}[\"'`]?"
-        r"(?:are|is|:|=|sind|：)?\s{0,3}[\"'`]?[\w.@+-]{2,60}[\"'`]?"
-        r"\s{0,3}[:/,|]\s{0,3}[\"'`]?([^\s\"'`,]{6,}+)",
+        rf"(?:{_FOR}\s?[:：]|(?:\sfor\s[\w.-]{{1,30}})?\s{{0,2}}(?:are|is|:|=|sind|：|[-=]>|→|–)?)"
+        r"\s{0,3}[\"'`]?[\w.@+-]{3,60}[\"'`]?"
+        r"(?:\s{0,3}[:/,|]\s{0,3}|\s(?:and|und|et|y|e|和)\s)[\"'`]?([^\s\"'`,]{6,}+)",
         from_word=True,
     ),
     # name@host / VALUE
@@ -422,10 +472,11 @@ GUESSES = (
     # with password VALUE, and a value on a line of its own
     Rule(
         "password-in-words",
-        ("pass", "pw", "key", "token", *FOREIGN_WORDS),
-        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)|pw|token(?:(?<=this token)"
-        rf"|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))|{FOREIGN})(?![a-z_-])"
-        r"(?::?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,80})",
+        ("pass", "pw", "key", "token", "secret", "psk", *FOREIGN_WORDS),
+        rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e|(?<=with pass))|pw|psk|secret"
+        rf"|token(?:(?<=this token)|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))"
+        rf"|{FOREIGN})(?![a-z_-])"
+        r"(?::?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,200}+)",
         from_word=True,
         proof=Proof.HINT,
     ),
@@ -433,12 +484,13 @@ GUESSES = (
     Rule(
         "password-in-words",
         (
-            *("passw", "passphrase", "pw", "secret", "token", "auth", "login", "identify"),
+            *("passw", "passphrase", "pw", "secret", "token", "auth", "login", "identify", "key"),
             *FOREIGN_WORDS,
         ),
-        rf"(?:(?<![a-z])pw|passw|passphrase|pwd|secret|token|auth(?![a-z])|login|identify|{FOREIGN})"
+        rf"(?:(?<![a-z])pw|passw|passphrase|pwd|secret|token|auth(?![a-z])|login|identify|{FOREIGN}"
+        r"|(?<![a-z])key(?![a-z-])(?<!public.key))"
         r"[^\n]{0,60}?[\s\"'|>=({<](?=[^\s\"'`,;<>(){}|]{0,30}\d)"
-        r"([^\s\"'`,;<>(){}|]{12,64}+)(?![(\[{:])",
+        r"([^\s\"'`,;<>(){}|]{12,128}+)(?![(\[{:])",
         from_word=True,
         proof=Proof.NEAR,
     ),

@@ -4,10 +4,9 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 
 _HEADERS = re.compile(
-    r"(?:user |admin |db |root |wifi |initial |temp(?:orary)? )?"
-    r"(?:password|passwort|passphrase|passwd|pwd|pass|passcode|kennwort|contraseña|mot de passe|mdp"
-    r"|senha|密码|pin|secret|client[ _]secret|secret[ _]?key|api[ _-]?key|access[ _-]?(?:key|token)"
-    r"|api[ _-]?token|auth[ _-]?token|token)"
+    r"(?:[a-z]{1,20}[ _-]){0,2}"
+    r"(?:password|passwort|passphrase|passwd|pwd|pw|pass|passcode|kennwort|contraseña|mot de passe"
+    r"|mdp|senha|密码|pin|secret|totp|token|(?:secret|api|access)[ _-]?key)"
 )
 #: A text with a table has one of these, in lower case.
 TABLE_WORDS = (
@@ -21,6 +20,7 @@ TABLE_WORDS = (
     "mdp",
     "senha",
     "密码",
+    "totp",
 )
 #: The end of a header, with a delimiter after it, which tells tables from other texts.
 _HEADER_END = re.compile(r"[a-z -]{0,12}[ \t\"*`]{0,40}(?:[|\t,;\n]|  |$)")
@@ -51,7 +51,8 @@ def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterat
         line, after = _line_at(lowered, lowered.rfind("\n", 0, position) + 1)
         line = line.replace("||", "|")  # the headers of a wiki
         done = after
-        if len(line) > _LONGEST_LINE or not (delimiter := _delimiter_of(line)):
+        delimiter = _delimiter_of(line)
+        if len(line) > _LONGEST_LINE or not delimiter or _is_list_in_code(line, delimiter):
             continue
         columns = {
             number
@@ -60,6 +61,12 @@ def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterat
         }
         if columns:
             done = yield from _cells_of(text, after, delimiter, columns)
+
+
+def _is_list_in_code(line: str, delimiter: str) -> bool:
+    """Return whether a line with commas is one name of a list rather than the header of a table."""
+    cells = [cell for cell in line.split(delimiter) if cell.strip()]
+    return delimiter in ",;" and (len(cells) < 2 or not set(":#{}=").isdisjoint(line))
 
 
 def _header_positions(lowered: str, words: Iterable[str]) -> Iterator[int]:

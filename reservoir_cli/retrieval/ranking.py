@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.bm25_with_neighbours import bm25
-from reservoir_cli.retrieval.recall_floor import fit
+from reservoir_cli.retrieval.recall_floor import count_absent, fit
 from reservoir_cli.retrieval.sessions import Sessions, group_sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates, Posting, TalkScores
@@ -117,14 +117,24 @@ def sessions_of(candidates: Candidates, settings: Settings) -> Sessions:
 def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
     """Return the candidates with echoes as messages without words and meaning.
 
-    So they lend their neighbours nothing, and the scale of the scores is that of the others.
+    So they lend their neighbours nothing, and the scale of the scores is that of the others. A word
+    that no other message contains is absent.
     """
     is_echo = np.zeros(len(candidates.ids), bool)
     is_echo[echoes.positions] = True
 
     def without(postings: Sequence[Posting]) -> tuple[Posting, ...]:
-        return tuple(posting.at(~is_echo[posting.places]) for posting in postings)
+        others = (
+            posting.at(~is_echo[posting.places])._replace(
+                titled=None if posting.titled is None else posting.titled[~is_echo[posting.titled]]
+            )
+            for posting in postings
+        )
+        return tuple(posting for posting in others if len(posting.all_places()))
 
+    postings = without(candidates.postings)
+    stems = {posting.stem for posting in postings}
+    absent = (posting.stem for posting in candidates.postings if posting.stem not in stems)
     talk = candidates.talk
     if talk is not None:
         talk = TalkScores(
@@ -134,7 +144,8 @@ def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
     return replace(
         candidates,
         cosine=np.where(is_echo, np.float32(np.nan), candidates.cosine),
-        postings=without(candidates.postings),
+        postings=postings,
+        absent=(*candidates.absent, *absent),
         talk=talk,
     )
 
@@ -146,7 +157,7 @@ def score(
     dates: Floats,
     words: Words | None = None,
     *,
-    absent: float | None = None,
+    question: str | None = None,
     echoes: Echoes | None = None,
     parts: bool = False,
 ) -> Scored:
@@ -159,7 +170,7 @@ def score(
     :param now_ms: the time of the question, milliseconds since 1970.
     :param dates: shape (n,), nearness to a date in the question, 0…1; zeros if it names none.
     :param words: those of :func:`score_words`, if they are known already.
-    :param absent: see :func:`recall_floor.fit`.
+    :param question: its absent names and numbers do not lower the fit; ``None`` to count them too.
     :param echoes: messages that only repeat the question, which stand behind all others; and the
         newest answer to it, which is as similar as its question.
     :param parts: also return the components of each similarity.
@@ -198,6 +209,7 @@ def score(
         recencies = _without(recencies, echoes)
         similarities, components = _without(similarities, echoes), _without(components, echoes)
         _rank_answer(echoes.answered, similarities, components)
+    absent = None if question is None else count_absent(question, candidates.absent)
     priority = settings.similarity_weight * similarities
     priority += settings.recency_weight * recencies
     return Scored(

@@ -14,10 +14,7 @@ _TOKEN = re.compile(r"/k/[^/]*")
 
 
 class RequestLog:
-    """Log method, path, status, duration, and a route's notes in ``scope["reservoir_log"]``.
-
-    :param token: never logged, wherever in a path it is.
-    """
+    """Log method, path without the token, status, duration, and ``scope["reservoir_log"]``."""
 
     def __init__(self, app: ASGIApp, log: Callable[[str], None], token: str) -> None:
         self._app, self._log, self._token = app, log, token
@@ -46,10 +43,7 @@ class RequestLog:
 
 
 def printable_path(scope: Scope, token: str) -> str:
-    """Return the path of a request on one line, without token and query.
-
-    A mistyped base URL has the token anywhere.
-    """
+    """Return a path on one line, without query and token, which a mistyped URL has anywhere."""
     path = _TOKEN.sub("", scope["raw_path"].decode("ascii", "replace")).replace(token, "…")
     printable = "".join(letter if letter.isprintable() else "?" for letter in path)
     return printable[: limits.MAX_LOGGED_PATH] or "/"

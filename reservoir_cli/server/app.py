@@ -10,7 +10,7 @@ Everything else is 404, or 401 if only the token is missing.
 
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -37,9 +37,7 @@ def build_app(state: ServerState) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with AsyncExitStack() as running:
-            await running.enter_async_context(proxy.running())
-            await running.enter_async_context(mcp.running())
+        async with proxy.running(), mcp.running():
             yield
 
     app = Starlette(
@@ -75,18 +73,12 @@ class TokenGate:
         path: str = scope["raw_path"].decode("ascii", "replace")
         token, rest = split_token(path)
         if token is None and self._state.open_proxy:
-            await self._proxy(dict(scope, reservoir_path=path), receive, send)
+            app = self._proxy
         elif token is None or not secrets.compare_digest(token, self._state.token):
-            await _unauthorized(scope, receive, send)
+            app = _unauthorized
         else:
-            await self._answer(dict(scope, reservoir_path=rest), receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path: str = scope["reservoir_path"]
-        if path in ("/mcp", "/mcp/"):
-            await self._mcp(scope, receive, send)
-        else:
-            await self._proxy(scope, receive, send)
+            app = self._mcp if rest in ("/mcp", "/mcp/") else self._proxy
+        await app(dict(scope, reservoir_path=rest), receive, send)
 
 
 def split_token(path: str) -> tuple[str | None, str]:
@@ -100,5 +92,4 @@ def split_token(path: str) -> tuple[str | None, str]:
 async def _unauthorized(scope: Scope, receive: Receive, send: Send) -> None:
     problem = "the base URL has no token or a wrong one; reservoir serve prints the complete URL"
     error = {"type": "authentication_error", "code": "reservoir_token", "message": problem}
-    response = JSONResponse({"type": "error", "error": error}, 401)
-    await response(scope, receive, send)
+    await JSONResponse({"type": "error", "error": error}, 401)(scope, receive, send)

@@ -1,7 +1,6 @@
 """Delay background work until no question is being answered.
 
-Storing and embedding messages takes as long as answering a question. Python runs one thread at a
-time, so doing both at once would slow down the question.
+Python runs one thread at a time, so storing and embedding would slow down the question.
 """
 
 import threading
@@ -52,11 +51,7 @@ class Traffic:
             )
 
     def wait(self, thread: object, due: float) -> StartReason:
-        """Wait for a pause; overdue work also releases everything that falls due soon after it.
-
-        :param thread: the waiting thread.
-        :param due: when the work must begin at the latest, in seconds of the monotonic clock.
-        """
+        """Wait for a pause, or until ``due``; that also releases all that falls due soon after."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -76,10 +71,7 @@ class Traffic:
                 self._changed.wait(min(pause, due) - now)
 
     def give_way(self, thread: object, due: float) -> None:
-        """Wait while a question is being answered, unless one is queued behind this thread.
-
-        :param due: when to go on at the latest, in seconds of the monotonic clock.
-        """
+        """Wait until ``due`` while a question is answered, unless one waits for this thread."""
         with self._changed:
             while self._open_questions.total() and not self._open_questions[thread]:
                 if (left := due - time.monotonic()) <= 0:
@@ -88,11 +80,7 @@ class Traffic:
 
     @contextmanager
     def take_turn(self) -> Iterator[None]:
-        """Do background work in the block while no other thread does any.
-
-        The block begins after ``MAX_DELAY`` in any case: another thread may be embedding a long
-        message.
-        """
+        """Do background work alone, but begin after ``MAX_DELAY``: embedding may take long."""
         has_turn = self._turn.acquire(timeout=limits.MAX_DELAY)
         try:
             yield

@@ -10,22 +10,18 @@ import json
 import re
 from dataclasses import dataclass
 
-#: Random bytes of a nonce.
-NONCE_BYTES = 16
+NONCE_BYTES = 16  # random bytes of a nonce
 _NONCE = re.compile(r"[\w-]{16,64}", re.ASCII)
 #: A code, and the answer of a server: the server's clock when it proved itself, and a signature.
 _CODE = re.compile(r"(\d{1,15})\.([\w-]{16,64})\.([0-9a-f]{64})", re.ASCII)
 _PROOF = re.compile(r"(\d{1,15}) ([0-9a-f]{64})", re.ASCII)
-#: The largest answer with a proof, in bytes.
-MAX_PROOF = 80
+MAX_PROOF = 80  # the largest answer with a proof, in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """A server's process, and what it shares with programs of its user.
+    """A server's process, and the token that it shares with programs of its user.
 
-    :param token: the token of the server's home.
-    :param origin: such as ``http://127.0.0.1:3017``.
     :param started: as by ``process_start_time``.
     """
 
@@ -35,10 +31,7 @@ class ServerIdentity:
     started: str
 
     def prove(self, nonce: str, second: int) -> str | None:
-        """Return a server's proof that it knows the token; ``None`` if the nonce is invalid.
-
-        :param second: the server's clock, from which codes count their age.
-        """
+        """Return a server's proof that it knows the token; ``None`` if the nonce is invalid."""
         if not _NONCE.fullmatch(nonce):
             return None
         return f"{second} {self._sign('server', nonce, second)}"
@@ -51,11 +44,7 @@ class ServerIdentity:
         )
 
     def make_code(self, nonce: str, second: int) -> str:
-        """Return a code that opens the page.
-
-        :param nonce: one that no other code has.
-        :param second: as in the server's proof.
-        """
+        """Return a code that opens the page; no two have the same nonce."""
         return f"{second}.{nonce}.{self._sign('code', nonce, second)}"
 
     def check_code(self, code: str) -> tuple[str, int] | None:

@@ -1,16 +1,11 @@
-"""Limits of the server: sizes in bytes unless a line says otherwise, and times in seconds.
-
-How long it waits for a locked store is in ``util/time_limits.py``.
-"""
+"""Limits of the server: bytes and seconds; those of locked stores are in ``time_limits``."""
 
 # Requests
 
-#: The largest body of a request: long histories with pictures are a few MB.
-MAX_BODY = 32 << 20
+MAX_BODY = 32 << 20  # the largest body of a request: long histories with pictures are a few MB
 #: Larger bodies are parsed in a thread, so as not to block the event loop.
 PARSED_IN_THREAD = 256 << 10
-#: The most connections that are open at the same time.
-MAX_CONNECTIONS = 512
+MAX_CONNECTIONS = 512  # the most connections that are open at the same time
 #: The times to wait for the next piece of a request's head, and of its body.
 HEAD_TIMEOUT = READ_TIMEOUT = 60.0
 #: The time in which the rest of a body that is too large is read, and not kept.
@@ -29,8 +24,7 @@ MAX_ANSWER = 32 << 20
 #: The chunks of an answer that are relayed, and the lines of it that are read, at a time: other
 #: requests wait meanwhile.
 CHUNKS_AT_A_TIME, LINES_AT_A_TIME = 32, 256
-#: The beginning of a stream without a type that is searched for an event.
-SNIFFED = 1_000
+SNIFFED = 1_000  # the beginning of a stream without a type that is searched for an event
 #: The most answers whose conversations at the provider are remembered.
 MAX_REMEMBERED_ANSWERS = 10_000
 
@@ -38,12 +32,9 @@ MAX_REMEMBERED_ANSWERS = 10_000
 
 #: The most tokens that are added to one question, and to all questions of a conversation.
 BUDGET, CONVERSATION_BUDGET = 1_000, 8_000
-#: The smallest remaining budget in tokens for which anything is recalled.
-MIN_BUDGET = 100
-#: The share of the model's context window above which nothing is added.
-FULL_WINDOW = 0.9
-#: The most turns before a question that are compared with the store.
-TALK_TURNS = 12
+MIN_BUDGET = 100  # the smallest remaining budget in tokens for which anything is recalled
+FULL_WINDOW = 0.9  # the share of the model's context window above which nothing is added
+TALK_TURNS = 12  # the most turns before a question that are compared with the store
 
 #: How long the server waits for the model before it listens; compiling one takes longer.
 WARMING = 5.0
@@ -55,12 +46,10 @@ PAUSE, MAX_DELAY = 0.1, 2.0
 #: The longest delay of work that slows down many questions: embedding the messages of two seconds
 #: takes half a second.
 MAX_LONG_DELAY = 30.0
-#: The time between two syncs of the sources.
-SYNC_INTERVAL = 60.0
+SYNC_INTERVAL = 60.0  # the time between two syncs of the sources
 #: How long a transaction may give way to questions: other programs wait to write meanwhile.
 MAX_HOLD = 0.4
-#: The time before another attempt to store exchanges.
-RETRY_DELAY = 5.0
+RETRY_DELAY = 5.0  # the time before another attempt to store exchanges
 #: The most exchanges that wait while the store cannot be written; the oldest are dropped.
 MAX_WAITING = 500
 
@@ -73,8 +62,7 @@ LAST_ANSWERS, LAST_WORK = 10, 30.0
 
 #: For how long a code is valid, and after which time an idle session ends.
 CODE_LIFETIME, SESSION_LIFETIME = 60.0, 12 * 3600.0
-#: The most sessions that are valid at a time; the oldest is dropped.
-MAX_SESSIONS = 32
+MAX_SESSIONS = 32  # the most sessions that are valid at a time; the oldest is dropped
 #: The largest form, and the most fields of one: forms hold names and numbers.
 MAX_FORM, MAX_FIELDS = 64 << 10, 200
 #: Conversations, hits and messages on one page.
@@ -84,7 +72,6 @@ CONVERSATIONS, HITS, MESSAGES = 50, 50, 50
 MAX_SNIPPET, MAX_RENDERED, MAX_CODE = 280, 20_000, 10_000
 #: The time of rendering after which the other messages of a page are shown as plain text.
 RENDER_TIME = 2.0
-#: The most messages in the window's view that could only have filled the budget.
-MAX_FILLERS = 50
+MAX_FILLERS = 50  # the most messages in the window's view that could only have filled the budget
 #: Days and weeks in the charts of usage, and the tools that have a part of their own.
 DAYS, WEEKS, TOOLS = 60, 26, 5

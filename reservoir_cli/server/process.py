@@ -29,8 +29,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.util.time_limits import LOCKED_STORE, LOCKED_STORE_OF_REQUEST
 
-#: M_ARENA_MAX of glibc's malloc.h: limits the number of heaps.
-_ARENA_MAX = -8
+_ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h: limits the number of heaps
 _HOST_HINT = "--host takes an address of this machine, such as 127.0.0.1"
 #: Seconds a thread runs before Python switches to another; a tenth of the default. A question is
 #: handed from thread to thread, and may wait that long each time.
@@ -64,13 +63,10 @@ def serve(
     start_sync: Callable[[], None],
     log: Callable[[str], None],
 ) -> None:
-    """Serve until a signal ends the process.
+    """Serve until a signal ends the process; ReservoirError if port or store is not usable.
 
-    :param port: 0 for any free port.
     :param ready: called once the server accepts requests.
     :param start_sync: starts a sync of the sources in another process.
-    :param log: prints one line.
-    :raises ReservoirError: the port is in use, or the store cannot be opened.
     """
     upstreams.resolve(config.upstreams, typed_upstreams)
     _stop_on_hangup()
@@ -167,10 +163,7 @@ def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address.
-
-    :raises ReservoirError: the address is in use, or is not one of this machine's.
-    """
+    """Return a listening socket, or raise ReservoirError if the address is in use or not ours."""
     try:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -206,16 +199,12 @@ def _stop_on_hangup() -> None:
 
 
 def _share_memory() -> None:
-    """Make all threads allocate from the main thread's heap, if the C library supports it.
-
-    With a heap per thread, the arrays of every question are freed and allocated again.
-    """
+    """Use one heap for all threads if the C library can; else arrays are allocated repeatedly."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 def _url_host(host: str) -> str:
-    """Return the host part of a URL by which this machine reaches an address."""
     if host in ("0.0.0.0", ""):
         return "127.0.0.1"
     if host == "::":

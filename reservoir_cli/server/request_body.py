@@ -7,10 +7,7 @@ from reservoir_cli.server import limits
 
 
 class RefusedBody(Exception):
-    """The body of a request is not accepted.
-
-    :cvar status: of the answer.
-    """
+    """The body of a request is not accepted."""
 
     status = 400
 
@@ -32,12 +29,7 @@ class ClientGone(Exception):
 
 
 async def read_body(receive: Receive, most: int = limits.MAX_BODY) -> bytes:
-    """Return the body of a request.
-
-    :raises BodyTooLarge: it is larger than ``most`` bytes.
-    :raises BodyTooSlow: the client sent nothing for a minute.
-    :raises ClientGone: it did not arrive completely.
-    """
+    """Return a body; raise BodyTooLarge, BodyTooSlow, or ClientGone if it is incomplete."""
     body, more = bytearray(), True
     while more:
         chunk, more = await _next_chunk(receive)
@@ -49,7 +41,6 @@ async def read_body(receive: Receive, most: int = limits.MAX_BODY) -> bytes:
 
 
 async def _next_chunk(receive: Receive) -> tuple[bytes, bool]:
-    """Return the next chunk of a body, and whether more follow."""
     try:
         with anyio.fail_after(limits.READ_TIMEOUT):
             message = await receive()

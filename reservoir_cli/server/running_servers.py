@@ -20,19 +20,16 @@ from reservoir_cli.util.read_files import read_regular, suggest_fix
 from reservoir_cli.util.time_limits import SERVER_ANSWER, SERVER_STOP
 
 _POLL = 0.05
-#: The most bytes that are read of an answer: its head, and the proof.
-_MAX_ANSWER = 4096 + MAX_PROOF
+_MAX_ANSWER = 4096 + MAX_PROOF  # the most bytes that are read of an answer: its head, and the proof
 #: A base URL: the origin, the token and the version.
 _TOKEN_PREFIX, _VERSION = "/k/", "/v1"
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server's entry in the file.
+    """A server's entry in the file, with the base URL for programs, which has the token.
 
-    :param base_url: the base URL for programs, with the token.
-    :param started: when the process started, to tell it from a later one with the same PID; empty
-        if this platform does not say.
+    :param started: when the process started, to tell it from a later one with its PID, or empty.
     """
 
     base_url: str
@@ -54,11 +51,7 @@ class RunningServer:
         return (process_start_time(self.pid) or "") == self.started
 
     def make_code(self) -> str | None:
-        """Return a one-time code that opens the page; ``None`` if the server does not answer.
-
-        Nothing secret is sent, and nothing is used of the answer but a proof that its sender knows
-        the token: another program may listen at the port of a server that was killed.
-        """
+        """Return a one-time code, if the server proves itself: another one may have its port."""
         import secrets
 
         nonce = secrets.token_urlsafe(NONCE_BYTES)
@@ -68,7 +61,6 @@ class RunningServer:
         return None if second is None else self._identity.make_code(nonce, second)
 
     def _ask_for_proof(self, nonce: str) -> str:
-        """Return the body of the answer to a nonce; empty if there is none."""
         url = urlsplit(self._identity.origin)
         request = f"GET /ui/proof?nonce={nonce} HTTP/1.0\r\nHost: {url.netloc}\r\n\r\n"
         with suppress(OSError, ValueError):
@@ -80,10 +72,7 @@ class RunningServer:
         return ""
 
     def stop(self) -> bool:
-        """Stop the server, wait until it has ended, and return whether it did.
-
-        Call this only if :meth:`can_be_stopped`.
-        """
+        """Stop the server and wait; return whether it ended. First ask :meth:`can_be_stopped`."""
         with suppress(OSError):
             os.kill(self.pid, signal.SIGTERM)
         deadline = time.monotonic() + SERVER_STOP
@@ -100,7 +89,6 @@ class RunningServer:
 
 
 def _receive(connection: socket.socket) -> Iterator[bytes]:
-    """Yield the pieces of an answer until it ends, within limits of time and size."""
     deadline, size = time.monotonic() + SERVER_ANSWER, 0
     while size < _MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
         connection.settimeout(left)
@@ -120,15 +108,12 @@ def announce(base_url: str) -> None:
 
 
 def require_writable() -> None:
-    """Check that a new server can add itself to the file: otherwise nobody would find it.
-
-    :raises ReservoirError: the file cannot be written.
-    """
+    """Raise ReservoirError if a new server could not add itself to the file."""
     file = paths.server_file()
     try:
         make_private_dir(file.parent)
         with exclusive_lock(file.parent):
-            _write_all(read_servers())
+            _write(read_servers())
     except OSError as error:
         message = f"cannot write {file}: {error.strerror}"
         raise ReservoirError(message, hint=suggest_fix(error, file)) from None
@@ -156,7 +141,6 @@ def _port(server: RunningServer) -> int | None:
 
 
 def _parse_entry(entry: Any) -> RunningServer | None:
-    """Return the server of an entry, or ``None`` if the entry is invalid."""
     try:
         server = RunningServer(str(entry["base_url"]), int(entry["pid"]), str(entry["started"]))
     except (TypeError, KeyError, ValueError):
@@ -168,16 +152,12 @@ def _parse_entry(entry: Any) -> RunningServer | None:
 def forget(pid: int) -> None:
     """Remove a server from the file: this process, or one that no longer answers."""
     with suppress(OSError), exclusive_lock(paths.server_file().parent):
-        _write([server for server in read_servers() if server.pid != pid])
+        if others := [server for server in read_servers() if server.pid != pid]:
+            _write(others)
+        else:
+            paths.server_file().unlink(missing_ok=True)
 
 
 def _write(servers: list[RunningServer]) -> None:
-    if servers:
-        _write_all(servers)
-    else:
-        paths.server_file().unlink(missing_ok=True)
-
-
-def _write_all(servers: list[RunningServer]) -> None:
     text = json.dumps([asdict(server) for server in servers])
     write_private(paths.server_file(), text + "\n")

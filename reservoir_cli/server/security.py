@@ -1,8 +1,7 @@
 """The server's token, and the checks of every request before any route sees it.
 
-A page of another site in the user's browser must not reach the server, neither by pointing its own
-host name at this machine (DNS rebinding) nor by a cross-site request: Host, Origin and
-``Sec-Fetch-Site`` are checked.
+A page of another site in the user's browser must not reach the server, by DNS rebinding or a
+cross-site request: Host, Origin and ``Sec-Fetch-Site`` are checked.
 """
 
 import ipaddress
@@ -21,12 +20,10 @@ from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import restrict_permissions, write_private
 from reservoir_cli.util.read_files import read_regular, suggest_fix
 
-#: Allows every IP address, but no name.
-ANY = "*"
+ANY = "*"  # allows every IP address, but no name
 #: ``Sec-Fetch-Site`` of requests made by our own page, or by the user typing an address.
 _OWN_SITES = ("same-origin", "none")
-#: Names of this machine itself.
-_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))  # names of this machine itself
 #: The name of a host, without a port.
 _HOST_NAME = re.compile(r"[^\s/@?#:\[\]\\]+")
 #: A Host header: a name, or an address of version 6 in brackets, and perhaps a port.
@@ -35,22 +32,16 @@ _MAX_PORT = 65_535
 _FOREIGN_HOST = "this server does not accept that host name; see --allow-host"
 #: A request's target that is a whole URL: its host and its path.
 _ABSOLUTE = re.compile(rb"(?is)http://([^/]*)(/.*)?")
-#: Random bytes of a token, before encoding.
-_BYTES = 24
-#: The fewest characters that an existing token may have.
-_MIN_LENGTH = 16
-#: The largest file that is read, in bytes.
-_MAX_SIZE = 1 << 20
+_BYTES = 24  # random bytes of a token, before encoding
+_MIN_LENGTH = 16  # the fewest characters that an existing token may have
+_MAX_SIZE = 1 << 20  # the largest file that is read, in bytes
 
 
 class Guard:
     """Reject requests with a foreign Host, Origin or site."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
-        """Guard an application.
-
-        :param hosts: host names that requests may use; ``*`` allows all addresses, but no names.
-        """
+        """Guard an application; ``*`` among the host names allows all addresses, but no names."""
         self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,10 +59,7 @@ class Guard:
 
 
 def split_target(scope: Scope) -> tuple[str | None, Scope]:
-    """Split a request's target if it is a whole URL, as clients send it to a proxy (RFC 9112).
-
-    :returns: the host that the target names, if any, and the request with only its path.
-    """
+    """Return the host and the request, if its target is a whole URL as for a proxy (RFC 9112)."""
     match = _ABSOLUTE.fullmatch(scope["raw_path"])
     if not match:
         return None, scope
@@ -100,7 +88,6 @@ def is_known_host(host: str, hosts: Collection[str]) -> bool:
 
 
 def _parse_host(host: str) -> str:
-    """Return the name or address in a Host header, without brackets; empty if it is invalid."""
     match = _HOST.fullmatch(host)
     if match is None or int(match[3] or 0) > _MAX_PORT:
         return ""
@@ -110,12 +97,7 @@ def _parse_host(host: str) -> str:
 
 
 def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
-    """Return the host names that requests to a server may use.
-
-    :param bound: the name or address it listens at, possibly the unspecified address.
-    :param allowed: further names.
-    :raises UsageError: one of them is not a host name.
-    """
+    """Return the valid host names of requests; raise UsageError if an allowed one is none."""
     for name in allowed:
         if not (_HOST_NAME.fullmatch(name) or _is_address(name)):
             raise UsageError(f"{name!r} is not a host name", hint="--allow-host my-machine.local")
@@ -126,11 +108,7 @@ def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
 
 
 def describe_access(bound: str, *, open_proxy: bool) -> str:
-    """Return what others can do at a server that more than this user with the token can use.
-
-    :param bound: the name or address it listens at.
-    :returns: empty if the token protects it, and only this machine reaches it.
-    """
+    """Return who but this user on this machine can use a server, and for what; empty if nobody."""
     own = bound.lower() in _LOOPBACK
     is_local = own or (_is_address(bound) and ipaddress.ip_address(bound).is_loopback)
     who = "every program and user of this machine" if is_local else "everyone on your network"
@@ -154,10 +132,7 @@ def _is_own_origin(origin: str, host: str) -> bool:
 
 
 def load_token() -> str:
-    """Return the token of this home; create one if there is none.
-
-    :raises ReservoirError: its file cannot be read or written.
-    """
+    """Return the token of this home, made at first; a ReservoirError if its file is unusable."""
     file = paths.token_file()
     try:
         restrict_permissions([file])
@@ -173,7 +148,6 @@ def load_token() -> str:
 
 
 def _read(file: Path) -> str:
-    """Return the token in a file, or ``""`` if it has none that is safe in a URL."""
     try:
         token = read_regular(file, _MAX_SIZE).decode("ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):

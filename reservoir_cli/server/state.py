@@ -21,8 +21,6 @@ class ServerState:
     """A running server's state; ``app.state.server`` and ``request.app.state.server``.
 
     :param settings: read again when their file changes.
-    :param origin: such as ``http://127.0.0.1:3017``, without a trailing slash.
-    :param token: the token that programs put in the path.
     :param open_reservoir: opens another connection to the store; prefer ``reader`` and ``writer``.
     :param reader: the thread that answers questions. It passes its own
         :class:`~reservoir_cli.reservoir.Reservoir` to the functions it runs.
@@ -31,8 +29,6 @@ class ServerState:
     :param traffic: the questions that these threads are answering; background work waits for them.
     :param typed_upstreams: upstream URLs by name, for this run only.
     :param open_proxy: whether the proxy's routes work without the token.
-    :param hosts: host names that requests may use; see :mod:`.security`.
-    :param log: prints one line.
     """
 
     settings: LiveConfig

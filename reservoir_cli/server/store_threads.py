@@ -28,8 +28,6 @@ _MOST_GARBAGE = 20_000
 class StoreThread:
     """Run functions one after the other in a thread that keeps the store open.
 
-    :param settings: changes to them also apply to a store that is already open.
-    :param name: of the thread.
     :param patience: seconds that a write waits while others write; reads never wait.
     :param traffic: of the server; calls of :meth:`run` and :meth:`submit` count as questions.
     :param recorder: thread that stores the records of recalls, so that questions need not wait.
@@ -57,10 +55,7 @@ class StoreThread:
         self._model_setting: str | None = None
 
     async def run(self, function: Callable[[Reservoir], T]) -> T:
-        """Run a function with the open store, and return its result.
-
-        If the caller is cancelled before the function's turn, it never starts.
-        """
+        """Run a function with the open store; if the caller is cancelled first, it never starts."""
         return await asyncio.wrap_future(self.submit(function))
 
     def submit(self, function: Callable[[Reservoir], T]) -> Future[T]:
@@ -70,31 +65,20 @@ class StoreThread:
     def submit_in_pause(
         self, function: Callable[[Reservoir], T], due: float | None = None
     ) -> Future[T]:
-        """Queue background work until no question is being answered.
-
-        :param due: when it must begin at the latest, in seconds of the monotonic clock; by default
-            two seconds from now.
-        """
+        """Queue background work until no question is answered, at most until ``due`` or for 2 s."""
         if due is None:
             due = time.monotonic() + limits.MAX_DELAY
         return self._pool.submit(self._call_in_pause, function, due)
 
     def submit_batch_in_pause(self, function: Callable[[Reservoir], None]) -> Future[None]:
-        """Queue background work that handles everything collected so far; return its future.
-
-        A function that is queued and has not yet begun to wait for a pause is not queued again.
-        Otherwise the queue would grow under load, since each call waits for its turn.
-        """
+        """Queue background work, unless it waits already: one run handles everything until then."""
         future = self._batches.get(function)
         if future is None or future.running() or future.done():
             future = self._batches[function] = self.submit_in_pause(function)
         return future
 
     def give_way(self, due: float) -> None:
-        """Let a question be answered first, in the middle of background work.
-
-        :param due: when to go on at the latest, in seconds of the monotonic clock.
-        """
+        """Let a question be answered first, at most until ``due``."""
         self._traffic.give_way(self, due)
 
     def submit_if_idle(self, function: Callable[[Reservoir], object]) -> None:
@@ -133,7 +117,6 @@ class StoreThread:
                 self._recorder.record(reservoir.runs.take_recalls())
 
     def _add_records(self, reservoir: Reservoir) -> None:
-        """Store all queued records."""
         records = [self._records.popleft() for _ in range(len(self._records))]
         reservoir.runs.add(records)
 
@@ -151,7 +134,6 @@ class StoreThread:
         return reservoir
 
     def _load_model(self, reservoir: Reservoir) -> None:
-        """Load the model, or use the one of the store that was open before."""
         setting = reservoir.config.settings().embedding_model
         if self.model and setting == self._model_setting:
             reservoir.indexer.share(self.model)
@@ -161,7 +143,6 @@ class StoreThread:
         self._model_setting = setting
 
     def _current_store(self) -> Reservoir:
-        """Return the store with the current settings."""
         reservoir = self._store.open(create=True)
         reservoir.use(self._settings.current())
         return reservoir

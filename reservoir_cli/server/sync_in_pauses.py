@@ -8,10 +8,7 @@ from reservoir_cli.server.state import ServerState
 
 
 class SyncTimer:
-    """Starts a sync again and again in pauses, as long as sources are set.
-
-    :param start_sync: starts one in a process of its own, which ends at once if one is running.
-    """
+    """Starts a sync, in a process of its own, again and again in pauses, if sources are set."""
 
     def __init__(self, state: ServerState, start_sync: Callable[[], None]) -> None:
         self._state, self._start_sync = state, start_sync

@@ -12,11 +12,7 @@ from reservoir_cli.settings.setting_keys import suggest_names
 
 
 class MissingSource(NamedTuple):
-    """A source from which nothing can be imported.
-
-    :param detail: the problem, in a sentence.
-    :param fix: the commands that correct or remove the source.
-    """
+    """A source from which nothing can be imported."""
 
     name: str
     detail: str
@@ -24,11 +20,7 @@ class MissingSource(NamedTuple):
 
 
 def check_source(config: Config, name: str, tools: Sequence[str]) -> None:
-    """Check the settings of a source.
-
-    :param tools: the tools whose histories can be read.
-    :raises UsageError: a setting is wrong, the tool is unknown, or there is no path.
-    """
+    """Check the settings of a source."""
     if name in config.wrong_sources:
         raise config.wrong_sources[name]
     table = config.sources[name]
@@ -47,10 +39,7 @@ def check_source(config: Config, name: str, tools: Sequence[str]) -> None:
 
 
 def find_missing(config: Config, names: Container[str]) -> Iterator[MissingSource]:
-    """Yield the sources whose path does not exist.
-
-    :param names: of the sources to check, which have no wrong setting.
-    """
+    """Yield the sources whose path does not exist."""
     for name, table in config.sources.items():
         if name in names:
             path = paths.expand_user(str(table["path"]))
@@ -64,5 +53,4 @@ def find_missing(config: Config, names: Container[str]) -> Iterator[MissingSourc
 
 
 def _quote(name: str) -> str:
-    """Return the key of a source as one types it in a shell."""
     return shlex.quote(f"sources.{name}")

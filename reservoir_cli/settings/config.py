@@ -13,13 +13,7 @@ from typing import Literal
 from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.settings import paths, projects
 from reservoir_cli.settings import read_settings as settings_file
-from reservoir_cli.settings.models import (
-    Model,
-    built_in_models,
-    find_model,
-    match_name,
-    near_names,
-)
+from reservoir_cli.settings.models import Model, built_in_models, find_model, match_name, near_names
 from reservoir_cli.settings.read_settings import read_environment
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
@@ -41,19 +35,12 @@ from reservoir_cli.util.unicode_text import plain_number
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 
 
-#: The largest budget: more than the context window of any model.
-_MAX_TOKENS = 1_000_000_000
+_MAX_TOKENS = 1_000_000_000  #: The largest budget: more than the context window of any model.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(settings_file.Contents):
-    """The settings of the file, the environment and the command line, as read at start.
-
-    :param path: the settings file; it need not exist.
-    :param environment: settings from environment variables.
-    :param flags: settings for this run only.
-    :param warnings: messages about ignored entries of the file and the environment.
-    """
+    """The settings of the file, the environment and the command line, as read at start."""
 
     path: Path
     environment: Mapping[str, Value]
@@ -121,10 +108,7 @@ class Config(settings_file.Contents):
         return "small" if window <= SMALL_WINDOW else "large"
 
     def with_flags(self, flags: Mapping[str, Value]) -> "Config":
-        """Return a copy with more flags, which override all else; ``None`` values are ignored.
-
-        :raises UsageError: a name or value is invalid.
-        """
+        """Return a copy with more flags, which override all else; ``None`` values are ignored."""
         return replace(self, flags={**self.flags, **_check_flags(flags)})
 
     def model_table(self, model: str) -> Mapping[str, Value]:
@@ -143,10 +127,7 @@ class Config(settings_file.Contents):
         return _as_int(table["max_context_tokens"]) if "max_context_tokens" in table else None
 
     def reserve(self, model: str | None, settings: Settings) -> int:
-        """Return the tokens to reserve for the answer: the setting, else the model's default.
-
-        :param settings: the settings for this model.
-        """
+        """Return the tokens to reserve for the answer: the setting, else the model's default."""
         reserve = settings.reserve_tokens
         return _default_reserve(model) if reserve is None else reserve
 
@@ -187,7 +168,6 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
 
     :param path: a file that must exist; the default is the user's file, which need not exist.
     :param flags: settings that override all others for this run; ``None`` values are ignored.
-    :raises UsageError: the file is missing or invalid, or has an invalid name or value.
     """
     file = path or paths.config_file()
     contents = settings_file.read(file, required=path is not None)
@@ -206,11 +186,7 @@ def _check_flags(flags: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def effective_value(config: Config, key: str) -> tuple[Value, Origin]:
-    """Return the effective value of a dotted key, and its source.
-
-    :param key: a setting. The value of a folder in ``projects`` is its partition.
-    :raises UsageError: there is no such setting.
-    """
+    """Return the effective value of a dotted key, and its source."""
     table, name, setting = split_key(key)
     if table == projects.TABLE:
         partition = projects.partition_of(config.projects, setting)
@@ -280,10 +256,7 @@ def masking_command(config: Config, partition: str | None) -> str:
 
 
 def required_window(config: Config, model: str | None, settings: Settings) -> int:
-    """Return the context window to plan for: a model's, or the setting if no model is named.
-
-    :raises UsageError: the model is unknown; the hint has similar names and how to add it.
-    """
+    """Return the context window to plan for: a model's, or the setting if no model is named."""
     if model is None:
         return settings.max_working_memory_tokens
     window = config.context_window(model)
@@ -302,7 +275,6 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
 
     :param available: the tokens that the model's limit leaves: the maximum of a recommendation,
         and the budget of models without one.
-    :raises UsageError: ``recommended`` without a model, not a positive whole number, or too large.
     """
     if budget is None:
         return None
@@ -348,7 +320,6 @@ def model_rows(config: Config, partition: str | None = None) -> list[dict[str, s
 
 
 def _default_reserve(model: str | None) -> int:
-    """Return the tokens to reserve for the answer if no setting says how many."""
     known = find_model(model) if model else None
     return known.reserve if known else DEFAULT_RESERVE
 

@@ -1,5 +1,6 @@
 """Edit settings in the settings file, and change nothing else in it; comments stay."""
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,6 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
     """Apply all changes to the settings file, or none, keeping comments and order.
 
     :param changes: the new text of each dotted key, or ``None`` to remove it.
-    :raises UsageError: a name or value is invalid, or the file cannot be edited.
     """
     if not any(text is not None for text in changes.values()):
         try:
@@ -52,7 +52,6 @@ def _as_in_file(contents: Contents, change: _Change) -> _Change:
 
 
 def _parse_changes(changes: Mapping[str, str | None]) -> list[_Change]:
-    """Parse changes; of two names of a setting, ours wins."""
     parsed: dict[tuple[str | None, str | None, str], _Change] = {}
     for key in sorted(changes, key=lambda key: key.rpartition(".")[2] not in DOCUMENTED_NAMES):
         change = _parse_change(key, changes[key])
@@ -74,10 +73,7 @@ def _parse_change(key: str, text: str | None) -> _Change:
 
 
 def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
-    """Return the contents the file would have after changes, without writing it.
-
-    :raises UsageError: a name or value is invalid, or the file cannot be read.
-    """
+    """Return the contents the file would have after changes, without writing it."""
     return _apply(read(path, required=False), _parse_changes(changes))
 
 
@@ -92,11 +88,7 @@ def is_absent(path: Path, key: str) -> bool:
 
 
 def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
-    """Remove keys from an invalid file, or unknown keys from a valid one.
-
-    :param error: the error to raise on failure.
-    :raises UsageError: the keys are not in the file, or it is not TOML.
-    """
+    """Remove keys from an invalid file, or unknown keys from a valid one."""
     try:
         text = read_text(path, required=False)
         for key in keys:
@@ -113,13 +105,9 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
 
 
 def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> bool:
-    """Rename a partition's table in the file, unless the new name already has one.
+    """Rename a partition's table, unless the new name has one, and what refers to it.
 
-    Its projects and its entry in ``[mcp]`` are renamed in any case.
-
-    :param table: whether to rename its table.
     :returns: whether a table was renamed.
-    :raises UsageError: the file cannot be edited; nothing changes.
     """
     moved: list[tuple[str, Value]] = []
 
@@ -140,10 +128,7 @@ def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> b
 
 
 def add_sources(path: Path, sources: Mapping[str, Mapping[str, Value]]) -> None:
-    """Add or change ``[sources.NAME]`` tables.
-
-    :raises UsageError: the file cannot be edited; nothing changes.
-    """
+    """Add or change ``[sources.NAME]`` tables."""
     changes = [
         ("sources", name, key, value)
         for name, table in sources.items()
@@ -153,11 +138,7 @@ def add_sources(path: Path, sources: Mapping[str, Mapping[str, Value]]) -> None:
 
 
 def move_sources(path: Path, old: str, new: str) -> list[str]:
-    """Change the partition of all sources that belong to another one.
-
-    :returns: the names of the changed sources.
-    :raises UsageError: the file cannot be edited; nothing changes.
-    """
+    """Change the partition of all sources of another one, and return their names."""
     moved: list[str] = []
 
     def changes_of(contents: Contents) -> list[_Change]:
@@ -176,7 +157,6 @@ def _change(
 ) -> None:
     """Change the settings file.
 
-    :param changes_of: returns the changes for the contents of the file.
     :param renamed: a group, and the old and new name of a table whose header is renamed first,
         which keeps its comments.
     """
@@ -196,14 +176,12 @@ def _change(
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the text of the file with the line endings that it has."""
     if path.is_file() and b"\r\n" in path.read_bytes():
         text = text.replace("\n", "\r\n")
     write_private(path, text)
 
 
 def _apply(contents: Contents, changes: list[_Change]) -> Contents:
-    """Apply changes to contents in place, and return them."""
     for table, name, setting, value in changes:
         values = contents.table(table).setdefault(_name_in(contents, table, name), {})
         values.pop(setting, None)
@@ -222,10 +200,6 @@ def _name_in(contents: Contents, table: str | None, name: str | None) -> str:
 def _edit_text(
     path: Path, text: str, changes: list[_Change], renamed: tuple[str, str, str] | None
 ) -> str:
-    """Return the new text of the file, which differs only by the changes.
-
-    :raises UsageError: the file cannot be edited safely.
-    """
     wanted = _without_empty(_apply(contents_of(path, text), changes))
     try:
         if renamed:
@@ -244,7 +218,6 @@ def _edit_text(
 
 
 def _edit_entry(path: Path, text: str, change: _Change) -> str:
-    """Return the text with one change, which also removes the documents' name of the setting."""
     table, name, setting, value = change
     contents = contents_of(path, text)
     before = [part for part in (table, name and _name_in(contents, table, name)) if part]
@@ -254,13 +227,12 @@ def _edit_entry(path: Path, text: str, change: _Change) -> str:
     names = [*before, setting]
     if value is None:
         return _remove(text, names)
-    place = next(_places_of(text, before), before)
+    place = next(_split_names(tomllib.loads(text), before), before)
     return edit_toml.set_value(text, [*place, setting], value)
 
 
 def _remove(text: str, names: list[str]) -> str:
-    """Return the text without an entry, and without its table if that has nothing else."""
-    for place in _places_of(text, names[:-1]):
+    for place in _split_names(tomllib.loads(text), names[:-1]):
         after = edit_toml.remove(text, [*place, names[-1]])
         if after is None:
             continue
@@ -271,15 +243,8 @@ def _remove(text: str, names: list[str]) -> str:
     return text
 
 
-def _places_of(text: str, names: list[str]) -> Iterator[list[str]]:
-    """Yield the paths of a table in a text: ``[models.gpt-4.1]`` is in a table ``gpt-4``."""
-    import tomllib
-
-    yield from _split_names(tomllib.loads(text), names)
-
-
 def _split_names(table: Any, names: list[str]) -> Iterator[list[str]]:
-    """Yield the paths below a table whose names, joined by dots, are these."""
+    """Yield the paths whose names, joined, are these: ``[models.gpt-4.1]`` is in ``gpt-4``."""
     if not names:
         yield []
         return

@@ -6,13 +6,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from reservoir_cli.settings import paths
-from reservoir_cli.util.read_files import open_regular
+from reservoir_cli.settings import log_file
 
-#: A line of a hook, after its time.
-_LINE = re.compile(r"(\S+) WARNING (hook\b.*)")
-#: The largest log that is read, in bytes: more than it has before it is rotated.
-_LARGEST = 4 << 20
+_LINE = re.compile(r"(\S+) WARNING (hook\b.*)")  #: A line of a hook, after its time.
 
 
 class HookFailure(NamedTuple):
@@ -28,14 +24,10 @@ def read_failures(since: datetime) -> list[HookFailure]:
 
 
 def _read() -> Iterator[HookFailure]:
-    for file in reversed(paths.log_files()):
-        with suppress(OSError), open_regular(file) as log:
-            for line in log.read(_LARGEST).decode("utf-8", "replace").splitlines():
-                if match := _LINE.fullmatch(line):
-                    with suppress(ValueError, OverflowError):  # a damaged line
-                        yield HookFailure(
-                            datetime.fromisoformat(match[1]).astimezone(UTC), match[2]
-                        )
+    for line in log_file.read_lines():
+        if match := _LINE.fullmatch(line):
+            with suppress(ValueError, OverflowError):  # a damaged line
+                yield HookFailure(datetime.fromisoformat(match[1]).astimezone(UTC), match[2])
 
 
 def describe_failures(failures: list[HookFailure]) -> str:

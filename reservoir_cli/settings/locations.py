@@ -5,8 +5,7 @@ from pathlib import Path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import is_text
 
-#: URL schemes of a store on a server.
-SERVERS = ("postgresql", "postgres")
+SERVERS = ("postgresql", "postgres")  #: URL schemes of a store on a server.
 #: The first keyword of a libpq connection string, which is not a URL.
 _LIBPQ_KEYWORDS = (
     *("host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service"),
@@ -25,7 +24,6 @@ def check_location(location: str, where: str = "") -> None:
 
     :param where: the option or setting to name in the error instead of the location, which may
         contain a password. A command cannot use a store in memory, which ends with it.
-    :raises UsageError: the location is one of these.
     """
     if where and str(Path(location)) == ":memory:":
         raise UsageError(

@@ -1,21 +1,21 @@
 """Append lines to the log, which is rotated and readable by the user only."""
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import make_private_dir, restrict_permissions
+from reservoir_cli.util.read_files import open_regular
 
-#: The size in bytes at which the log is rotated.
-_MAX_SIZE = 1_000_000
+_MAX_SIZE = 1_000_000  #: The size in bytes at which the log is rotated.
+#: The largest log that is read, in bytes: more than it has before it is rotated.
+_LARGEST = 4 << 20
 
 
 def append(now: datetime, text: str, *, level: str = "WARNING") -> None:
-    """Append a line to the log.
-
-    :param text: one line, without any text of a question or a message.
-    :raises OSError: the log cannot be written.
-    """
+    """Append a line to the log."""
     files = paths.log_files()
     line = f"{now.isoformat(timespec='seconds')} {level} {text}\n"
     make_private_dir(files[0].parent)
@@ -30,3 +30,12 @@ def append(now: datetime, text: str, *, level: str = "WARNING") -> None:
     handle = os.open(files[0], flags, 0o600)
     with open(handle, "a", encoding="utf-8", newline="\n") as log:
         log.write(line)
+
+
+def read_lines() -> Iterator[str]:
+    """Yield the lines of the log and its predecessors, oldest first, as far as they can be read."""
+    for file in reversed(paths.log_files()):
+        data = b""
+        with suppress(OSError), open_regular(file) as log:
+            data = log.read(_LARGEST)
+        yield from data.decode("utf-8", "replace").splitlines()

@@ -1,7 +1,4 @@
-"""Language models: their context windows and reserves, and how their names are matched.
-
-The table is in ``models.toml``; it is read when a model is first looked up.
-"""
+"""Language models: their context windows and reserves, and how their names are matched."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,11 +12,7 @@ _TABLE = Path(__file__).with_name("models.toml")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A language model and its sizes in tokens.
-
-    :param reserve: tokens to keep for the answer.
-    :param output_limit: the longest answer the provider allows, if known.
-    """
+    """A language model and its sizes in tokens."""
 
     name: str
     context_window: int
@@ -57,11 +50,7 @@ def other_names() -> Mapping[str, str]:
 
 
 def _usual_reserve(window: int) -> int:
-    """Return the reserve: a quarter of a small window, 1/16 of others, at most 8,192.
-
-    This rule reproduces the reserves of an older table: 1,024 of 4,096, 2,048 of 8,192,
-    1,024 of 16,384, 2,048 of 32,768, 8,000 of 128,000 and 8,192 of 200,000.
-    """
+    """Return the reserve: a quarter of a small window, 1/16 of others, at most 8,192."""
     return window // 4 if window <= 8_192 else min(8_192, window // 16)
 
 
@@ -111,7 +100,6 @@ def _forms(name: str) -> Iterator[str]:
 
 
 def _with_dates(names: Sequence[str]) -> Iterator[str]:
-    """Yield names, then each without its date."""
     yield from names
     yield from map(_without_date, names)
 
@@ -131,7 +119,6 @@ def match_name(name: str, known: Iterable[str]) -> str | None:
 
     :param known: names of the table, of the settings, or both. Among names that differ only in
         case, one spelled like `name` wins, else the first.
-    :returns: the known name in its own spelling, or None.
     """
     spelling: dict[str, str] = {}
     for candidate in known:
@@ -147,10 +134,7 @@ def match_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def find_model(name: str, known: Iterable[Model] | None = None) -> Model | None:
-    """Return the model that matches a name, by the rules of `match_name`.
-
-    :param known: the models to look among; ``None`` for those of the table.
-    """
+    """Return the model that matches a name, by the rules of `match_name`."""
     by_name = {model.name: model for model in (built_in_models() if known is None else known)}
     match = match_name(name, by_name)
     return None if match is None else by_name[match]

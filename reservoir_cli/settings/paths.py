@@ -26,11 +26,7 @@ def config_file() -> Path:
 
 
 def store_location(setting: str | None = None) -> str:
-    """Return the default store: ``RESERVOIR_DB``, else the setting, else ``reservoir.db``.
-
-    :param setting: the value of ``database``.
-    :raises UsageError: ``RESERVOIR_DB`` is the URL of an unsupported server.
-    """
+    """Return the default store: ``RESERVOIR_DB``, else the setting, else ``reservoir.db``."""
     if location := os.environ.get("RESERVOIR_DB"):
         check_location(location, "RESERVOIR_DB")
     return location or setting or str((_home() or _platform_dir("data")) / "reservoir.db")
@@ -119,8 +115,6 @@ def private_files(store: Iterable[Path]) -> list[Path]:
     """Return our private files: those of a store, the log, and the settings at their default path.
 
     Settings that ``RESERVOIR_CONFIG`` names, or that are symlinked, may be shared with other users.
-
-    :param store: the store's files; none for a store on a server.
     """
     settings = [] if os.environ.get("RESERVOIR_CONFIG") else [config_file()]
     symlinked = (path.is_symlink() for path in settings)
@@ -129,13 +123,7 @@ def private_files(store: Iterable[Path]) -> list[Path]:
 
 
 def refuse_own_files(path: Path, store: Iterable[Path], settings: Path) -> None:
-    """Refuse to overwrite the store, the settings, the logs and other files of Reservoir.
-
-    :param store: the store's files.
-    :param settings: the settings file in use, which may be another than the usual one.
-    :raises UsageError: the path is one of them.
-    :raises OSError: the path is relative and the current folder no longer exists.
-    """
+    """Refuse to overwrite the store, the settings, the logs and other files of Reservoir."""
     target = resolve_path(path)
     if target in map(resolve_path, store):
         raise UsageError(f"{path} is the store itself", hint="name another file")
@@ -150,10 +138,7 @@ def refuse_own_files(path: Path, store: Iterable[Path], settings: Path) -> None:
 
 
 def _home() -> Path | None:
-    """Return the folder that ``RESERVOIR_HOME`` names; it need not exist.
-
-    :raises UsageError: it is not a folder.
-    """
+    """Return the folder that ``RESERVOIR_HOME`` names; it need not exist."""
     named = os.environ.get("RESERVOIR_HOME")
     home = expand_user(named) if named else None
     # One look: between two, another process may create the folder.
@@ -173,10 +158,7 @@ def is_writable(folder: Path) -> bool:
 
 
 def expand_user(path: str) -> Path:
-    """Expand ``~`` in a path.
-
-    :raises UsageError: there is no such home folder.
-    """
+    """Expand ``~`` in a path."""
     try:
         return Path(path).expanduser()
     except RuntimeError:

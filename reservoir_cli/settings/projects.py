@@ -22,19 +22,13 @@ _KEY = rf"""{TABLE}\.(?:"(?P<quoted>[^"]+)"|'(?P<literal>[^']+)'|(?P<bare>.+))""
 
 
 def folder_of_key(key: str) -> str | None:
-    """Return the folder in a dotted key such as ``projects.~/code/app``, as written.
-
-    :returns: ``None`` if the key belongs to another table.
-    """
+    """Return the folder in a dotted key such as ``projects.~/code/app``, as written."""
     match = re.fullmatch(_KEY, key)
     return match and next(filter(None, match.groups()))
 
 
 def check_project(folder: str, partition: Any) -> str:
-    """Return the partition of an entry.
-
-    :raises UsageError: the folder is not absolute, or the partition is not a valid name.
-    """
+    """Return the partition of an entry."""
     if not expand_user(folder).is_absolute():
         raise UsageError(
             f"{TABLE}: {folder!r} is not an absolute path",
@@ -49,10 +43,7 @@ def check_project(folder: str, partition: Any) -> str:
 
 
 def partition_of(projects: Mapping[str, str], folder: str | Path) -> str | None:
-    """Return the partition of a folder; ``None`` if it is not in a project.
-
-    :param projects: partitions by folder.
-    """
+    """Return the partition of a folder; ``None`` if it is not in a project."""
     path = _resolved_parts(folder)
     containing = {
         parts: partition

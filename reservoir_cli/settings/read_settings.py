@@ -24,8 +24,7 @@ from reservoir_cli.settings.setting_keys import dotted_key, find_setting, simila
 from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
 Tables = dict[str, dict[str, Value]]
-#: The largest settings file accepted, in bytes.
-_MAX_SIZE = 1 << 20
+_MAX_SIZE = 1 << 20  #: The largest settings file accepted, in bytes.
 #: Names after ``RESERVOIR_`` that are not settings.
 _OTHERS = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|PLUGINS|TEST_.*")
 #: The hint for an invalid file.
@@ -36,17 +35,10 @@ _FIX_HINT = "fix it in an editor, or move it away: all settings then have their 
 class Contents:
     """The contents of a settings file, under our own names of settings.
 
-    :param values: top-level settings.
-    :param partitions: ``[partitions.NAME]`` tables.
     :param models: ``[models.NAME]`` tables, by the name in the file.
-    :param projects: ``[projects]``: partitions by folder.
-    :param mcp: ``[mcp]``.
     :param sources: ``[sources.NAME]`` tables, as written if one has an error.
     :param wrong_sources: the errors of sources, by name; they concern no other command than those
         that read the sources.
-    :param proxy: ``[proxy]``.
-    :param upstreams: ``[upstreams.NAME]`` tables.
-    :param warnings: messages about ignored entries.
     """
 
     values: dict[str, Value] = field(default_factory=dict)
@@ -69,11 +61,7 @@ class Contents:
 
 
 def read(path: Path, *, required: bool) -> Contents:
-    """Read a settings file, and check every value.
-
-    :param required: whether the file must exist; otherwise a missing file is empty.
-    :raises UsageError: the file cannot be read, or has an invalid name or value outside of sources.
-    """
+    """Read a settings file, and check every value."""
     return contents_of(path, read_text(path, required=required))
 
 
@@ -106,7 +94,6 @@ def _parse(path: Path, text: str) -> Contents:
 
 
 def _name_file(path: Path, error: UsageError) -> UsageError:
-    """Return an error with the name of the file, and with a hint."""
     return UsageError(f"{path}: {error.message}", hint=error.hint or _FIX_HINT)
 
 
@@ -141,11 +128,7 @@ def _check_document(document: Mapping[str, Any]) -> Contents:
 def _check_entry(
     group: str | None, name: str, key: str, value: Any, table: Mapping[str, Value]
 ) -> Value:
-    """Return the value of an entry.
-
-    :param table: the entries of the same table that were read before.
-    :raises UsageError: the key or the value is invalid, or another entry has the same key.
-    """
+    """Return the value of an entry."""
     if group == PROJECTS:
         return check_project(key, value)
     setting = find_setting(key, group, name, otherwise=_FIX_HINT)
@@ -209,11 +192,7 @@ def _flatten(
 
 
 def read_environment(file: Path | None) -> tuple[dict[str, Value], tuple[str, ...]]:
-    """Return the settings in environment variables, and warnings about variables without effect.
-
-    :param file: the settings file, if it is not the one that the environment names.
-    :raises UsageError: a value is invalid.
-    """
+    """Return the settings in environment variables, and warnings about variables without effect."""
     written = {
         name: SETTINGS[setting_name(name)].parse(os.environ[variable], variable)
         for name, variable in VARIABLES.items()
@@ -224,16 +203,11 @@ def read_environment(file: Path | None) -> tuple[dict[str, Value], tuple[str, ..
         f"{VARIABLES[loser]} is ignored: {VARIABLES[winner]} is set, too"
         for loser, winner in ignored
     )
-    return values, (*_missing_file(file), *overridden, *unknown_variables())
-
-
-def _missing_file(file: Path | None) -> Iterator[str]:
-    """Yield a warning if the environment names a settings file that does not exist."""
+    missing = []
     if file is None and os.environ.get("RESERVOIR_CONFIG") and not paths.config_file().exists():
-        yield (
-            f"RESERVOIR_CONFIG names {paths.config_file()}, which does not exist: "
-            "using default settings"
-        )
+        path = paths.config_file()
+        missing = [f"RESERVOIR_CONFIG names {path}, which does not exist: using default settings"]
+    return values, (*missing, *overridden, *unknown_variables())
 
 
 def unknown_variables() -> Iterator[str]:

@@ -9,10 +9,8 @@ from reservoir_cli.settings.config import Config
 
 #: A file of this name switches recall off in its folder and those below it.
 FILE = ".reservoir-off"
-#: A prompt with this first word gets no recalled messages.
-WORD = "--no-recall"
-#: What the root of a project contains.
-_ROOTS = (".git", ".hg", ".jj", ".svn")
+WORD = "--no-recall"  #: A prompt with this first word gets no recalled messages.
+_ROOTS = (".git", ".hg", ".jj", ".svn")  #: What the root of a project contains.
 
 
 def begins_with_word(prompt: str) -> bool:
@@ -21,10 +19,7 @@ def begins_with_word(prompt: str) -> bool:
 
 
 def find_switch(config: Config, partition: str | None, *folders: str | Path | None) -> str | None:
-    """Return the name of what switches recall off; ``None`` if it is on.
-
-    :param folders: the folders that an agent works in, if they are known.
-    """
+    """Return the name of what switches recall off; ``None`` if it is on."""
     value, origin = config.lookup("recall", partition)
     if not value:
         return "RESERVOIR_RECALL" if origin == "environment" else "the setting recall"

@@ -9,12 +9,8 @@ from reservoir_cli.settings.config import Config
 
 
 class LiveConfig:
-    """The current settings.
+    """The current settings; if their file is missing or invalid, the previous ones stay in force.
 
-    If the file is missing or invalid, the previous settings stay in force.
-
-    :param initial: the settings read at start.
-    :param log: called with one line if the file cannot be read.
     :param check: raises an error if new settings cannot be used.
     """
 

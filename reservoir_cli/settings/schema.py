@@ -34,6 +34,11 @@ def _setting(default: Value, about: str, *, in_partitions: bool = True, **rules:
     return field(default=default, metadata={"setting": declared})
 
 
+def _number(low: float, high: float, default: Value, about: str, **rules: Any) -> Any:
+    """Declare a setting with its range."""
+    return _setting(default, about, low=low, high=high, **rules)
+
+
 def _check_location(value: str, where: str) -> str:
     check_location(value, where)
     return value
@@ -67,20 +72,14 @@ class Settings:
         choices=("small", "large"),
         in_models=True,
     )
-    recent_context_size: int = _setting(
-        15, "how many of the newest messages are candidates", low=0, high=100_000, in_models=True
+    recent_context_size: int = _number(
+        0, 100_000, 15, "how many of the newest messages are candidates", in_models=True
     )
-    semantic_context_size: int = _setting(
-        20,
-        "how many of the most similar messages are candidates",
-        low=0,
-        high=100_000,
-        in_models=True,
+    semantic_context_size: int = _number(
+        0, 100_000, 20, "how many of the most similar messages are candidates", in_models=True
     )
-    similarity_weight: float = _setting(0.7, "weight of similarity in the priority", low=0, high=1)
-    recency_weight: float = _setting(
-        0.3, "weight of recency in the priority; 0 disables it", low=0, high=1
-    )
+    similarity_weight: float = _number(0, 1, 0.7, "weight of similarity in the priority")
+    recency_weight: float = _number(0, 1, 0.3, "weight of recency in the priority; 0 disables it")
     similarity: str = _setting(
         "hybrid",
         "hybrid: embeddings, words, neighbours and dates; cosine: embeddings only",
@@ -99,14 +98,9 @@ class Settings:
         high=1e10,
         duration=True,
     )
-    similar_cosine: float = _setting(
-        0.7, "messages with a higher cosine count as similar", low=-1, high=1
-    )
-    min_history_messages: int = _setting(
-        2,
-        "how many of the newest messages are chosen first, whatever their score",
-        low=0,
-        high=10_000,
+    similar_cosine: float = _number(-1, 1, 0.7, "messages with a higher cosine count as similar")
+    min_history_messages: int = _number(
+        0, 10_000, 2, "how many of the newest messages are chosen first, whatever their score"
     )
     recall_scope: str = _setting(
         "auto", "where to look for older messages", choices=("auto", "instance", "partition")
@@ -116,15 +110,15 @@ class Settings:
         "score: by priority; tiers: recent, similar, synapse, older",
         choices=("score", "tiers"),
     )
-    min_cosine: float = _setting(
-        0.0, "messages with a lower cosine are not recalled; 0 disables it", low=-1, high=1
+    min_cosine: float = _number(
+        -1, 1, 0.0, "messages with a lower cosine are not recalled; 0 disables it"
     )
-    recall_floor: float | None = _setting(
+    recall_floor: float | None = _number(
+        0,
+        2,
         None,
         "recall nothing when no message fits the question this well; 0 switches it off "
         "(unset: as measured for the embedding model)",
-        low=0,
-        high=2,
     )
     recall: bool = _setting(True, "agents and the proxy recall messages")
     follow: bool = _setting(True, "let a question follow up on the last turns of a running session")
@@ -132,25 +126,17 @@ class Settings:
         True, "recall your standing instructions sooner: always ..., I prefer ..."
     )
     enough: bool = _setting(False, "recall only messages of similarity 0.4 or more")
-    synapse_depth: int = _setting(
-        1,
-        "candidates are up to this many links away from recent and similar messages",
-        low=0,
-        high=10,
+    synapse_depth: int = _number(
+        0, 10, 1, "candidates are up to this many links away from recent and similar messages"
     )
-    link_cosine: float = _setting(
-        0.7, "two messages with at least this cosine are linked", low=-1, high=1
-    )
+    link_cosine: float = _number(-1, 1, 0.7, "two messages with at least this cosine are linked")
     excerpts: str = _setting(
         "auto",
         "auto: recall the best parts of long messages; off: whole messages only",
         choices=("auto", "off"),
     )
-    excerpt_over: int = _setting(
-        200,
-        "messages with more tokens than this are recalled by their best parts",
-        low=1,
-        high=_MANY,
+    excerpt_over: int = _number(
+        1, _MANY, 200, "messages with more tokens than this are recalled by their best parts"
     )
     include_system: bool = _setting(False, "recall stored system messages, as text")
     fill: bool | None = _setting(
@@ -171,54 +157,51 @@ class Settings:
         "secrets: off, mark them, mask them in output, or remove them before storing",
         choices=("off", "mark", "mask", "remove"),
     )
-    retention_days: int | None = _setting(
+    retention_days: int | None = _number(
+        1,
+        36_500,
         None,
         "forget --expired deletes messages older than this (unset: none)",
-        low=1,
-        high=36_500,
         days=True,
     )
 
     system_prompt: str | None = _setting(None, "system prompt if --system is not given")
-    max_knowledge_tokens: int = _setting(
-        3_000, "pieces of --knowledge beyond this are left out", low=0, high=_MANY
+    max_knowledge_tokens: int = _number(
+        0, _MANY, 3_000, "pieces of --knowledge beyond this are left out"
     )
-    max_episode_tokens: int = _setting(
-        1_000, "pieces of --episode beyond this are left out", low=0, high=_MANY
+    max_episode_tokens: int = _number(
+        0, _MANY, 1_000, "pieces of --episode beyond this are left out"
     )
     episodes: str = _setting(
         "off",
         "auto: contexts contain summaries of other conversations, made by reservoir summarize",
         choices=("off", "auto"),
     )
-    max_tool_result_tokens: int = _setting(
-        2_000,
-        "longer tool results are truncated at a line end; 0 never truncates",
-        low=0,
-        high=_MANY,
+    max_tool_result_tokens: int = _number(
+        0, _MANY, 2_000, "longer tool results are truncated at a line end; 0 never truncates"
     )
-    min_history_tokens: int = _setting(
+    min_history_tokens: int = _number(
+        0,
+        _MANY,
         4_000,
         "history gets at least this much of a model's limit, at most half of it, "
         "and may use up to half of the reserve for that",
-        low=0,
-        high=_MANY,
     )
-    trim_budget_tokens: int = _setting(0, "budget of trim; 0 disables it", low=0, high=_MANY)
-    attachment_tokens: int = _setting(
-        1_600, "trim counts each picture, file or recording as this many", low=0, high=_MANY
+    trim_budget_tokens: int = _number(0, _MANY, 0, "budget of trim; 0 disables it")
+    attachment_tokens: int = _number(
+        0, _MANY, 1_600, "trim counts each picture, file or recording as this many"
     )
-    max_working_memory_tokens: int = _setting(
-        100_000, "context window if no model is named", low=1, high=_MANY
+    max_working_memory_tokens: int = _number(
+        1, _MANY, 100_000, "context window if no model is named"
     )
-    max_context_tokens: int | None = _setting(
-        None, "never use more of a context window than this", low=1, high=_MANY, in_models=True
+    max_context_tokens: int | None = _number(
+        1, _MANY, None, "never use more of a context window than this", in_models=True
     )
-    reserve_tokens: int | None = _setting(
+    reserve_tokens: int | None = _number(
+        0,
+        _MANY,
         None,
         f"tokens reserved for the answer (unset: the model's value, else {DEFAULT_RESERVE:,})",
-        low=0,
-        high=_MANY,
         in_models=True,
     )
     token_counter: str = _setting(
@@ -226,18 +209,15 @@ class Settings:
         "approximate, ratio, tiktoken:ENCODING, huggingface:PATH or anthropic:MODEL",
         in_models=True,
     )
-    token_multiplier: float = _setting(
+    token_multiplier: float = _number(
+        0.01,
+        100,
         1.0,
         "factor on every count, such as 1.2 for models with smaller tokens",
-        low=0.01,
-        high=100,
         in_models=True,
     )
-    token_safety: float | None = _setting(
-        None,
-        "safety factor on every count (unset: 1.10, or 1.0 if counts are exact)",
-        low=0.01,
-        high=100,
+    token_safety: float | None = _number(
+        0.01, 100, None, "safety factor on every count (unset: 1.10, or 1.0 if counts are exact)"
     )
 
 
@@ -292,10 +272,8 @@ TABLES: Mapping[str | None, Mapping[str, Setting]] = {
         )
     ),
 }
-#: Tables of tables.
-GROUPS = ("partitions", "models", "sources", upstreams.TABLE)
-#: Single tables with settings of their own.
-SINGLE = ("mcp", "proxy")
+GROUPS = ("partitions", "models", "sources", upstreams.TABLE)  #: Tables of tables.
+SINGLE = ("mcp", "proxy")  #: Single tables with settings of their own.
 
 #: Names of settings in the documents of earlier systems, and ours; they are replaced when read.
 DOCUMENTED_NAMES = {

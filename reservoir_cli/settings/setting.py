@@ -26,15 +26,8 @@ class Setting:
 
     :param kind: the type of its values: ``bool``, ``int``, ``float``, ``str``, or ``list`` of
         strings.
-    :param about: what it does, for help texts.
-    :param low: the smallest value.
-    :param high: the largest value.
-    :param above: a bound that values must exceed.
-    :param choices: all values; empty if there are others.
     :param duration: whether it is stored in seconds and written like ``4h``.
     :param days: whether it is stored in days and also written as an age such as ``90d``.
-    :param in_partitions: whether ``[partitions.NAME]`` tables may have it.
-    :param in_models: whether ``[models.NAME]`` tables may have it.
     :param convert: a further check of a value of the right type, which returns the value to store;
         it gets the value and the name to use in errors.
     """
@@ -54,11 +47,7 @@ class Setting:
     convert: Callable[[Any, str], Value] | None = None
 
     def parse(self, text: str, where: str) -> Value:
-        """Parse a value from the command line or the environment.
-
-        :param where: the name to use in errors.
-        :raises UsageError: the value has the wrong type or is out of range.
-        """
+        """Parse a value from the command line or the environment."""
         if not is_text(text):
             raise UsageError(f"{where} is not valid text")
         value: Any = text
@@ -74,11 +63,7 @@ class Setting:
         return self.check(value, where)
 
     def check(self, value: Any, where: str) -> Value:
-        """Check the type and range of a value, and return it as it is stored.
-
-        :param where: the name to use in errors.
-        :raises UsageError: the value has the wrong type or is out of range; the hint has the rule.
-        """
+        """Check the type and range of a value, and return it as it is stored."""
         value = self._to_kind(value, where)
         if not isinstance(value, self.kind) or (isinstance(value, bool) and self.kind is not bool):
             is_plain_text = self.kind is str and not self.choices
@@ -115,7 +100,6 @@ class Setting:
         return f"must be from {self.low:,} to {self.high:,}{days}"
 
     def _to_kind(self, value: Any, where: str) -> Any:
-        """Return a value of the setting's type if it is written in another one."""
         if self.kind is list:
             return _check_list(value, where)
         if self.duration and isinstance(value, str):
@@ -137,7 +121,6 @@ class Setting:
 
 
 def _parse_days(text: str) -> int | str:
-    """Return the whole days of an age of at least a day; return any other text unchanged."""
     days = (parse_age(text.strip().lower()) or 0) / 86_400
     return int(days) if 1 <= days < _MAX_DAYS else text
 

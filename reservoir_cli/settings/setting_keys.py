@@ -7,13 +7,7 @@ from typing import Any
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name, is_text
 from reservoir_cli.settings import projects
-from reservoir_cli.settings.schema import (
-    GROUPS,
-    SETTINGS,
-    SINGLE,
-    TABLES,
-    setting_name,
-)
+from reservoir_cli.settings.schema import GROUPS, SETTINGS, SINGLE, TABLES, setting_name
 from reservoir_cli.settings.setting import Setting
 from reservoir_cli.util.unicode_text import similar_names
 
@@ -42,8 +36,7 @@ _MEANT = {
 }
 #: How similar a suggested setting must be, and how much less than the nearest one.
 _SIMILAR, _NEARLY = 0.76, 0.1
-#: The shortest typed text that may be a part of a name.
-_MIN_PART = 4
+_MIN_PART = 4  #: The shortest typed text that may be a part of a name.
 #: A key with balanced quotes, and a value.
 _ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
 
@@ -56,9 +49,6 @@ def split_key(key: str) -> tuple[str | None, str | None, str]:
 
     Names may contain dots, ``models.gpt-3.5-turbo.reserve_tokens``, and quotes as in the file,
     ``models."my-model:7b".context_window``.
-
-    :raises UsageError: there is no such setting, it cannot be set in that table, or the key is not
-        valid text.
     """
     if not is_text(key):
         raise UsageError(
@@ -74,7 +64,9 @@ def split_key(key: str) -> tuple[str | None, str | None, str]:
     if table in SINGLE and len(parts) == 2:
         return table, None, find_setting(parts[1], table).name
     if table in SINGLE or len(parts) < 3 or not all(parts[1:]):
-        form = f"{table}.NAME.SETTING" if table in GROUPS else f"{table}.{_first(TABLES[table])}"
+        form = (
+            f"{table}.NAME.SETTING" if table in GROUPS else f"{table}.{next(iter(TABLES[table]))}"
+        )
         raise UsageError(
             f"{key!r} is not a setting",
             hint=f"a setting is {form}; reservoir config list shows all",
@@ -91,15 +83,8 @@ def split_key(key: str) -> tuple[str | None, str | None, str]:
     return table, name, setting
 
 
-def _first(names: Iterable[str]) -> str:
-    return next(iter(names))
-
-
 def split_assignment(text: str) -> tuple[str, str]:
-    """Split ``KEY=VALUE``; a quoted equals sign belongs to the key.
-
-    :raises UsageError: there is no equals sign.
-    """
+    """Split ``KEY=VALUE``; a quoted equals sign belongs to the key."""
     match = re.fullmatch(_ASSIGNMENT, text)
     key, equals, value = match.group(1, 2, 3) if match else text.partition("=")
     if not equals:
@@ -121,10 +106,7 @@ def dotted_key(table: str, name: str, setting: str) -> str:
 
 
 def quoted_parts(key: str) -> list[str]:
-    """Split a dotted key as TOML does.
-
-    :raises UsageError: the key is not valid TOML.
-    """
+    """Split a dotted key as TOML does."""
     import tomllib
 
     parts: list[str] = []
@@ -144,18 +126,11 @@ def quoted_parts(key: str) -> list[str]:
 
 
 def find_setting(
-    key: str,
-    table: str | None,
-    name: str | None = None,
-    *,
-    otherwise: str = "",
+    key: str, table: str | None, name: str | None = None, *, otherwise: str = ""
 ) -> Setting:
     """Return the setting for a name, which may be one of the documents.
 
-    :param table: a table with settings; ``None`` for the top level of the file.
-    :param name: the name of the table, for the error.
     :param otherwise: the hint if no name is similar; by default, which names there are.
-    :raises UsageError: there is no such setting in that table; the hint names similar ones.
     """
     allowed = TABLES[table]
     if setting := allowed.get(setting_name(key)):
@@ -176,7 +151,6 @@ def find_setting(
 
 
 def _describe_allowed(table: str | None, allowed: Iterable[str]) -> str:
-    """Return which settings a table may have, in the shorter form."""
     names = [*allowed]
     absent = [setting for setting in SETTINGS if setting not in names]
     few = f"every setting but {', '.join(absent)}"
@@ -190,11 +164,7 @@ def suggest_names(typed: str, names: Sequence[str]) -> str:
 
 
 def similar_settings(typed: str, names: Sequence[str], table: str | None) -> list[str]:
-    """Return the settings that a mistyped name may mean, at most three, the nearest first.
-
-    :param names: of the settings of the table.
-    :param table: if ``None``, the names of tables may be meant as well.
-    """
+    """Return the settings that a mistyped name may mean, at most three, the nearest first."""
     tables = [*filter(None, TABLES), projects.TABLE] if table is None else []
     first, dot, rest = typed.partition(".")
     if dot:

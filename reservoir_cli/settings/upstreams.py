@@ -1,10 +1,6 @@
 """The tables ``[upstreams.NAME]`` of the settings: servers with models.
 
-    [upstreams.openai]
-    url = "http://localhost:8080/v1"
-
-An upstream that is named after a protocol gets all requests of that protocol. Any other has a
-setting ``protocol``, and requests may select it by name.
+One that is named after a protocol gets all its requests; any other has a setting ``protocol``.
 """
 
 import re
@@ -26,10 +22,7 @@ PROTOCOLS = tuple(DEFAULTS)
 
 
 class Upstream(NamedTuple):
-    """A server with models.
-
-    :param url: without a trailing slash.
-    """
+    """A server with models."""
 
     name: str
     protocol: str
@@ -37,10 +30,7 @@ class Upstream(NamedTuple):
 
 
 def check_url(url: Any, where: str) -> str:
-    """Return the URL of an upstream without its trailing slash.
-
-    :raises UsageError: it is not a URL, or contains a password.
-    """
+    """Return the URL of an upstream without its trailing slash."""
     if not isinstance(url, str) or not re.fullmatch(_URL, url):
         raise UsageError(
             f"{where} must be the URL of a server, without a name, password or query",
@@ -52,12 +42,7 @@ def check_url(url: Any, where: str) -> str:
 def resolve(
     tables: Mapping[str, Mapping[str, Any]], typed: Mapping[str, str] | None = None
 ) -> dict[str, Upstream]:
-    """Return the upstreams by name: the defaults, overridden by the settings and by this run.
-
-    :param tables: the checked ``[upstreams.NAME]`` tables.
-    :param typed: URLs by name, for this run.
-    :raises UsageError: an upstream has no valid URL.
-    """
+    """Return the upstreams by name: the defaults, overridden by the settings and by this run."""
     upstreams = {name: Upstream(name, name, url) for name, url in DEFAULTS.items()}
     for name, table in tables.items():
         default = upstreams.get(name)

@@ -41,10 +41,7 @@ def unquote(prompt: str) -> str:
 
 
 def _outside_blocks(text: str) -> Iterator[str]:
-    """Yield the parts of a text outside of inserted blocks.
-
-    A block ends at the first end tag of its name. Each tag is read once: a text may repeat them.
-    """
+    """Yield the parts of a text outside of inserted blocks."""
     blocks: list[tuple[int, int]] = []
     next_ends: dict[str, int] = {}
     for tag in reversed(list(_TAG.finditer(text))):

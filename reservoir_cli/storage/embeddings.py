@@ -94,10 +94,7 @@ class Embeddings(Transactions):
 
     @writing
     def switch_model(self, kept_as: str) -> None:
-        """Make this the active model if it is still the next one; messages it lacks are pending.
-
-        :meth:`clear_former_model` deletes the old vectors later.
-        """
+        """Make this the active model if it is still the next one; messages it lacks are pending."""
         connection = self._connection
         connection.lock(None)
         name = properties.get(connection, properties.NEXT_NAME)
@@ -129,10 +126,7 @@ class Embeddings(Transactions):
         )
 
     def clear_former_model(self) -> bool:
-        """Delete a batch of the former model's vectors.
-
-        :returns: whether there are more.
-        """
+        """Delete a batch of the former model's vectors; return whether there are more."""
         if self.get_property(properties.FORMER_ID) is None:
             return False
         return self._clear_batch()
@@ -167,8 +161,6 @@ class Embeddings(Transactions):
         """Return messages without vectors in the order they were added, reversed if ``newest``.
 
         They are not sorted by time: sorting a million pending messages for each batch takes hours.
-
-        :param model: the identity of the model; ``None`` for the active one.
         """
         table, (condition, values) = self._waiting_messages(model), where_scope(scope)
         rows = self._connection.execute(
@@ -182,10 +174,7 @@ class Embeddings(Transactions):
 
     @reading
     def unembedded_keys(self, scope: Scope = _EVERYWHERE) -> Keys:
-        """Return the keys of messages without vectors, newest first.
-
-        They are sorted once for a whole run; see :meth:`unembedded`.
-        """
+        """Return the keys of messages without vectors, newest first."""
         table, (condition, values) = self._waiting_messages(None), where_scope(scope)
         rows = self._connection.execute(
             f"""
@@ -198,25 +187,18 @@ class Embeddings(Transactions):
 
     @reading
     def count_unembedded(self, scope: Scope = _EVERYWHERE, *, model: str | None = None) -> int:
-        """Count the messages that have no vectors yet.
-
-        :param model: the identity of the model; ``None`` for the active one.
-        """
+        """Count the messages that have no vectors yet."""
         condition, values = where_scope(scope)
         table = self._waiting_messages(model) if values else f"{self._waiting_table(model)} p"
         row = self._connection.execute(f"SELECT COUNT(*) FROM {table} WHERE {condition}", values)
         return int(row.fetchone()[0])
 
     def _waiting_messages(self, model: str | None) -> str:
-        """Return the join of the messages ``m`` that a model has not embedded yet."""
         join = self._connection.ordered_join
         return f"{self._waiting_table(model)} p {join} messages m ON {of_message('p')}"
 
     def _waiting_table(self, model: str | None) -> str:
-        """Return the table of messages that a model has not embedded yet.
-
-        :raises ReservoirError: the model is neither the active nor the next one any more.
-        """
+        """Return the table of messages that a model has not embedded yet."""
         if model is None:
             return "pending"
         if model == properties.get(self._connection, properties.NEXT_ID):
@@ -238,7 +220,6 @@ class Embeddings(Transactions):
         """Store the vectors of messages, and remove these from the pending ones.
 
         :param passages: the passages of each message; empty for a message without text.
-        :param wait: as for :meth:`write`.
         :param embedded: the messages as they were read to embed them; those whose text has changed
             since then stay pending.
         """
@@ -248,15 +229,9 @@ class Embeddings(Transactions):
             self._run_write(write, wait)
 
     def _in_transactions(self, passages: _Passages) -> Iterable[_Passages]:
-        """Split passages into those of each transaction; by default all go in one."""
         return [passages]
 
-    def _put_passages(
-        self,
-        model_id: str,
-        passages: _Passages,
-        texts: Mapping[Key, str],
-    ) -> None:
+    def _put_passages(self, model_id: str, passages: _Passages, texts: Mapping[Key, str]) -> None:
         ids_of = by_partition(passages)
         self._connection.lock(ids_of)
         table = self._waiting_table(model_id)
@@ -283,10 +258,7 @@ class Embeddings(Transactions):
 
     @reading
     def linked(self, ids: Iterable[int], depth: int, scope: Scope, min_cosine: float) -> list[int]:
-        """Return the messages of a scope at most ``depth`` links from these.
-
-        :param min_cosine: the least cosine of linked messages.
-        """
+        """Return the messages of a scope at most ``depth`` links from these."""
         model_id = self._model_id()
         if model_id is None:
             return []
@@ -312,7 +284,4 @@ class Embeddings(Transactions):
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
     ) -> None:
-        """Write passages of one partition.
-
-        :param passages: by the id of their message.
-        """
+        """Write passages of one partition."""

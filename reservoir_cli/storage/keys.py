@@ -66,8 +66,6 @@ def thread_key(partition: str, instance: str, conversation_id: str | None) -> in
     """Hash the conversation of a message to a number, the same in every process and store."""
     import hashlib  # it loads OpenSSL
 
-    names = (
-        (partition, instance) if conversation_id is None else (partition, instance, conversation_id)
-    )
+    names = (name for name in (partition, instance, conversation_id) if name is not None)
     digest = hashlib.blake2b("\0".join(names).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)

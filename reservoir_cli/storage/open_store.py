@@ -7,13 +7,7 @@ from reservoir_cli.util.time_limits import LOCKED_STORE
 
 
 def open_store(location: str, *, create: bool = True, patience: float = LOCKED_STORE) -> Store:
-    """Open the store at a path or URL, and create it if it does not exist.
-
-    :param create: whether to create a missing store; otherwise an empty one in memory is returned.
-    :param patience: seconds to wait while other processes write.
-    :raises UsageError: the location is neither a path nor the URL of a server.
-    :raises StoreError: the store cannot be opened, is newer than the program, or is corrupt.
-    """
+    """Open the store at a path or URL, and create it if it does not exist."""
     check_location(location)
     if not is_on_a_server(location):
         return SqliteStore(location, create=create, patience=patience)

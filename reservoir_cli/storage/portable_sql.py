@@ -1,8 +1,4 @@
-"""The connection's interface that lets one SQL statement serve both databases.
-
-Statements use ``?`` as the placeholder. Where the two dialects differ, the connection supplies
-the words.
-"""
+"""The connection's interface that lets one SQL statement serve both databases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -15,13 +11,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Value = TypeVar("Value")
-#: A condition, and the values of its placeholders.
-Condition = tuple[str, list[Any]]
+Condition = tuple[str, list[Any]]  #: A condition, and the values of its placeholders.
 
-#: The ``LIMIT`` that returns all rows.
-NO_LIMIT = 2**62
-#: The batch size for operations on many rows.
-AT_ONCE = 5_000
+NO_LIMIT = 2**62  #: The ``LIMIT`` that returns all rows.
+AT_ONCE = 5_000  #: The batch size for operations on many rows.
 #: The exceptions that decoding a damaged value can raise.
 UNDECODABLE = (ValueError, TypeError, AttributeError, OverflowError)
 
@@ -49,10 +42,8 @@ class Cursor(Protocol):
 class Connection(Protocol):
     """A connection to a database, with the SQL in which the two dialects differ."""
 
-    #: A join that makes the planner read the left table first.
-    ordered_join: str
-    #: The function that returns the position of one text in another, counted from 1.
-    instr: str
+    ordered_join: str  #: A join that makes the planner read the left table first.
+    instr: str  #: The function that returns the position of one text in another, counted from 1.
     #: The table of vectors, the columns of its key without the model, and how many rows of it are
     #: deleted in one transaction.
     vectors: str
@@ -69,19 +60,12 @@ class Connection(Protocol):
         """Yield the rows of a query without holding all of them in memory."""
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> Sequence[int]:
-        """Return an integer column without nulls.
-
-        :param rest: the SQL after ``SELECT column``.
-        """
+        """Return an integer column without nulls; ``rest`` is the SQL after ``SELECT column``."""
 
     def insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
     ) -> None:
-        """Insert rows.
-
-        :param columns: their names, separated by commas.
-        :param ignore: skip rows whose key already exists.
-        """
+        """Insert rows; ``ignore`` skips those whose key already exists."""
 
     def together(self) -> AbstractContextManager[object]:
         """Return a context in which statements without results are sent in one round trip."""
@@ -115,9 +99,6 @@ def decoding(what: str) -> Iterator[None]:
     """Report values that cannot be decoded as corruption of the store.
 
     Wrap nothing but the decoding: a programming error inside would be reported as corruption.
-
-    :param what: a plural noun for the values.
-    :raises StoreCorruptError: they cannot be decoded.
     """
     try:
         yield
@@ -130,6 +111,16 @@ def decoding(what: str) -> Iterator[None]:
 def of_message(alias: str, messages: str = "m") -> str:
     """Return the condition that joins a table of messages' rows to the messages."""
     return f"{alias}.partition = {messages}.partition AND {alias}.message_id = {messages}.id"
+
+
+def select_messages(
+    connection: Connection, columns: str, partition: str, ids: Sequence[int]
+) -> list[Any]:
+    """Return columns of the messages of a partition with these ids, as far as they exist."""
+    listed, bound = connection.in_list("id", ids)
+    hint = connection.index_hint(None)  # else SQLite scans the partition
+    sql = f"SELECT {columns} FROM messages {hint} WHERE partition = ? AND {listed}"
+    return connection.execute(sql, [partition, *bound]).fetchall()
 
 
 def placeholders(values: Sequence[object]) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -29,17 +29,11 @@ from reservoir_cli.tokens import TokenCounter, counter_id
 from reservoir_cli.util.clock import FAR_AHEAD
 from reservoir_cli.util.question_marks import has_question_mark
 
-#: A time after that of every message.
-LATEST = 2**62
+LATEST = 2**62  #: A time after that of every message.
 
 
 class Prepared(NamedTuple):
-    """Messages ready to be inserted.
-
-    :param added: one entry per message; ``None`` if its source id is already stored.
-    :param rows: the rows of the new messages, with the columns of
-        :data:`~reservoir_cli.storage.tables.writes.COLUMNS`.
-    """
+    """Messages ready to be inserted."""
 
     added: list[StoredMessage | None]
     rows: list[tuple[Any, ...]]
@@ -58,7 +52,6 @@ def prepare(
     """Build the rows of those messages that are not stored yet.
 
     :param now_ms: the time of messages without one; a reply is placed after its question.
-    :param ids: the ids of the new messages.
     :param pair: whether an assistant message without a trace id answers the newest open question.
     """
     for name in (scope.partition, scope.instance):
@@ -69,14 +62,20 @@ def prepare(
     prepared = Prepared([], [])
     question_times: dict[str, int] = {}
 
-    def asked_at(trace_id: str) -> int | None:
-        return question_times.get(trace_id) or _asked_at(connection, scope, trace_id)
+    def moment_of(message: Message, trace_id: str | None) -> int:
+        """Return a message's own time, else now, or 1 ms after a question that is in the future."""
+        if message.created_at:
+            return to_epoch_ms(message.created_at)
+        question = None
+        if trace_id and message.role in ("assistant", "tool"):
+            question = question_times.get(trace_id) or _asked_at(connection, scope, trace_id)
+        return now_ms if question is None or question <= now_ms else min(question + 1, LAST_MS)
 
     for message in messages:
         trace_id = message.trace_id
         if trace_id is None and pair and message.role == "assistant":
             trace_id = _open_question(connection, scope, now_ms)
-        moment = _moment(message, trace_id, now_ms, asked_at)
+        moment = moment_of(message, trace_id)
         if message.role == "user" and trace_id:
             question_times[trace_id] = moment
         row = _row(scope, message, trace_id, moment)
@@ -91,19 +90,6 @@ def prepare(
         prepared.rows.append((*row, *counts, None))
         prepared.added.append(to_message(row))
     return prepared
-
-
-def _moment(
-    message: Message, trace_id: str | None, now_ms: int, asked_at: Callable[[str], int | None]
-) -> int:
-    """Return a message's own time, else now, or 1 ms after its question if that is in the future.
-
-    Messages of the same millisecond are ordered by id.
-    """
-    if message.created_at:
-        return to_epoch_ms(message.created_at)
-    question = asked_at(trace_id) if trace_id and message.role in ("assistant", "tool") else None
-    return now_ms if question is None or question <= now_ms else min(question + 1, LAST_MS)
 
 
 def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> tuple[Any, ...]:
@@ -128,7 +114,6 @@ def _clean(text: str | None) -> str | None:
 
 
 def _asked_at(connection: Connection, scope: Scope, trace_id: str) -> int | None:
-    """Return the time of the newest user message of a trace."""
     row = connection.execute(
         "SELECT MAX(created_at) FROM messages WHERE partition = ? AND trace_id = ? "
         "AND role = 'user'",
@@ -138,10 +123,7 @@ def _asked_at(connection: Connection, scope: Scope, trace_id: str) -> int | None
 
 
 def _open_question(connection: Connection, scope: Scope, now_ms: int) -> str | None:
-    """Return the trace of the newest unanswered user message, among the last thousand.
-
-    Documents ask nothing. Messages with a time far in the future are the last resort.
-    """
+    """Return the trace of the newest unanswered user message, among the last thousand."""
     no_documents = f"q.source NOT IN ({placeholders(DOCUMENT_SOURCES)})"
     for until in (now_ms + FAR_AHEAD // timedelta(milliseconds=1), LATEST):
         row = connection.execute(

@@ -33,11 +33,7 @@ class Repaired(NamedTuple):
 
 
 def derived_problems(connection: Connection, unindexed: int, unranked: int) -> Iterator[Problem]:
-    """Yield the problems of derived data.
-
-    :param unindexed: how many messages are wrong in the full-text index.
-    :param unranked: how many are wrong in the ranking data.
-    """
+    """Yield the problems of derived data."""
     for data, count in (("full-text index", unindexed), ("ranking data", unranked)):
         if count:
             yield Problem(f"the {data} is wrong for {counted(count, 'message')}", repairable=True)

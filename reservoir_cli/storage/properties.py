@@ -10,16 +10,13 @@ from reservoir_cli.storage.portable_sql import Connection
 MODEL_ID, MODEL_NAME = "embedding_model_id", "embedding_model_name"
 #: The next model, whose vectors are being built.
 NEXT_ID, NEXT_NAME = "next_model_id", "next_model_name"
-#: The former model, whose vectors are being deleted.
-FORMER_ID = "former_model_id"
+FORMER_ID = "former_model_id"  #: The former model, whose vectors are being deleted.
 #: The dimensions of the active model's vectors, which every member's must have. On a server only.
 DIMENSIONS = "embedding_dimensions"
-#: The key of the fingerprints of forgotten messages.
-FORGOTTEN_KEY = "forgotten_key"
+FORGOTTEN_KEY = "forgotten_key"  #: The key of the fingerprints of forgotten messages.
 #: Set while the file may still contain words of forgotten messages.
 UNFINISHED = "unfinished_forgetting"
-#: The description of a partition's approximate index. On a server only.
-INDEX = "index"
+INDEX = "index"  #: The description of a partition's approximate index. On a server only.
 
 
 def of_partition(key: str, partition: str) -> str:

@@ -1,15 +1,10 @@
-"""The tables of a store: one description for both databases.
-
-A dialect turns it into statements. What only one database has, such as its full-text index, stands
-with that database.
-"""
+"""The tables of a store: one description for both databases."""
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-#: The number of the schema. A later one is reached by a migration of each database.
-VERSION = 1
+VERSION = 1  #: The number of the schema. A later one is reached by a migration of each database.
 #: The types of columns: text, integers of 64 bits, floats of 64 bits, bytes.
 TYPES = ("text", "integer", "real", "blob")
 
@@ -127,12 +122,9 @@ TABLES: Mapping[str, Table] = {
 OF_MESSAGES = ("pending", "rebuilding", "tags", "pins")
 
 
-def statements(define: Callable[[str, Table], str]) -> Iterator[str]:
-    """Yield the statements that create the tables and their indexes.
-
-    :param define: returns the statement that creates a table.
-    """
-    for name, table in TABLES.items():
+def statements(tables: Mapping[str, Table], define: Callable[[str, Table], str]) -> Iterator[str]:
+    """Yield the statements that create the tables and their indexes."""
+    for name, table in tables.items():
         yield define(name, table)
         for index, columns in table.indexes.items():
             columns, where, condition = columns.partition(" WHERE ")
@@ -140,10 +132,7 @@ def statements(define: Callable[[str, Table], str]) -> Iterator[str]:
 
 
 def define_columns(table: Table, types: Mapping[str, str]) -> list[str]:
-    """Return the definitions of columns.
-
-    :param types: the database's words for :data:`TYPES`.
-    """
+    """Return the definitions of columns."""
     return [
         f'"{name}" {types[kind.rstrip("?")]}{"" if kind.endswith("?") else " NOT NULL"}'
         for name, kind in table.types().items()

@@ -1,7 +1,6 @@
 """The store's base class: everything that SQLite and PostgreSQL do alike.
 
-Messages and their full-text rows are written in one transaction; vectors follow in a second one,
-so that a message is safe before it is embedded.
+Vectors follow messages in a second transaction: a message is safe before it is embedded.
 """
 
 import time
@@ -9,7 +8,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +24,10 @@ from reservoir_cli.storage.tables import (
     find_by_filter,
     holdings,
     list_threads,
-    move_partition,
     proxy_ledger,
     reads,
+    sources,
+    summaries,
     tag_and_pin_rows,
     tombstones,
     twins,
@@ -89,7 +88,6 @@ class Writes(Embeddings):
         *,
         pair: bool = False,
     ) -> list[StoredMessage | None]:
-        """Write messages under new ids and everything derived from them except embeddings."""
         from reservoir_cli.storage.prepare_rows import prepare  # it loads the counters
 
         place = str(scope.partition), str(scope.instance)
@@ -132,10 +130,9 @@ class Writes(Embeddings):
             proxy_ledger.forget(self._connection, partition, ids)  # they may quote one
 
     def delete(self, keys: Sequence[Key], progress: Progress = no_progress) -> bool:
-        """Delete messages and everything derived from them; imports skip them from now on.
+        """Delete messages and all that is derived from them; imports skip them from now on.
 
-        :returns: whether no word of them is left in any file of the store; a concurrent reader
-            may prevent that.
+        :returns: whether no word of them is left in any file; a concurrent reader may prevent that.
         """
 
         def write() -> None:
@@ -147,10 +144,7 @@ class Writes(Embeddings):
         return self._purge(by_partition(keys))
 
     def require_removable_tombstones(self) -> None:
-        """Check that this user may remove tombstones.
-
-        :raises StoreError: only the owner may.
-        """
+        """Check that this user may remove tombstones."""
 
     @writing
     def replace(
@@ -174,10 +168,7 @@ class Writes(Embeddings):
         self._put(scope, [marked], counter, now, iter([old.id]))
 
     def edit(self, key: Key, message: Message, *, counter: "TokenCounter", now: datetime) -> bool:
-        """Rewrite a message as :meth:`replace` does, and remove every word of the old text.
-
-        :returns: as :meth:`delete`.
-        """
+        """Rewrite a message and erase the old text; return as :meth:`delete`."""
 
         def write() -> None:
             for old in reads.by_key(self._connection, [key]):
@@ -190,7 +181,6 @@ class Writes(Embeddings):
         return self._purge([key.partition])
 
     def _replace_text(self, message: StoredMessage, edited: StoredMessage, moment: int) -> None:
-        """Give a message the text of one edited at a moment, inside a write transaction."""
         from reservoir_cli.tokens.estimates import ApproximateCounter
 
         new = replace(message.as_new(), content=edited.content, secrets=edited.secrets)
@@ -203,11 +193,7 @@ class Writes(Embeddings):
     def _remove(
         self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
     ) -> None:
-        """Delete messages and everything derived from them.
-
-        :param ids: by partition.
-        :param mark: whether to write tombstones, so that they are not imported again.
-        """
+        """Delete messages and everything derived from them."""
         delete.remove(self._connection, ids, self._unindex, mark=mark, progress=progress)
 
     def _unindex(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
@@ -215,10 +201,7 @@ class Writes(Embeddings):
 
     @abstractmethod
     def _purge(self, partitions: Iterable[str] = ()) -> bool:
-        """Remove every word of deleted messages from the store's files; return whether it did.
-
-        :param partitions: those of the messages.
-        """
+        """Remove every word of deleted messages from the store's files; return whether it did."""
 
     @abstractmethod
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
@@ -230,9 +213,7 @@ class Writes(Embeddings):
     def move(
         self, keys: Sequence[Key], target: Scope, *, counter: "TokenCounter", now: datetime
     ) -> tuple[list[Key], int]:
-        """Move messages to a partition and instance; they are embedded again.
-
-        Messages that the target has already are merged with their twins there.
+        """Move messages, which are embedded again, or merge them with their twins in the target.
 
         :param keys: those of messages outside of the target.
         :returns: the keys of the moved messages, and how many were merged.
@@ -243,11 +224,9 @@ class Writes(Embeddings):
         def write() -> None:
             nonlocal merged
             self._connection.lock(sorted({str(target.partition), *by_partition(keys)}))
-            places: dict[tuple[str, str], list[int]] = {}
-            for message in reads.by_key(self._connection, keys):
-                places.setdefault((message.partition, message.instance), []).append(message.id)
             to = str(target.partition), str(target.instance)
-            for place, ids in places.items():
+            for place, messages in delete.by_place(reads.by_key(self._connection, keys)).items():
+                ids = [message.id for message in messages]
                 known = set(twins.merge(self._connection, place, to, self._replace_text, ids))
                 self._remove({place[0]: sorted(known)} if known else {}, mark=False)
                 merged += len(known)
@@ -266,7 +245,6 @@ class Writes(Embeddings):
     def _move_chosen(
         self, old: Scope, ids: Sequence[int], new: Scope, counter: "TokenCounter", now: int
     ) -> list[Key]:
-        """Move messages under their own ids, or new ones where the partition uses them."""
         connection, partition = self._connection, str(new.partition)
         messages = reads.by_id(connection, ids, old)
         edited = reads.edit_times(connection, messages)
@@ -285,17 +263,27 @@ class Writes(Embeddings):
         return moved
 
     def _move(self, old: str, new: str) -> tuple[int, int]:
-        """See :meth:`move_partition`; call it inside a write transaction."""
-        moved = move_partition.move(
-            self._connection,
-            old,
-            new,
-            self._move_messages,
-            self._replace_text,
-            partial(self._remove, mark=False),
-        )
+        connection = self._connection
+        connection.lock([old, new])
+        instances = connection.execute(
+            "SELECT DISTINCT instance FROM messages WHERE partition = ?", [old]
+        ).fetchall()
+        moved = dropped = 0
+        for (instance,) in instances:
+            # An instance that is named like the partition is renamed with it.
+            places = (old, instance), (new, new if instance == old else instance)
+            if duplicates := twins.merge(connection, *places, self._replace_text):
+                self._remove({old: duplicates}, mark=False)
+            dropped += len(duplicates)
+            moved += self._move_messages(*places)
+            conversations.move(connection, *places)
+            summaries.move(connection, *places)
+        for table in ("conversations", "summaries"):
+            connection.delete(table, old)
+        sources.move(connection, old, new)
+        proxy_ledger.clear(connection, old)
         self._move_runs(old, new)
-        return moved
+        return moved, dropped
 
     @abstractmethod
     def _move_messages(self, old: tuple[str, str], new: tuple[str, str]) -> int:
@@ -317,10 +305,7 @@ class Writes(Embeddings):
         """Insert rows with the columns of :data:`~reservoir_cli.storage.tables.writes.COLUMNS`."""
 
     def _renew_ranking_data(self, ids: Mapping[str, Sequence[int]]) -> None:
-        """Copy the changed tokens of messages to where ranking reads them.
-
-        :param ids: by partition.
-        """
+        """Copy the changed tokens of messages to where ranking reads them."""
 
     @abstractmethod
     def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
@@ -422,7 +407,6 @@ class Store(Writes):
         return gathered.compared()
 
     def _matching(self, scope: Scope, where: Filter) -> Keys | None:
-        """Return the messages that match a filter; ``None`` if it is empty."""
         return None if where == EVERYTHING else self.find(scope, where)
 
     # The functions have the signatures and docstrings. Inside this class, the name `conversations`

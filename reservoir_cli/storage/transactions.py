@@ -23,7 +23,6 @@ class Transactions(ABC):
     """A connection to a database and its transactions.
 
     :param location: a path, or a URL without its password.
-    :param read_only: whether nothing can be written.
     :param missing: whether there is no store: reads find nothing, and no write is committed.
     :param receiving: whether this program is copying into the store; all other writes are refused
         until the copy is finished.
@@ -35,8 +34,7 @@ class Transactions(ABC):
     receiving: bool
     _connection: Connection
     _lock: threading.RLock
-    #: Whether the open transaction, if there is one, may write.
-    _writing = False
+    _writing = False  #: Whether the open transaction, if there is one, may write.
 
     @abstractmethod
     def close(self) -> None:
@@ -46,10 +44,7 @@ class Transactions(ABC):
         """Prepare to answer many questions: keep ranking data in memory."""
 
     def start(self, work: Callable[[], Result]) -> Callable[[], Result]:
-        """Call a function; return one that waits for its result.
-
-        A warm store calls it in another thread.
-        """
+        """Call a function, in a thread if the store is warm; return one that waits for it."""
         result = work()
         return lambda: result
 
@@ -73,10 +68,7 @@ class Transactions(ABC):
         """Refuse to write to a store that is read-only, or an unfinished copy."""
 
     def _require_write_transaction(self) -> None:
-        """Refuse to write in a snapshot, which has no lock and was not checked for writing.
-
-        :raises StoreError: the open transaction is a snapshot.
-        """
+        """Refuse to write in a snapshot, which has no lock and was not checked for writing."""
         if not self._writing:
             self._require_writable()
             raise StoreError(
@@ -86,10 +78,7 @@ class Transactions(ABC):
 
     @contextmanager
     def _reserve(self, patience: float) -> Iterator[float]:
-        """Keep other threads from the connection; yield the seconds that are left of a patience.
-
-        :raises StoreLockedError: another thread used the connection for longer.
-        """
+        """Keep other threads from the connection; yield the seconds that are left of a patience."""
         left = patience
         if not self._lock.acquire(blocking=False):
             deadline = time.monotonic() + patience
@@ -107,12 +96,10 @@ class Transactions(ABC):
         """Exempt this transaction from the server's timeouts, for long administrative work."""
 
     def _run_write(self, work: Callable[[], Result], wait: float | None = None) -> Result:
-        """Call a function in a write transaction."""
         with self.write(wait):
             return work()
 
     def _run_read(self, work: Callable[[], Result]) -> Result:
-        """Call a function in a read transaction."""
         with self.snapshot():
             return work()
 
@@ -146,10 +133,7 @@ def closed_error(location: str) -> StoreError:
 
 
 def refuse_newer(schema: int, known: int) -> None:
-    """Refuse a store of a newer schema than this program knows.
-
-    :raises StoreError: it is newer.
-    """
+    """Refuse a store of a newer schema than this program knows."""
     if schema > known:
         raise StoreError(
             f"the store was written by a newer reservoir (schema {schema}, this one knows {known})",

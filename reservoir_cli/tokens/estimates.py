@@ -46,7 +46,7 @@ _DIGIT = 28
 _SIGN_RUN, _SIGN = 45, 25
 _BREAK = 80
 #: JSON's signs with a blank between them, and long digits: each is counted, and none is in prose.
-_BLANK_IN_JSON, _NINE_DIGITS = 90, 150
+_BLANK_IN_JSON, _NINE_DIGITS = 70, 150
 _ASCII = bytes(range(0x80))
 _COMMON = {letter: cost for letters, cost in COMMON.items() for letter in letters}
 _STARTS = [start for start, _ in RANGES]

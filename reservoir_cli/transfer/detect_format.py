@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePath
 
 from reservoir_cli.errors import PluginError, ReservoirError
@@ -38,13 +38,11 @@ _NULS = rb"\0{16,}"
 _LINES = (".jsonl", ".ndjson")
 _JSON = (".json", *_LINES)
 _TEXT = (".txt", ".md", ".markdown")
-#: Endings of compressed files, after those of their content.
-_COMPRESSED = (".gz", ".zst")
+_COMPRESSED = (".gz", ".zst")  # endings of compressed files, after those of their content
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 #: At most this many damaged lines at the beginning of a file are passed over to detect its format.
 _MOST_DAMAGED = 100
-#: After so many objects, a list of messages is taken for one.
-_ENOUGH = 16
+_ENOUGH = 16  # after so many objects, a list of messages is taken for one
 #: Endings of files in a folder or zip that may contain messages; others are not opened.
 _SUFFIXES = (*_JSON, *_TEXT, *_DATABASES)
 #: Where all formats are listed; there are too many for a line.
@@ -53,10 +51,7 @@ _NAMED = "reservoir ingest --help lists the formats"
 
 @dataclass(frozen=True, slots=True)
 class DetectedFile:
-    """A file and the importer that reads it.
-
-    :param is_certain: whether the importer recognised the content of the file.
-    """
+    """A file and its importer; ``is_certain`` if that recognised the content."""
 
     file: File
     importer: Importer
@@ -83,7 +78,6 @@ class DetectedFile:
 class Selection:
     """The files of a file, folder or zip that are read, and what is left out.
 
-    :param ignored: the names of files that are not read.
     :param links: the paths of symbolic links, which are not followed.
     """
 
@@ -93,10 +87,7 @@ class Selection:
 
 
 class Owners:
-    """Tells in which tool's own place a file is, by its folder and its ending.
-
-    :param tools: the importers to consider.
-    """
+    """Tells in which tool's own place a file is, by its folder and its ending."""
 
     def __init__(self, tools: Iterable[Importer]) -> None:
         self._folders = {name: tool.name for tool in tools for name in tool.folders}
@@ -122,14 +113,11 @@ class Owners:
 def find(source: Path | File, form: str | None, open_files: ExitStack) -> Selection:
     """List the files to read in a file, folder or zip.
 
-    In a folder or zip only the most specific formats are read: neither the account data of an
-    export nor notes beside it are conversations. A zip in a folder is read if it has conversations.
-    A file or folder that cannot be opened is listed, so that it is reported.
+    In a folder or zip only the most specific formats are read, as exports come with other data and
+    notes, and a zip in a folder if it has conversations. What cannot be opened is listed, too.
 
-    :param form: a format; ``None`` to detect it.
     :param open_files: closed by the caller when everything has been read.
-    :raises UsageError: there is no format of that name.
-    :raises ReservoirError: the source cannot be read, or has no file of a known format.
+    :raises ReservoirError: the source cannot be read, or has no file of this or a known format.
     """
     if form is not None:
         importer_named(form)
@@ -141,7 +129,9 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     candidates = [file for file in files if file.unlisted or _may_have_messages(file.name)]
     owners = Owners([importer_named(form)] if form else list(importers().values()))
     detected, unreadable = _detect_all(candidates, form, owners)
-    chosen = _choose_named(detected, form) if form else _choose_specific(detected)
+    best = min(map(_generality, detected), default=0)
+    specific = [file for file in detected if _generality(file) == best]
+    chosen = _choose_named(detected, form) if form else specific
     if unreadable and not chosen:
         file, error = unreadable[0]
         raise error if isinstance(error, LockedError) else cannot_read(Path(file.name), error)
@@ -154,22 +144,12 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
 
 
 def _require_format(file: File, form: str | None) -> DetectedFile:
-    """Return a file that the user named with its importer.
-
-    :raises ReservoirError: its format is unknown.
-    """
     if form is None and file.name.lower().endswith(".zip"):
         raise ReservoirError(
             f"{file.name} is not a zip, despite its name",
             hint="export or download it again; --format text stores it as one message",
         )
     return DetectedFile(file, choose(file, form, explain=True), form is None)
-
-
-def _choose_specific(detected: Sequence[DetectedFile]) -> list[DetectedFile]:
-    """Return the files of the most specific formats."""
-    best = min(map(_generality, detected), default=0)
-    return [file for file in detected if _generality(file) == best]
 
 
 def _choose_named(detected: Sequence[DetectedFile], form: str) -> list[DetectedFile]:
@@ -188,7 +168,6 @@ def _choose_named(detected: Sequence[DetectedFile], form: str) -> list[DetectedF
 def _describe_nothing(
     source: Path | File, form: str | None, files: Sequence[File], links: Sequence[str]
 ) -> ReservoirError:
-    """Return the error for a folder or zip with no file that is read."""
     wanted = f"the format {form}" if form else "a known format"
     hint = _describe_zips(files) or (_NAMED if files else "there are no files in it to read")
     if links and not files:
@@ -206,7 +185,6 @@ def _may_have_messages(name: str) -> bool:
 def _detect_all(
     files: Sequence[File], form: str | None, owners: Owners
 ) -> tuple[list[DetectedFile], list[tuple[File, OSError | LockedError]]]:
-    """Detect the formats of files; also return those that cannot be opened."""
     detected, unreadable = [], []
     for file in files:
         try:
@@ -237,7 +215,6 @@ def _has_conversations(file: File) -> bool:
 
 
 def _describe_zips(files: Sequence[File]) -> str:
-    """Return how to import the first zip among the files of a folder or zip; empty if none."""
     for file in files:
         if file.name.lower().endswith(".zip"):
             if file.path is None:
@@ -250,15 +227,14 @@ def _describe_zips(files: Sequence[File]) -> str:
 def choose(file: File, form: str | None = None, *, explain: bool = False) -> Importer:
     """Return the importer for a file: the one named, or the first that recognises it.
 
-    :param explain: if no importer recognises a JSON file, check its syntax for a better error.
-    :raises UsageError: there is no format of that name.
+    :param explain: check the syntax of unknown JSON, for a better error.
     :raises ReservoirError: the file is not text, or is JSON of an unknown format.
     """
     data = file.head()
     if data.startswith(SQLITE) and (form is None or importer_named(form).tables):
         return importer_named(form) if form else _require_database_format(file)
     suffix, is_cut = _suffix(file.name), len(data) < file.size
-    if suffix in _JSON:  # its entries are read one by one, without the NULs between them
+    if suffix in _JSON and b"\0" in data:  # its entries are read without the NULs between them
         data = re.sub(_NULS, b"", data)
     text = decode(data, file.name, cut=is_cut)[0]
     if form is not None:
@@ -283,7 +259,6 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
 
 
 def _suffix(name: str) -> str:
-    """Return the last ending of a file's name, without that of its compression."""
     place = PurePath(name.lower())
     return PurePath(place.stem).suffix if place.suffix in _COMPRESSED else place.suffix
 
@@ -291,18 +266,14 @@ def _suffix(name: str) -> str:
 def _recognise(file: File, text: str) -> Importer | None:
     """Return the first importer that recognises a file by its keys, if one does.
 
-    Of a document or line that is longer than the text, more is read: the keys of a format may come
-    after a long prompt, and those of a more specific format after those of lists of messages.
+    Of a long document more is read: the keys of a format may come after a long prompt.
     """
     head = Head(text)
     found = _recognise_ours(file, head)
-    return found if found and found.name not in LISTS else _recognise_plugin(head) or found
-
-
-def _recognise_plugin(head: Head) -> Importer | None:
-    """Return the first importer of a plugin that recognises a file that is not one of ours."""
+    if found and found.name not in LISTS:
+        return found
     plugins = plugin_importers().values()
-    return next((importer for importer in plugins if importer.detect(head)), None)
+    return next((importer for importer in plugins if importer.detect(head)), found)
 
 
 def _recognise_ours(file: File, head: Head) -> Importer | None:
@@ -319,7 +290,6 @@ def _recognise_ours(file: File, head: Head) -> Importer | None:
 
 
 def _recognise_text(head: Head) -> Importer | None:
-    """Return the first importer that recognises the beginning of a file, if one does."""
     if not head.is_json:
         aider = importer_named("aider")
         return aider if aider.detect(head) else None
@@ -329,19 +299,15 @@ def _recognise_text(head: Head) -> Importer | None:
         found = next((importer for importer in likely if importer.detect(head)), None)
         if found and (found.name not in LISTS or head.objects >= _ENOUGH):
             break
-    return found or _empty_list(head)
-
-
-def _empty_list(head: Head) -> Importer | None:
-    return importer_named("openai") if head.start.split() == ["[]"] else None
+    if found is None and head.start.split() == ["[]"]:
+        return importer_named("openai")
+    return found
 
 
 def is_of_tool(path: Path, tool: str) -> bool:
     """Return whether a file among a tool's files has the tool's format.
 
-    :raises NotTextError: the file is not text, as no program's file of that name is.
-    :raises ReservoirError: the file is damaged, and its format therefore unknown.
-    :raises Unreadable: likewise.
+    :raises ReservoirError: the file is damaged or not text; likewise :class:`Unreadable`.
     """
     file = File.of_path(path, path.stat())
     try:
@@ -365,7 +331,6 @@ def is_of_tool(path: Path, tool: str) -> bool:
 
 
 def _is_likely(file: File, found: Importer | None, tool: str) -> bool:
-    """Return whether a file that is not recognised as another tool's is probably a tool's."""
     if found and found.name not in (*LISTS, *TEXTS):
         return False
     name = PurePath(file.name.replace("\\", "/")).name
@@ -373,16 +338,12 @@ def _is_likely(file: File, found: Importer | None, tool: str) -> bool:
 
 
 def _is_owned(file: File, tool: str) -> bool:
-    """Return whether a file is where the tool keeps its history, and has the tool's ending."""
     is_database = file.name.endswith(watched_files.DATABASES)
     return not is_database and Owners([importer_named(tool)]).owner_of(Path(file.name)) == tool
 
 
 def _begins_damaged(file: File, form: str) -> bool:
-    """Return whether lines of a format, or none that are valid, follow damaged ones.
-
-    Such a file must not be ignored: its damaged lines are reported, and the others are imported.
-    """
+    """Return whether lines of a format, or none that are valid, follow damaged ones."""
     if not file.name.lower().endswith((*_LINES, COMPRESSED)):
         return False
     with suppress(ReservoirError, Unreadable):
@@ -397,7 +358,6 @@ def _begins_damaged(file: File, form: str) -> bool:
 
 
 def _recognise_behind_damage(file: File) -> Importer | None:
-    """Return the first importer that recognises the lines that follow damaged ones."""
     with suppress(ReservoirError, Unreadable):
         head = _head_behind_damage(file)
         return _recognise_text(head) if head else None
@@ -405,7 +365,6 @@ def _recognise_behind_damage(file: File) -> Importer | None:
 
 
 def _head_behind_damage(file: File) -> Head | None:
-    """Return what follows the damaged lines at the beginning of a file; ``None`` if nothing."""
     with file.open() as stream:
         for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
             if isinstance(parse_line("", line), dict):
@@ -416,13 +375,7 @@ def _head_behind_damage(file: File) -> Head | None:
 def _detect(
     file: File, form: str | None = None, owners: Owners | None = None
 ) -> DetectedFile | None:
-    """Detect the format of a file; ``None`` if it is unknown.
-
-    :param form: the format to expect, even if the beginning of the file is damaged.
-    :param owners: know which files are a tool's whatever their content looks like.
-    :raises OSError: the file cannot be opened.
-    :raises LockedError: the file is a database that is in use.
-    """
+    """Detect a format, or expect ``form`` even if the beginning of the file is damaged."""
     found: Importer | None = None
     try:
         # A folder of notes and exports may also contain other programs' databases.
@@ -447,24 +400,14 @@ def _detect(
 
 
 def _database_importer(file: File) -> Importer | None:
-    """Return the importer of a database by its tables and columns."""
     tables = _tables_of(file.path) if file.path else frozenset()
-    for importer in _importers_of_databases(tables):
+    for importer in chain(likely_importers(tables), plugin_importers().values()):
         if any(required <= tables for required in importer.tables):
             return importer
     return None
 
 
-def _importers_of_databases(tables: frozenset[str]) -> Iterator[Importer]:
-    yield from likely_importers(tables)
-    yield from plugin_importers().values()
-
-
 def _require_database_format(file: File) -> Importer:
-    """Return the importer of a database.
-
-    :raises ReservoirError: its format is unknown.
-    """
     # The importer for llm names the command for a store of Reservoir, and for a database in a zip.
     if file.path is None or "context_runs" in _tables_of(file.path):
         return importer_named("llm")

@@ -9,8 +9,7 @@ from reservoir_cli.transfer.reading.importer import SQLITE, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File, Unreadable
 from reservoir_cli.transfer.reading.watched_files import contains
 
-#: Excludes a conversation if it begins a line of a user's message.
-_MARK = "DO NOT INDEX"
+_MARK = "DO NOT INDEX"  # excludes a conversation if it begins a line of a user's message
 _MARKED_LINE = re.compile(r"^[^\S\n]*(?:<[^>\n]*>[^\S\n]*)*DO NOT INDEX\b", re.MULTILINE)
 #: The format of Reservoir's own exports: messages that were already accepted once.
 _OWN_FORMAT = "reservoir"
@@ -61,10 +60,7 @@ def may_contain_mark(file: File) -> bool:
 def skip_marked(
     records: Iterable[Record | Skipped], marked: Container[str], left_out: set[str]
 ) -> Iterator[Record | Skipped]:
-    """Yield the records that are not of marked conversations.
-
-    :param left_out: receives the ids of the conversations that are left out.
-    """
+    """Yield the records of other conversations; add the ids of the others to ``left_out``."""
     for record in records:
         if isinstance(record, Record) and is_marked(record, marked):
             left_out.add(str(record.message.conversation_id))

@@ -10,10 +10,7 @@ from reservoir_cli.transfer.stages import Destination
 
 
 class Follower:
-    """Chooses the partition and instance of records; a conversation stays in one place.
-
-    :param destination: for folders that ``[projects]`` does not list.
-    """
+    """Chooses where records go: a conversation stays in a place, folders go to their project."""
 
     def __init__(self, store: Store, config: Config, destination: Destination) -> None:
         self._store, self._destination = store, destination
@@ -39,7 +36,6 @@ class Follower:
         return Scope(partition, instance or record.instance or partition)
 
     def _find(self, record: Record, conversation: str) -> Scope:
-        """Return where a conversation is, or the one that its subagent works for."""
         assigned = self._assigned(record)
         if self._places is None:
             self._places = [Scope(*place[:2]) for place in self._store.places()]

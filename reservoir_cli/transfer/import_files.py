@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from reservoir_cli.transfer.detect_format import DetectedFile, find
 from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
 from reservoir_cli.transfer.ingest import Ingestor
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.input_files import File, name_of
 from reservoir_cli.transfer.reading.message_times import count_unread_times
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
@@ -37,7 +37,6 @@ def import_files(
     Conversations in which the user wrote ``DO NOT INDEX`` are left out.
 
     :param copies: also store messages that other partitions and instances already have.
-    :param include_forgotten: also store messages that were forgotten earlier.
     """
     if include_forgotten:
         ingestor.store.require_removable_tombstones()
@@ -63,7 +62,7 @@ def import_files(
                 destination = Destination(partition, instance, default, home)
                 source_report.add(_import_file(ingestor, file, destination, options, marked))
             if source_report.skipped and not source_report.total - source_report.skipped:
-                source_report.unreadable.append(_name(source))
+                source_report.unreadable.append(name_of(source))
             report.add(source_report)
     ingestor.report(report, set() if dry_run else report.modes, partition)
     if embed and report.imported and not dry_run:
@@ -89,7 +88,3 @@ def _import_file(
     if not report.total and not detected.importer.is_repeated(file):
         report.nothing[detected.importer.name, detected.describe_nothing()] += 1
     return report
-
-
-def _name(source: Path | File) -> str:
-    return str(source) if isinstance(source, Path) else source.name

@@ -1,8 +1,4 @@
-"""Ingest messages into a store; every import goes through here.
-
-Contexts that Reservoir printed are removed, secrets are redacted, and the messages are stored,
-reported and embedded.
-"""
+"""Ingest messages into a store: every import goes through here, and is redacted and embedded."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,10 +20,8 @@ from reservoir_cli.util.progress import Progress, counted, no_progress
 
 
 class Added(NamedTuple):
-    """Messages of one scope after they were redacted and stored.
+    """Messages of one scope after they were redacted, with their secrets by kind.
 
-    :param messages: the redacted messages.
-    :param secrets: the number of secrets of each kind, per message.
     :param stored: the stored message, or ``None`` if it was stored before; per message.
     """
 
@@ -63,11 +57,7 @@ class Ingestor:
     def ingest(
         self, scope: Scope, messages: Sequence[Message], *, embed: bool = True, pair: bool = False
     ) -> list[StoredMessage]:
-        """Store messages of one scope.
-
-        :param pair: link a reply without a trace id to the newest open question.
-        :returns: the messages that are new.
-        """
+        """Store messages, and return the new ones; ``pair`` links replies to open questions."""
         now = datetime.now(UTC)
         cleaned = [remove_contexts(message) for message in messages]
         if contexts := sum(result.contexts for result in cleaned):
@@ -88,11 +78,7 @@ class Ingestor:
         return [stored for stored in added.stored if stored is not None]
 
     def edit(self, old: StoredMessage, text: str) -> None:
-        """Replace the text of a stored message, and embed the new text if a model is available.
-
-        :raises ReservoirError: the text is replaced, but a concurrent reader keeps the old text
-            in the store's files.
-        """
+        """Replace and embed a text; ReservoirError if a reader keeps the old one in the files."""
         edited = replace(old.as_new(), content=text, secrets=())
         message, secrets = self.redactor.scan(edited, old.partition)
         # Only the text changes: keep the source and its id, even if they contain a secret.
@@ -114,12 +100,7 @@ class Ingestor:
             self.notify(report_secrets(report.secrets, modes, self.config, partition))
 
     def add(
-        self,
-        scope: Scope,
-        messages: Sequence[Message],
-        now: datetime,
-        *,
-        pair: bool = False,
+        self, scope: Scope, messages: Sequence[Message], now: datetime, *, pair: bool = False
     ) -> Added:
         """Redact and store messages."""
         partition = str(scope.partition)

@@ -11,24 +11,18 @@ from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
 from reservoir_cli.util.clock import is_far_ahead
 
-#: Source and source id of a message.
-Origin = tuple[str | None, str | None]
+Origin = tuple[str | None, str | None]  # source and source id of a message
 
 
 class RecordReader:
     """Reads the records of one file, batch by batch.
 
-    :param scope_of: returns the partition and instance that a record goes to.
     :ivar contexts: how many contexts were removed from each message of the last batch.
     :ivar context_titles: ids and titles of conversations whose title was made from a context.
     """
 
     def __init__(
-        self,
-        scope_of: Callable[[Record], Scope],
-        report: ImportReport,
-        where: str,
-        now: datetime,
+        self, scope_of: Callable[[Record], Scope], report: ImportReport, where: str, now: datetime
     ) -> None:
         self.contexts: Counter[Origin] = Counter()
         self.context_titles: set[tuple[str, str]] = set()
@@ -52,10 +46,7 @@ class RecordReader:
         return groups
 
     def _remove_contexts(self, record: Record) -> Record | None:
-        """Return a record without contexts printed by Reservoir; ``None`` if nothing remains.
-
-        A title and an embedding that were made from such a context are dropped, too.
-        """
+        """Return a record without contexts printed by Reservoir; ``None`` if nothing remains."""
         message, count = remove_contexts(record.message)
         if not count:
             return record
@@ -71,23 +62,18 @@ class RecordReader:
 
 @dataclass
 class _Clock:
-    """Gives records without a time that of the previous record, or else the first in the file.
-
-    In a file without times they get the time of the import. A time far ahead is not passed on.
-    """
+    """Gives records the previous time, or the first or the import's; none that is far ahead."""
 
     now: datetime
     previous: datetime | None = None
     begun: bool = False
 
     def look_ahead(self, messages: Iterable[Message]) -> None:
-        """Take the first time of a file from its first batch."""
         if not self.begun:
             self.previous = next(filter(None, map(self._usable_time, messages)), None)
         self.begun = True
 
     def set_time(self, message: Message) -> Message:
-        """Return a message with its time, or with that of the previous message."""
         if message.created_at is None:
             return replace(message, created_at=self.previous)
         self.previous = self._usable_time(message) or self.previous

@@ -9,10 +9,8 @@ from reservoir_cli.redaction import Mode, describe_secrets
 from reservoir_cli.settings.config import Config, masking_command
 from reservoir_cli.util.progress import counted
 
-#: At most this many reasons are kept; further skipped records are only counted.
-_REASONS = 1_000
-#: At most this many files are named in a note.
-_NAMES = 3
+_REASONS = 1_000  # at most this many reasons are kept; further skipped records are only counted
+_NAMES = 3  # at most this many files are named in a note
 
 
 @dataclass
@@ -21,23 +19,14 @@ class ImportReport:
 
     :param already: messages that were stored before, and repeated ones.
     :param repeated: messages that a dry run has seen before as new ones.
-    :param forgotten: messages that were forgotten earlier, and not imported.
     :param restored: messages among those imported that were forgotten earlier.
-    :param expired: messages older than ``retention_days``, and not imported.
     :param renewed: stored messages that were replaced because they are longer now.
-    :param contexts: contexts printed by Reservoir that were removed from new messages.
     :param ahead: messages whose time is more than a day in the future.
     :param mended: messages in which bytes that are not text were replaced by U+FFFD.
-    :param secrets: the number of secrets of each kind in new messages.
-    :param modes: how secrets are handled in the partitions imported to.
     :param passed_over: files of a folder or zip that are not read.
-    :param ignored: the names of some of these files.
-    :param links: the paths of symbolic links, which are not followed.
     :param nothing: how many files gave nothing, by format and reason.
     :param undated: messages whose time is there and could not be read.
-    :param conversations: ids of the conversations that were read, new or not.
     :param marked: ids of conversations marked ``DO NOT INDEX``, and not imported.
-    :param reasons: positions and reasons of skipped records, up to a thousand.
     :param unreadable: sources with skipped records only.
     """
 
@@ -93,10 +82,7 @@ class ImportReport:
         )
 
     def notes(self, *, all_names: bool = False) -> list[str]:
-        """Return what was chosen and not read, and what could not be read, a sentence each.
-
-        :param all_names: name every file instead of a few.
-        """
+        """Return what was not chosen or could not be read, a sentence each."""
         most = None if all_names else _NAMES
         notes = [
             f"{counted(count, 'file')} read as {form}: {reason}"
@@ -122,16 +108,12 @@ class ImportReport:
 
 
 def describe_links(links: Sequence[str], most: int | None = _NAMES) -> str:
-    """Return how many links were passed over, and their paths.
-
-    :param most: how many paths; ``None`` for all.
-    """
+    """Return how many links were passed over, and the paths of some of them, or all."""
     count = counted(len(links), "link")
     return f"{count} passed over, name the target to import it: {_list_names(links, most)}"
 
 
 def _list_names(names: Sequence[str], most: int | None) -> str:
-    """Return the first names of a list, and how many more there are and how to see them."""
     shown = names[:most]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more (--json names all)" if more else "")
@@ -142,9 +124,7 @@ class ExportReport:
     """The counts of an export so far.
 
     :param left_out: thinking, which most formats cannot represent.
-    :param quoted: messages of other roles that are quoted in a turn of the user, because the format
-        has no place for them: replies without a question, results without a call.
-    :param masked: messages with redacted secrets.
+    :param quoted: messages of roles that the format has no place for, quoted as the user's.
     :param missing: messages that other commands moved or deleted before they were written.
     """
 
@@ -162,10 +142,7 @@ _HANDLING = {Mode.MASK: "masked in output", Mode.REMOVE: "removed before storing
 def report_secrets(
     secrets: Counter[str], modes: set[Mode], config: Config, partition: str | None
 ) -> str:
-    """Describe the secrets found and how they are handled.
-
-    :param modes: how secrets are handled; empty for a dry run.
-    """
+    """Describe the secrets found and how they are handled; without modes for a dry run."""
     modes = modes - {Mode.OFF}
     handling = "found"
     if modes == {Mode.MARK}:

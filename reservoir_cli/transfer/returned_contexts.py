@@ -1,7 +1,4 @@
-"""Remove contexts printed by Reservoir from incoming messages.
-
-They come back when the log of a tool contains the context that was piped into the tool.
-"""
+"""Remove contexts that come back with the log of a tool into which they were piped."""
 
 import re
 from dataclasses import replace
@@ -16,21 +13,16 @@ _SHELL = re.compile(r"(?:\s|Wall time: [^\n]*+|Output:(?=\s|\Z))*+")
 
 
 class Cleaned(NamedTuple):
-    """A message without contexts printed by Reservoir.
-
-    :param message: ``None`` if nothing else remains.
-    :param contexts: how many contexts were removed.
-    """
+    """A message without contexts, ``None`` if nothing remains, and how many contexts it had."""
 
     message: Message | None
     contexts: int
 
 
 def remove_contexts(message: Message) -> Cleaned:
-    """Remove the contexts from a message and keep their questions.
+    """Remove the contexts from a message and keep their questions, and calls of tools.
 
-    A tool call is kept even if its text is empty. A tool's answer of which only a client's frame
-    is left is not: ``Wall time: 0.1 seconds``, ``<untrusted_context></untrusted_context>``.
+    Of a tool's answer nothing is kept if only a client's frame is left: ``Wall time: 0.1 seconds``.
     """
     unwrapped = frame.unwrap(message.content)
     if not unwrapped.contexts:

@@ -1,7 +1,6 @@
 """Skip imported messages that the store has from the proxy, or in another partition or instance.
 
-The proxy and the client's own log give a message different ids. They share the conversation's id
-and the text.
+In the proxy's and the client's log they have the same conversation and text, but other ids.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +16,7 @@ from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.transfer.reading.content_blocks import THINKING
 from reservoir_cli.transfer.reading.importer import Record
 
-#: Source of the messages that the proxy stores.
-SOURCE = "proxy"
+SOURCE = "proxy"  # source of the messages that the proxy stores
 #: The proxy stores a message after it was sent, and clocks differ a little.
 _SLACK = timedelta(minutes=1)
 #: The times of stored messages, by the identity of their text.
@@ -38,10 +36,7 @@ def identity_prefix(text: str) -> str:
 
 
 class ProxyFilter:
-    """Finds messages that the proxy has stored, loading conversations as an import needs them.
-
-    :param redactor: masks secrets in messages as their partition would store them.
-    """
+    """Finds messages that the proxy has stored, loading conversations as an import needs them."""
 
     def __init__(self, store: Store, redactor: Redactor) -> None:
         self._store, self._redactor = store, redactor
@@ -76,7 +71,6 @@ class ProxyFilter:
                 yield record
 
     def _load_unmatched(self, partition: str, conversation: str) -> _StoredTexts:
-        """Return the stored messages of a conversation that no record has matched yet."""
         key = (partition, conversation)
         if key not in self._unmatched:
             selection = Filter(conversation_id=conversation, source=SOURCE)
@@ -88,7 +82,6 @@ class ProxyFilter:
 
 
 def _match(unmatched: _StoredTexts, message: Message) -> bool:
-    """Remove a message's parts from the unmatched ones; return whether all were there."""
     since = message.created_at and message.created_at - _SLACK
     times = [unmatched.get(part, []) for part in parts_of(message)]
     first = [

@@ -1,7 +1,6 @@
-"""The stages that records pass before a partition and instance stores them.
+"""The stages that records pass before they are stored, in :data:`STAGES` by their cost.
 
-Each stage returns the records that pass it and, by reason, those that it drops. The stages of
-:data:`STAGES` stand in the order of their cost: what is known needs no scan for secrets.
+Each returns the records that pass it and, by reason, those that it drops.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,10 +22,7 @@ ALREADY, FORGOTTEN, EXPIRED = "already", "forgotten", "expired"
 
 
 class Passed(NamedTuple):
-    """The result of a stage.
-
-    :param dropped: the other records, by the reason.
-    """
+    """The result of a stage: the records that pass, and the others by the reason."""
 
     kept: list[Record]
     dropped: dict[str, list[Record]]
@@ -34,9 +30,8 @@ class Passed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The partition and instance that the records of a file go to.
+    """The partition and instance that the records of a file go to, and that override theirs.
 
-    :param partition: overrides the partitions of the records; likewise ``instance``.
     :param home: the instance of the format, for records that name none.
     """
 
@@ -57,11 +52,8 @@ class Destination:
 class ImportOptions:
     """How records are imported, the same for all files of an import.
 
-    :param dry_run: report what would be imported, and leave the store unchanged.
-    :param renew: replace stored messages that are longer now.
-    :param elsewhere: skip messages that other partitions and instances already have, and store
-        new ones where their conversation or project is.
-    :param include_forgotten: also store messages that were forgotten earlier.
+    :param elsewhere: skip messages that other scopes have, and store new ones where their
+        conversation or project is.
     :param counted: what a dry run has counted so far.
     """
 
@@ -86,8 +78,7 @@ class Stages:
     def drop_known(self, scope: Scope, records: Sequence[Record]) -> Passed:
         """Drop records that the scope has stored.
 
-        One with another text than the stored message passes if it may replace it. So does a reply
-        whose thinking is new: the next stages treat both alike.
+        One with another text passes if it may replace it, and so does a reply with new thinking.
         """
         known = self._store.stored(scope, [record.message for record in records])
         if self._options.renew and any(known):
@@ -100,7 +91,6 @@ class Stages:
     def _find_unchanged(
         self, scope: Scope, records: Sequence[Record], known: Sequence[bool]
     ) -> list[bool]:
-        """Return which of the known records have the text that is stored."""
         ids: dict[str, list[str]] = {}
         for record, is_known in zip(records, known, strict=True):
             if is_known and record.message.source and record.message.source_id:
@@ -167,10 +157,7 @@ class Stages:
         return Passed(kept, {ALREADY: _without(records, kept)})
 
     def drop_forgotten_texts(self, scope: Scope, records: Sequence[Record]) -> Passed:
-        """Drop records of messages that were forgotten under another source's id.
-
-        If those are included, drop only messages that an edit replaced.
-        """
+        """Drop messages forgotten under another id, or if included, replaced by an edit."""
         conversations = {record.message.conversation_id for record in records}
         if not self._store.forgotten_sessions(conversations):
             return Passed(list(records), {})
@@ -184,7 +171,6 @@ class Stages:
         return Passed(kept, self._sort_forgotten(scope, _without(records, kept)))
 
     def _check_forgotten_texts(self, scope: Scope, messages: Sequence[Message]) -> list[bool]:
-        """Return which contents were forgotten, or with ``include_forgotten`` replaced."""
         partition = str(scope.partition)
         redacted = [self._redactor.scan(message, partition)[0] for message in messages]
         if not self._options.include_forgotten:
@@ -225,7 +211,6 @@ def _without(records: Sequence[Record], others: Sequence[Record]) -> list[Record
 
 
 def _redact_ids(message: Message) -> Message:
-    """Return a message with secrets in its source and source id replaced by hashes."""
     source, source_id = (text and redact_id(text) for text in (message.source, message.source_id))
     if (source, source_id) == (message.source, message.source_id):
         return message

@@ -1,7 +1,4 @@
-"""Store the new records of one file, batch by batch, each in its partition and instance.
-
-A batch is read, passes the stages of :mod:`reservoir_cli.transfer.stages`, is redacted, and stored.
-"""
+"""Store the new records of one file, batch by batch: read, passed by the stages, redacted."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -36,10 +33,7 @@ INTERRUPTED = "interrupted; stored messages are kept, and the same command impor
 
 
 class FileImport:
-    """Stores the records of one file in batches.
-
-    :param where: the file's name, for the reasons of skipped records.
-    """
+    """Stores the records of one file in batches; ``where`` is its name, for reasons."""
 
     def __init__(
         self,
@@ -65,10 +59,7 @@ class FileImport:
     def load(
         self, records: Iterable[Record | Skipped], after_batch: Callable[[], None] = lambda: None
     ) -> ImportReport:
-        """Store the new records of the file; each batch is one transaction.
-
-        :param after_batch: called after each batch.
-        """
+        """Store the new records of the file; each batch is a transaction, followed by a call."""
         source = iter(records)
         while batch := list(islice(source, _BATCH)):
             if self._options.dry_run:
@@ -83,14 +74,12 @@ class FileImport:
         return self.report
 
     def _choose_model(self, batch: Sequence[Record | Skipped]) -> None:
-        """Determine the model whose embeddings can be imported, once a batch has embeddings."""
         if self._model is None and any(
             isinstance(record, Record) and record.vectors is not None for record in batch
         ):
             self._model = self._ingestor.indexer.importable_model()
 
     def _save(self, batch: Sequence[Record | Skipped]) -> None:
-        """Store a batch and add it to the report."""
         for scope, records in self._reader.read(batch).items():
             self.report.modes.add(self._mode(scope))
             remaining, gone = records, set[int]()
@@ -106,10 +95,7 @@ class FileImport:
                 self._add(scope, remaining)
 
     def _count(self, scope: Scope, passed: Passed) -> None:
-        """Add what a stage dropped to the report, and the conversations of known messages.
-
-        Conversations are counted by the ids that the scope stores.
-        """
+        """Add what a stage dropped to the report, and the conversations of known messages."""
         for reason, records in passed.dropped.items():
             setattr(self.report, reason, getattr(self.report, reason) + len(records))
         known = passed.dropped.get(ALREADY, ())
@@ -119,7 +105,6 @@ class FileImport:
         self.report.conversations |= set(map(redact_id, names)) if is_hidden else names
 
     def _add(self, scope: Scope, records: Sequence[Record]) -> None:
-        """Redact and store the records that passed all stages."""
         messages = [record.message for record in records]
         added = self._ingestor.add(scope, messages, self._now)
         self._store_vectors(records, added)
@@ -147,7 +132,6 @@ class FileImport:
         report.already += len(messages) - len(imported)
 
     def _replace_grown(self, scope: Scope, added: Added) -> None:
-        """Replace messages that were stored before they were complete."""
         known = {
             (message.source, message.source_id): message
             for message, result in zip(added.messages, added.stored, strict=True)
@@ -177,10 +161,7 @@ class FileImport:
         return self._ingestor.redactor.mode(str(scope.partition))
 
     def _restore(self, imported: Iterable[tuple[Message, Message]]) -> None:
-        """Remove the tombstones of messages that were forgotten earlier, and count them.
-
-        :param imported: new messages, each as in the file and as stored.
-        """
+        """Remove the tombstones of messages that were forgotten earlier, and count them."""
         pairs = list(imported)
         by_id = self._stages.check_forgotten([message for message, _ in pairs])
         others = [stored for (_, stored), is_own in zip(pairs, by_id, strict=True) if not is_own]
@@ -190,11 +171,7 @@ class FileImport:
         self.report.restored += len(restored)
 
     def _store_vectors(self, records: Sequence[Record], added: Added) -> None:
-        """Store the embeddings that come with messages, if they are from the store's model.
-
-        The embedding of a message from which a secret was removed is dropped: it is of the old
-        text.
-        """
+        """Store embeddings by the store's model; that of a redacted text is of the old one."""
         if self._model is None:
             return
         passages = {
@@ -209,7 +186,6 @@ class FileImport:
             self._store.add_passages(self._model.model_id, passages)
 
     def _changed_conversations(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
-        """Return the conversations whose metadata differ from those stored last."""
         new: list[Conversation] = []
         for record in records:
             conversation = record.conversation
@@ -223,7 +199,6 @@ class FileImport:
         return new
 
     def _select_first(self, scope: Scope, added: Added, new: Iterable[bool]) -> list[bool]:
-        """Return which messages are new and were not in an earlier batch or file of a dry run."""
         first = []
         for message, is_new in zip(added.messages, new, strict=True):
             key = hash((scope, message.source, message.source_id))
@@ -236,10 +211,7 @@ class FileImport:
 
 
 def _has_grown(stored: StoredMessage, message: Message) -> bool:
-    """Return whether a message continues the stored one.
-
-    A reply has the id of its thinking if only the thinking was stored.
-    """
+    """Return whether a message continues the stored one, or a reply only its thinking."""
     if stored.name == THINKING != message.name:
         return True
     content = clean_text(message.content)

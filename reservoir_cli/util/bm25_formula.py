@@ -18,26 +18,15 @@ K1, B = 1.2, 0.75
 
 
 def rarity(total: int, holding: float) -> float:
-    """Return the inverse document frequency of a term, at least 1e-6.
-
-    :param total: number of messages in the scope.
-    :param holding: number of messages that contain the term.
-    """
+    """Return the inverse document frequency of a term, at least 1e-6."""
     return max(math.log((total - holding + 0.5) / (holding + 0.5)), 1e-6)
 
 
 def norm(length: _Value, mean: float) -> _Value:
-    """Return the length normalisation of a message, which is added to its term counts.
-
-    :param length: number of words in the message.
-    :param mean: mean number of words over the messages in the scope.
-    """
+    """Return the length normalisation of a message, which is added to its term counts."""
     return K1 * (1 - B + B * length / max(mean, 1e-9))
 
 
 def saturate(count: _Value, norm: _Value) -> _Value:
-    """Return the saturated weight of a term's count, below K1 + 1.
-
-    :param norm: the message's length normalisation, from :func:`norm`.
-    """
+    """Return the saturated weight of a term's count, below K1 + 1."""
     return (K1 + 1) * count / (count + norm)

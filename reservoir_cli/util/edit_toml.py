@@ -9,16 +9,11 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-#: The names that lead to an entry or a table.
-Path = Sequence[str]
+Path = Sequence[str]  #: The names that lead to an entry or a table.
 
 
 def set_value(text: str, path: Path, value: Any) -> str:
-    """Return the text with a value at a path; missing tables are added.
-
-    :param text: with LF line endings.
-    :raises ValueError: the text is not TOML, or the value cannot be set without changing more.
-    """
+    """Return the text with a value at a path; missing tables are added."""
     wanted = tomllib.loads(text)
     table = wanted
     for name in path[:-1]:
@@ -37,9 +32,6 @@ def remove(text: str, path: Path) -> str | None:
 
     The comments inside a removed table are removed with it. Those between its last entry and the
     next table stay, except for lines right below the entry that a blank line separates from others.
-
-    :param text: with LF line endings.
-    :raises ValueError: the text is not TOML, or the entry cannot be removed without changing more.
     """
     wanted = tomllib.loads(text)
     parents = [wanted]
@@ -55,10 +47,7 @@ def remove(text: str, path: Path) -> str | None:
 
 
 def is_bare(text: str, path: Path) -> bool:
-    """Return whether a table has neither entries nor comments.
-
-    :raises ValueError: the text is not TOML.
-    """
+    """Return whether a table has neither entries nor comments."""
     table: Any = tomllib.loads(text)
     for name in path:
         table = table.get(name, {})
@@ -75,7 +64,6 @@ def rename_table(text: str, old: Path, new: Path) -> str:
     """Return the text with the header of a table renamed; tables inside of it keep their names.
 
     :param old: the names in the header; those after the first may be split at any dots.
-    :raises ValueError: the text is not TOML.
     """
     import tomli_w
 
@@ -96,10 +84,6 @@ def rename_table(text: str, old: Path, new: Path) -> str:
 
 
 def _first_equal(wanted: Any, ways: Sequence[Callable[..., str]], *arguments: Any) -> str:
-    """Return the first result with the wanted contents, not counting empty tables.
-
-    :raises ValueError: there is none.
-    """
     from tomlkit.exceptions import TOMLKitError
 
     for way in ways:
@@ -121,7 +105,6 @@ def without_empty_tables(data: Any) -> Any:
 
 
 def _replace_entry(text: str, path: Path, value: Any) -> str:
-    """Replace the value of an entry with lines of its own."""
     import tomlkit
 
     header: tuple[str, ...] = ()
@@ -168,7 +151,6 @@ def _append_table(text: str, path: Path, value: Any) -> str:
 
 
 def _remove_lines(text: str, path: Path) -> str:
-    """Remove the lines of an entry or a table."""
     kept: list[str] = []
     after_entry: list[str] = []
     header: tuple[str, ...] = ()

@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: One value in this many is sampled to guess a lower bound.
-_SAMPLING_STEP = 64
+_SAMPLING_STEP = 64  #: One value in this many is sampled to guess a lower bound.
 
 
 def greatest(values: NDArray[Any], count: int) -> NDArray[np.intp]:

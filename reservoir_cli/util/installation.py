@@ -15,15 +15,11 @@ def install_command(requirement: str) -> str:
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that adds an extra to the installed package.
-
-    All shells understand double quotes; Windows' cmd takes single ones for a part of the name.
-    """
+    """Return the command that adds an extra, in double quotes, which all shells understand."""
     return install_command(f'"{_package()}[{extra}]"')
 
 
 def _package() -> str:
-    """Return the name of the installed package: the slim one only if the full one is absent."""
     from importlib.metadata import PackageNotFoundError, version  # 20 ms, only needed for errors
 
     for name in (FULL, SLIM):

@@ -53,15 +53,14 @@ _FIRST_PERSON = {
 _WORD, _CHINESE, _KANA = r"[^\W\d_]+", "[\u3400-\u4dbf\u4e00-\u9fff]", "[\u3040-\u30ff]"
 _FIRST_PERSON_CHINESE = "我(?!们|們)"
 _LATIN_END = "\u024f"
-#: Only this many words of a text are examined.
-_MOST_WORDS = 200
+_MOST_WORDS = 200  #: Only this many words of a text are examined.
 
 
 def guess_language(text: str) -> str | None:
     """Return the language whose common words are most frequent in a text, such as ``de``.
 
-    :returns: ``None`` if the language is unclear, ``zh`` and ``ja`` by their scripts, and
-        ``other`` for any other script.
+    :returns: ``None`` if unclear, ``zh`` and ``ja`` by their scripts, ``other`` for any other
+        script.
     """
     words = [word.lower() for word in re.findall(_WORD, text[: 20 * _MOST_WORDS])[:_MOST_WORDS]]
     if not words:
@@ -79,11 +78,7 @@ def guess_language(text: str) -> str | None:
 
 
 def is_about_speaker(text: str) -> bool:
-    """Return whether a question is about its speaker ("my", "I", but not "we").
-
-    A question of unclear language is taken for English; in a language without a list of words,
-    every question counts.
-    """
+    """Return whether a question is about its speaker ("my", "I"); if in doubt, by English words."""
     language = guess_language(text) or "en"
     if language == "zh":
         return bool(re.search(_FIRST_PERSON_CHINESE, text))

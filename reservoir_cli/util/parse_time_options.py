@@ -29,10 +29,7 @@ _MONTHS = (
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of ``90``, ``30m``, ``4h``, ``7d``, ``2w`` or ``1y``.
-
-    :raises ValueError: the text is not a duration.
-    """
+    """Return the seconds of ``90``, ``30m``, ``4h``, ``7d``, ``2w`` or ``1y``."""
     match = re.fullmatch(_DURATION, plain_digits(text))
     if not match:
         raise ValueError(f"{text!r} is not a duration such as 30m, 4h or 7d")
@@ -56,9 +53,6 @@ def parse_time(text: str, now: datetime) -> datetime:
     Words such as ``yesterday`` and ``last week``, and ``2026-05``, mean the start of that period;
     ``monday`` and ``last monday`` are the latest Monday before today, ``may`` the latest May,
     ``last may`` the latest one before this month, and ``week 12`` the latest one of that number.
-
-    :raises UsageError: the text is not a time, is out of range, or is an age in ``M``, which may
-        mean minutes or months.
     """
     hint = "use 2026-05-09, 2026-05-09T14:23, an age such as 12h or 7d, yesterday or '2 weeks ago'"
     text = " ".join(plain_digits(text).split())

@@ -1,10 +1,4 @@
-"""Find and load plugins: what other packages offer by entry points.
-
-They are asked only for what is not one of ours. A package names them in its ``pyproject.toml``::
-
-    [project.entry-points."reservoir.importers"]
-    toy = "toy_importer:Toy"
-"""
+"""Find and load plugins: what other packages offer by entry points of ``reservoir.KIND``."""
 
 import os
 import re
@@ -20,8 +14,7 @@ if TYPE_CHECKING:
 
 #: What plugins may offer, by the last part of the group of their entry points.
 KINDS = ("importers", "exports", "counters", "embedders", "secrets")
-#: Switches all plugins off.
-VARIABLE = "RESERVOIR_PLUGINS"
+VARIABLE = "RESERVOIR_PLUGINS"  #: Switches all plugins off.
 #: The beginning of a group of ours in a package's list of entry points.
 _GROUP = re.compile(rb"^\[\s*reservoir\.", re.M)
 _PACKAGES = (".dist-info", ".egg-info")
@@ -30,11 +23,7 @@ _SCHEME = re.compile(r"([A-Za-z][\w.-]+):(.+)", re.S)
 
 
 class Plugin(NamedTuple):
-    """What a package offers.
-
-    :param kind: one of :data:`KINDS`.
-    :param package: the name and version of the package.
-    """
+    """What a package offers."""
 
     kind: str
     name: str
@@ -93,19 +82,12 @@ def _offers_plugins(package: str) -> bool:
 
 @cache
 def load(plugin: Plugin) -> Any:
-    """Return what a plugin's entry point names.
-
-    :raises ReservoirError: it cannot be loaded.
-    """
+    """Return what a plugin's entry point names."""
     return run(plugin, plugin.entry.load)
 
 
 def run(plugin: Plugin, function: Callable[[], Any]) -> Any:
-    """Call a function of a plugin.
-
-    :raises PluginError: it failed; its own text, which might quote a message, is not repeated.
-    :raises ModelUnavailableError: likewise, of a counter or an embedder.
-    """
+    """Call a function of a plugin; the error of one that fails does not repeat its text."""
     try:
         return function()
     except ReservoirError:
@@ -124,11 +106,7 @@ def failure(plugin: Plugin, problem: str) -> ReservoirError:
 
 
 def make(kind: str, name: str) -> Any | None:
-    """Return what the plugin of a scheme makes of an argument; ``None`` if there is no such plugin.
-
-    :param name: a setting, ``SCHEME:ARGUMENT``.
-    :raises ModelUnavailableError: the plugin failed.
-    """
+    """Return what the plugin of a scheme makes of an argument; ``None`` without such a plugin."""
     plugin, argument = find_scheme(kind, name)
     return run(plugin, lambda: load(plugin)(argument)) if plugin else None
 

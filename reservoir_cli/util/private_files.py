@@ -16,8 +16,7 @@ from reservoir_cli.util.time_limits import FILE_IN_USE
 
 #: The suffix of a temporary file's name; a temporary store may have a write-ahead log beside it.
 _TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
-#: Seconds after which a temporary file is considered abandoned.
-_ABANDONED = 24 * 3_600
+_ABANDONED = 24 * 3_600  #: Seconds after which a temporary file is considered abandoned.
 #: Seconds between two attempts to take a lock, where the system cannot wait for one.
 _LOCK_PAUSE = 0.05
 #: Windows does not replace a file while another process, such as a virus scanner, reads it.
@@ -26,33 +25,23 @@ _WAITS_FOR_READERS = os.name == "nt"
 _FOLDER_LOCK = ".reservoir.lock"
 #: The ending of files that are only locked; a folder's name is never created as a file.
 _LOCK_SUFFIX = ".lock"
-#: The temporary files and folders of this process.
-_in_use: set[Path] = set()
+_in_use: set[Path] = set()  #: The temporary files and folders of this process.
 
 
 def make_private_dir(folder: Path) -> None:
-    """Create a folder and its missing parents, accessible to the user only.
-
-    An existing folder keeps its permissions.
-    """
+    """Create a folder and its missing parents, accessible to the user only."""
     for missing in missing_folders(folder):
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def missing_folders(folder: Path) -> list[Path]:
-    """Return a folder and its parents as far as they do not exist, the innermost last.
-
-    On Windows this may include the root, if there is no such drive.
-    """
+    """Return a folder and its parents as far as they do not exist, the innermost last."""
     missing = takewhile(lambda path: not path.exists(), (folder, *folder.parents))
     return list(missing)[::-1]
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a text file atomically, readable by the user only.
-
-    :raises OSError: the folder cannot be written; the old file is untouched.
-    """
+    """Write a text file atomically, readable by the user only."""
     make_private_dir(resolve_path(path).parent)
     with (
         replace_atomically(path) as temporary,
@@ -84,7 +73,6 @@ def replace_atomically(path: Path) -> Iterator[Path]:
 
 
 def _replace(temporary: Path, path: Path) -> None:
-    """Move a file to a path; on Windows wait until no program has the old file open."""
     deadline = time.monotonic() + FILE_IN_USE
     while True:
         try:
@@ -99,10 +87,7 @@ def _replace(temporary: Path, path: Path) -> None:
 
 @contextmanager
 def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """Yield an empty private folder that is removed with its contents after the block.
-
-    :raises OSError: the folder cannot be created.
-    """
+    """Yield an empty private folder that is removed with its contents after the block."""
     with _temporary_path(parent, prefix) as folder:
         folder.mkdir(mode=0o700)
         yield folder
@@ -110,7 +95,6 @@ def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def _temporary_path(parent: Path, prefix: str) -> Iterator[Path]:
-    """Yield the path of a file or folder to create, which is removed after the block."""
     import secrets
 
     # Choose the name first, so that a signal at any moment leaves a known file to remove.
@@ -130,7 +114,6 @@ def remove_temporary() -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder, ignoring errors."""
     with suppress(OSError):
         if path.is_dir():
             from shutil import rmtree
@@ -152,7 +135,6 @@ def remove_leftovers(path: Path) -> None:
 
 
 def _sync(path: Path, flags: int) -> None:
-    """Write a file or folder to the disk, opened with these flags."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
@@ -233,12 +215,7 @@ def user_id() -> int:
 
 
 def restrict_permissions(files: Iterable[Path]) -> list[Path]:
-    """Remove other users' access to our files.
-
-    Folders and files of other users are not touched.
-
-    :returns: the files that other users had access to.
-    """
+    """Remove other users' access to our files, and return those that had it."""
     if os.name != "posix":
         return []
     restricted = []

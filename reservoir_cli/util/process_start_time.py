@@ -19,17 +19,13 @@ _QUERY_LIMITED_INFORMATION, _STILL_ACTIVE = 0x1000, 259
 
 
 def process_start_time(pid: int) -> str | None:
-    """Return a text that identifies when a process started; ``None`` if there is no such process.
-
-    Only compare it: its form depends on the platform.
-    """
+    """Return a text that tells when a process started, to compare; ``None`` without one."""
     if sys.platform == "win32":
         return _ask_windows(pid)
     return _read_proc(pid) if _STATUS.is_file() else _ask_ps(pid)
 
 
 def _read_proc(pid: int) -> str | None:
-    """Return the boot and the clock ticks since it."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
         # The program's name may contain blanks and parentheses.
@@ -41,7 +37,6 @@ def _read_proc(pid: int) -> str | None:
 
 
 def _ask_ps(pid: int) -> str | None:
-    """Return the start as ``ps`` prints it, in a fixed language and time zone."""
     command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
     environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     try:
@@ -55,7 +50,6 @@ def _ask_ps(pid: int) -> str | None:
 
 
 def _ask_windows(pid: int) -> str | None:
-    """Return the time of creation in units of 100 ns."""
     if sys.platform == "win32":  # for mypy, which knows these names only there
         import ctypes
         from ctypes import wintypes

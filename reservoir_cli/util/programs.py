@@ -12,11 +12,7 @@ _NEW_PROCESS_GROUP, _NO_WINDOW = 0x200, 0x0800_0000
 
 
 def split_command(text: str, *, windows: bool = os.name == "nt") -> list[str]:
-    """Split a command into its program and arguments, without a shell.
-
-    :param windows: a backslash separates folders, instead of quoting the next character.
-    :raises ValueError: a quote is not closed.
-    """
+    """Split a command into its program and arguments, without a shell."""
     words = shlex.shlex(text, posix=True)
     words.whitespace_split, words.commenters = True, ""
     if windows:
@@ -25,10 +21,7 @@ def split_command(text: str, *, windows: bool = os.name == "nt") -> list[str]:
 
 
 def with_path(command: Sequence[str], *, windows: bool = os.name == "nt") -> list[str]:
-    """Return a command with the path of its program, if Windows would not find it.
-
-    Windows finds only ``.exe`` files by their name, not those such as ``code.cmd``.
-    """
+    """Return a command with its program's path on Windows, which finds no ``code.cmd`` by name."""
     if not windows:
         return [*command]
     from shutil import which  # loads four compression libraries
@@ -39,21 +32,14 @@ def with_path(command: Sequence[str], *, windows: bool = os.name == "nt") -> lis
 def start_in_background(
     command: Sequence[str], *, errors: int | IO[bytes] = subprocess.DEVNULL
 ) -> "subprocess.Popen[bytes]":
-    """Start a program that outlives this process and its terminal, without input and output.
-
-    :param errors: what it writes to stderr goes there.
-    :raises OSError: it cannot be started.
-    """
+    """Start a program that outlives this process and its terminal, without input and output."""
     null = subprocess.DEVNULL
     options = background_options(sys.platform)
     return subprocess.Popen(command, stdin=null, stdout=null, stderr=errors, **options)
 
 
 def background_options(platform: str) -> dict[str, Any]:
-    """Return the options of ``Popen`` that separate a program from our terminal.
-
-    :param platform: as in ``sys.platform``.
-    """
+    """Return the options of ``Popen`` that separate a program from our terminal."""
     if platform == "win32":
         # A program without any console, as DETACHED_PROCESS starts it, opens a window when it
         # starts another: so does the launcher of a virtual environment, which starts Python.

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 #: Called with the name of the work, the amount done, and the total (0: unknown).
 Progress = Callable[[str, int, int], None]
-#: Seconds before a rate is meaningful.
-_MEASURABLE = 1.0
+_MEASURABLE = 1.0  #: Seconds before a rate is meaningful.
 
 
 def report_megabytes(progress: Progress, done: int, total: int) -> None:
@@ -19,11 +18,7 @@ def no_progress(_what: str, _done: int, _total: int) -> None:
 
 
 def pace(done: int, total: int, measured: int, seconds: float) -> str:
-    """Return a text such as ``512 of 12,431 · 260/s · 46 s left``.
-
-    :param total: the amount of work; 0 if unknown.
-    :param measured: the part of ``done`` that took ``seconds``.
-    """
+    """Return a text such as ``512 of 12,431 · 260/s · 46 s left``."""
     if not total:
         return ""
     parts = [f"{done:,} of {total:,}"]

@@ -54,10 +54,7 @@ def suggest_fix(error: OSError, path: Path) -> str | None:
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a regular file, unbuffered.
-
-    :raises OSError: the file cannot be opened, or is not a regular file.
-    """
+    """Open a regular file, unbuffered."""
     # Without O_NONBLOCK, opening a pipe would wait for a writer; regular files ignore the flag.
     descriptor = os.open(
         path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -91,11 +88,7 @@ class _RegularFile(io.FileIO):
 
 
 def read_bounded(path: Path, most: int = LARGEST) -> bytes:
-    """Read all bytes of a regular file or a pipe; the null device reads as empty.
-
-    :param most: the largest size accepted, in bytes.
-    :raises OSError: the file cannot be read, is of another type, or is larger.
-    """
+    """Read all bytes of a regular file or a pipe; the null device reads as empty."""
     mode = path.stat().st_mode
     if stat.S_ISFIFO(mode):
         return _read_pipe(path, most)
@@ -105,21 +98,13 @@ def read_bounded(path: Path, most: int = LARGEST) -> bytes:
 
 
 def read_regular(path: Path, most: int = LARGEST) -> bytes:
-    """Read all bytes of a regular file.
-
-    :param most: the largest size accepted, in bytes.
-    :raises OSError: the file cannot be read, is of another type, or is larger.
-    """
+    """Read all bytes of a regular file."""
     with open_regular(path) as file:
         return read_stream(file, most)
 
 
 def read_stream(stream: IO[bytes], most: int = LARGEST, start: bytes = b"") -> bytes:
-    """Read all bytes of a stream.
-
-    :param start: its first bytes, which were read before.
-    :raises OSError: the stream cannot be read, or is larger than ``most`` bytes.
-    """
+    """Read all bytes of a stream."""
     blocks, size = [start], len(start)
     while size <= most and (block := stream.read(_BLOCK)):
         blocks.append(block)
@@ -132,10 +117,7 @@ def read_stream(stream: IO[bytes], most: int = LARGEST, start: bytes = b"") -> b
 
 
 def _read_pipe(path: Path, most: int) -> bytes:
-    """Read all bytes of a pipe once it has a writer.
-
-    :raises OSError: no writer opened it in time, it has too many bytes, or this is Windows.
-    """
+    """Read all bytes of a pipe once it has a writer."""
     if sys.platform == "win32":  # its pipes are not files
         raise OSError(errno.EINVAL, "not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -151,12 +133,7 @@ def _read_pipe(path: Path, most: int) -> bytes:
 
 
 def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, int]:
-    """Return bytes as text, and how many characters of it replace bytes that are not text.
-
-    :param where: the file's name, for the error.
-    :param cut: the bytes are the beginning of a file, and may end within a character.
-    :raises NotTextError: more than a tenth of the bytes are not text.
-    """
+    """Return bytes as text, and how many characters of it replace bytes that are not text."""
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
     replaced = text.count("\ufffd") + text.count("\0")
     if replaced > max(8, len(text) // 10):

@@ -8,36 +8,24 @@ noticeably. The server's own times are in ``server/limits.py``.
 LOCKED_STORE = 30.0
 #: The same for a command with a store on a server, where nobody knows who is writing.
 LOCKED_SERVER = 10.0
-#: The same for ``llm``, which is about to print an answer.
-LOCKED_STORE_OF_LLM = 10.0
-#: The same for a hook: its client waits for it before each prompt.
-LOCKED_STORE_OF_HOOK = 0.5
+LOCKED_STORE_OF_LLM = 10.0  #: The same for ``llm``, which is about to print an answer.
+LOCKED_STORE_OF_HOOK = 0.5  #: The same for a hook: its client waits for it before each prompt.
 #: The same for completions: none are better than a shell that hangs.
 LOCKED_STORE_OF_COMPLETION = 0.1
-#: The same for recording a run, which is left out otherwise.
-LOCKED_STORE_OF_RUN = 0.1
+LOCKED_STORE_OF_RUN = 0.1  #: The same for recording a run, which is left out otherwise.
 #: The same for writes that a request to the server waits for, all of them optional.
 LOCKED_STORE_OF_REQUEST = 0.02
 #: A request to a model waits for recalled messages: people do not notice less.
 RECALL_OF_REQUEST = 0.3
-#: A checkpoint waits for readers; a question takes less than a second.
-CHECKPOINT = 5.0
-#: Locks of files that nobody else uses, such as a copy that is repaired.
-OWN_FILE = 1.0
+CHECKPOINT = 5.0  #: A checkpoint waits for readers; a question takes less than a second.
+OWN_FILE = 1.0  #: Locks of files that nobody else uses, such as a copy that is repaired.
 
-#: A client of ``connect`` runs its own command, which may start a runtime.
-CLIENT_COMMAND = 60.0
-#: A client of the MCP server lists the folders that it works in.
-CLIENT_FOLDERS = 2.0
-#: The clipboard's program takes a text.
-CLIPBOARD = 10.0
-#: ``ps`` describes a process.
-PROCESS_LIST = 10.0
-#: The first bytes of a pipe that is named as a file.
-FIRST_BYTES_OF_PIPE = 2.0
-#: A virus scanner releases a file that is to be replaced, on Windows.
-FILE_IN_USE = 2.0
+CLIENT_COMMAND = 60.0  #: A client of ``connect`` runs its own command, which may start a runtime.
+CLIENT_FOLDERS = 2.0  #: A client of the MCP server lists the folders that it works in.
+CLIPBOARD = 10.0  #: The clipboard's program takes a text.
+PROCESS_LIST = 10.0  #: ``ps`` describes a process.
+FIRST_BYTES_OF_PIPE = 2.0  #: The first bytes of a pipe that is named as a file.
+FILE_IN_USE = 2.0  #: A virus scanner releases a file that is to be replaced, on Windows.
 #: A server proves that it knows the token, starts, and stops: it finishes answers first.
 SERVER_ANSWER, SERVER_START, SERVER_STOP = 10.0, 60.0, 60.0
-#: A call in progress ends after the session of its MCP client.
-LAST_CALL = 2.0
+LAST_CALL = 2.0  #: A call in progress ends after the session of its MCP client.

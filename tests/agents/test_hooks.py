@@ -31,12 +31,18 @@ TICK = 0.05
 posix_only = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Home:
-    """Return a home whose store holds one answer."""
-    home = Home(tmp_path / "person")
+@pytest.fixture(scope="module")
+def answering(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home whose store holds one answer, for copying."""
+    home = Home(tmp_path_factory.mktemp("answering") / "person")
     home.must("ingest", "--no-embed", "-p", "work", stdin=ANSWER)
-    return home
+    return home.folder
+
+
+@pytest.fixture
+def person(answering: Path, tmp_path: Path) -> Home:
+    """Return a home whose store holds one answer."""
+    return Home(shutil.copytree(answering, tmp_path / "person"))
 
 
 def event(**fields: object) -> str:

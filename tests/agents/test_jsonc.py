@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -147,7 +148,7 @@ def test_the_new_member_looks_like_its_neighbours():
     assert jsonc.assign('{"a": 1}', ("c",), {"d": []}) == '{"a": 1, "c": {"d": []}}'
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["{", "[1", '{"a"}', '{"a": 1 "b": 2}', "{} {}", '{"a": nul}', "{,}", "/*", '{"a": "\n"}'],
 )

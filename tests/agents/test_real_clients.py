@@ -25,7 +25,7 @@ NAMES = ("claude", "codex", "gemini", "opencode")
 HOOKED = NAMES[:3]
 TEXT = "Redis lost 214 jobs in the failover, so the queue moved to PostgreSQL."
 ASKING = {
-    "claude": ("-p", "--allowedTools", "mcp__reservoir__recall", "--"),
+    "claude": ("-p", "--allowedTools", "mcp__reservoir", "--"),
     "codex": (
         *("exec", "--skip-git-repo-check", "--sandbox", "read-only"),
         "--dangerously-bypass-hook-trust",
@@ -120,6 +120,35 @@ def test_the_client_calls_our_tool(person, provider, name):
     assert any("lost 214 jobs" in text for text in results), "recall was not called"
     user.run(RESERVOIR, "disconnect", name)
     assert b"reservoir" not in b"".join(user.files().values())
+
+
+def call_of(person: Person, provider: FakeProvider, tool: str, **arguments: Any) -> list[Any]:
+    """Let the client call a tool; return the notes that are stored then."""
+    provider.call = (tool, arguments)
+    try:
+        person.run(person.client, *ASKING[person.client], "Keep that in mind.")
+    finally:
+        del provider.call
+    printed = person.run(RESERVOIR, "view", "0", "-i", "mcp", "--quiet", "--jsonl")
+    rows = [json.loads(line) for line in printed.splitlines()]
+    return [(row["id"], row["content"]) for row in rows]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_client_corrects_a_note_of_its_own(person, provider, name):
+    user = person(name)
+    user.run(RESERVOIR, "config", "--set", "partition=work")
+    connected(user)
+    if name == "codex":  # it asks before a tool deletes, and without a terminal refuses it
+        with CLIENTS["codex"].settings().open("a", encoding="utf-8") as file:
+            file.write("required = true\n\n[mcp_servers.reservoir.tools.forget]\n")
+            file.write('approval_mode = "approve"\n')
+    [(first, text)] = call_of(user, provider, "remember", text="The queue runs on Redis.")
+    assert text == "The queue runs on Redis."
+    better = "The queue runs on PostgreSQL."
+    [(second, text)] = call_of(user, provider, "remember", text=better, replaces=first)
+    assert (text, second > first) == (better, True)
+    assert call_of(user, provider, "forget", id=second) == []
 
 
 def ask_with_hook(person: Person, provider: FakeProvider, question: str) -> None:

@@ -3,6 +3,7 @@
 import tomllib
 
 import pytest
+from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -63,8 +64,8 @@ def test_an_argument_is_replaced_in_its_place(text):
     assert changed.startswith(text)
 
 
-@pytest.mark.parametrize("args", ['["mcp"]', '["mcp", "-p", "a#b"]', '["a]b"]', "[]"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@each("args", ['["mcp"]', '["mcp", "-p", "a#b"]', '["a]b"]', "[]"])
+@each("end", ["\n", "\r\n"])
 def test_the_comment_behind_a_replaced_value_stays(args, end):
     text = f"[mcp_servers.reservoir]{end}command = 'x' # mine{end}args = {args} # ours{end}"
     changed = toml.assign(text, (*PATH, "args"), ["mcp", "-p", "work"])

@@ -147,7 +147,7 @@ def test_the_profile_of_powershell_loads_the_script(monkeypatch, tmp_path, folde
 
 def test_without_a_known_profile_the_refusal_says_what_to_paste(monkeypatch):
     monkeypatch.setattr(completion_scripts, "_current_shell", lambda: "powershell")
-    monkeypatch.delitem(completion_scripts._LOCATIONS, "powershell")  # as on Windows
+    monkeypatch.setattr(completion_scripts, "_NOT_INSTALLED", ("powershell",))  # as on Windows
     with pytest.raises(UsageError, match="on Windows") as caught:
         completion_scripts.install()
     assert caught.value.hint.endswith("reservoir --show-completion | Add-Content $PROFILE")

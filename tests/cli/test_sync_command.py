@@ -17,7 +17,7 @@ import pytest
 from reservoir_cli.cli.commands import sync
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.sync.history_sources import Source
-from reservoir_cli.transfer.sync.sync_sources import SourceReport
+from reservoir_cli.transfer.sync.sync_reports import SourceReport
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "formats" / "samples"
 

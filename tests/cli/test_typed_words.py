@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 import typer
 from each import each
 
@@ -33,7 +32,7 @@ def test_every_short_option_with_a_value_takes_it_after_an_equals_sign(name):
         assert list(words) == [letter, "a=b", "x"], letter
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "expected"),
     [
         (["-p=work"], ["-p", "work"]),

@@ -1,6 +1,7 @@
 """Command lines: every option of every command, with hostile words in it."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import typer
@@ -45,6 +46,7 @@ def commands() -> list[str]:
     ]
 
 
+@cache
 def lines(command: str) -> st.SearchStrategy[Line]:
     """Return a strategy for command lines with any options and any number of arguments."""
     command_object: Any = typer.main.get_command(app)

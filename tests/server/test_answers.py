@@ -13,7 +13,11 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.answer import Answer
 from reservoir_cli.server.proxy.parse_request import parse
-from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES, protocol_at
+from reservoir_cli.server.proxy.providers import protocol_at
+from reservoir_cli.server.proxy.providers.anthropic import MESSAGES
+from reservoir_cli.server.proxy.providers.ollama import OLLAMA_CHAT
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
+from reservoir_cli.server.proxy.providers.openai_responses import RESPONSES
 from reservoir_cli.transfer.reading.foreign_values import obj
 
 FIRST, SECOND = '{"x": 1}', '{"y": 2}'
@@ -475,7 +479,7 @@ REPORTED = {
 }
 
 
-@pytest.mark.parametrize("name", REPORTED)
+@each("name", REPORTED)
 def test_the_tokens_of_a_text_are_those_that_its_provider_reports(name):
     path, values, last, expected = REPORTED[name]
     answer = Answer()

@@ -10,7 +10,7 @@ from dialogue import ANSWER, HELLO, OLDER, QUESTION, chat, completion, texts
 
 from reservoir_cli.server.limits import MAX_BODY
 from reservoir_cli.server.proxy.compression import Decoder, Undecodable
-from reservoir_cli.server.proxy.providers import CHAT
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 from reservoir_cli.transfer.reading.zstd_files import NoLibrary, load_zstd
 
 BODY = json.dumps(chat(HELLO)).encode()

@@ -12,7 +12,8 @@ from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.endpoint import url_of
-from reservoir_cli.server.proxy.providers import CHAT, MESSAGES
+from reservoir_cli.server.proxy.providers.anthropic import MESSAGES
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 from reservoir_cli.settings.upstreams import Upstream as UpstreamSetting
 
 pytestmark = pytest.mark.usefixtures("older")

@@ -23,7 +23,7 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import limits
-from reservoir_cli.server.proxy.providers import CHAT
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 from reservoir_cli.server.sync_in_pauses import SyncTimer
 from reservoir_cli.storage.tables.proxy_ledger import LIFETIME, Ledger, LedgerEntry
 from reservoir_cli.transfer.proxied.exchange import Exchange

@@ -13,7 +13,10 @@ from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.parse_request import conversation_of
-from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES
+from reservoir_cli.server.proxy.providers.anthropic import MESSAGES
+from reservoir_cli.server.proxy.providers.ollama import OLLAMA_CHAT
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
+from reservoir_cli.server.proxy.providers.openai_responses import RESPONSES
 
 pytestmark = pytest.mark.usefixtures("older")
 

@@ -12,7 +12,8 @@ from upstream import Reply, Upstream
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import limits
-from reservoir_cli.server.proxy.providers import OLLAMA_GENERATE, RESPONSES
+from reservoir_cli.server.proxy.providers.ollama import OLLAMA_GENERATE
+from reservoir_cli.server.proxy.providers.openai_responses import RESPONSES
 
 QUESTIONS = ["plan a trip", "continue", "continue", "continue"]
 ANSWERS = ["Where to?", "Day one.", "Day two.", "Day three."]

@@ -6,7 +6,8 @@ import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, assistant, chat, completion, texts, user
 from upstream import Reply
 
-from reservoir_cli.server.proxy.providers import CHAT, OLLAMA_CHAT, OLLAMA_GENERATE
+from reservoir_cli.server.proxy.providers.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 
 pytestmark = pytest.mark.usefixtures("older")
 

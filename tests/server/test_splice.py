@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from reservoir_cli.server.proxy.json_spans import OddJSON, insert, read_document, string_end
 from reservoir_cli.server.proxy.parse_request import parse
-from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, OLLAMA_GENERATE, RESPONSES
+from reservoir_cli.server.proxy.providers.anthropic import MESSAGES
+from reservoir_cli.server.proxy.providers.ollama import OLLAMA_GENERATE
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
+from reservoir_cli.server.proxy.providers.openai_responses import RESPONSES
 
 BLOCK = 'Ein "Block"\nmit \\ und 😀'
 

@@ -26,8 +26,8 @@ def read(*chunks: bytes) -> list[Any]:
     values = list[Any]()
     reader = Reader("text/event-stream", "", values.append)
     for chunk in chunks:
-        reader.feed(chunk)
-    reader.end()
+        list(reader.steps(chunk))
+    list(reader.last_steps())
     return values
 
 
@@ -44,11 +44,11 @@ def test_a_long_line_is_searched_once():
     reader = Reader("text/event-stream", "", lambda _: None)
     reader._buffer = buffer = SearchedBuffer()
     for _ in range(1000):
-        reader.feed(b"data")
+        list(reader.steps(b"data"))
     assert buffer.searched < 4 * len(buffer)
 
 
-@pytest.mark.parametrize(
+@each(
     ("stream", "is_done"),
     [
         (b"data: [1]\n\ndata: [DONE]\n\n", True),
@@ -58,11 +58,11 @@ def test_a_long_line_is_searched_once():
         (b": [DONE]\n\n", False),
     ],
 )
-@pytest.mark.parametrize("kind", ["text/event-stream", ""])
+@each("kind", ["text/event-stream", ""])
 def test_the_mark_at_the_end_is_found(kind, stream, is_done):
     reader = Reader(kind, "", lambda _: None)
-    reader.feed(stream)
-    reader.end()
+    list(reader.steps(stream))
+    list(reader.last_steps())
     assert reader.is_done == is_done
 
 
@@ -70,8 +70,8 @@ def test_the_mark_at_the_end_is_found(kind, stream, is_done):
 def test_a_stream_without_a_type_is_read(stream):
     values = list[Any]()
     reader = Reader("", "", values.append)
-    reader.feed(stream)
-    reader.end()
+    list(reader.steps(stream))
+    list(reader.last_steps())
     assert values == [{"a": 1}, {"b": 2}]
 
 

@@ -8,6 +8,7 @@ import httpx2
 import proxied
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, chat, completion
+from each import each
 from proxied import PATIENCE, Served
 from upstream import Upstream
 
@@ -15,12 +16,12 @@ from reservoir_cli.agents.injections import Injection, last_injections
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.identify_client import folder_of
-from reservoir_cli.server.proxy.providers import CHAT
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 
 ENVIRONMENT = "You are an agent.\n<env>\nWorking directory: {}\nIs directory a git repo: No\n</env>"
 
 
-@pytest.mark.parametrize(
+@each(
     ("system", "first", "folder"),
     [
         (ENVIRONMENT.format("/home/me/app"), [], "/home/me/app"),

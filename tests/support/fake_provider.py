@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ANSWER = "It lost jobs."
-QUESTION = json.dumps({"question": "what happened to Redis?"})
 Event = dict[str, Any]
 #: A tool call: the tool's name, its arguments as JSON, and its namespace if it has one.
 Tool = dict[str, str]
@@ -28,8 +27,11 @@ CALLS = {
 class FakeProvider(ThreadingHTTPServer):
     """A server that records its requests, parsed in ``bodies`` and as bytes in ``raw``.
 
-    ``answers`` are the bodies of its replies, in the order in which they were sent.
+    ``answers`` are the bodies of its replies, in the order in which they were sent. ``call`` is the
+    tool of ours that it calls, with the arguments.
     """
+
+    call: tuple[str, Event] = ("recall", {"question": "what happened to Redis?"})
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -73,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.bodies.append(body)
         self.server.raw.append(raw)
         path = self.path.split("?")[0]
-        tool = None if was_answered(body) else tool_of(body)
+        tool = None if was_answered(body) else tool_of(body, *self.server.call)
         kind, text = self._answer(body, path, tool)
         self.server.answers.append(text.encode())
         self._send(kind, text)
@@ -101,15 +103,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
 
-def tool_of(body: Any) -> Tool | None:
+def tool_of(body: Any, wanted: str, arguments: Event) -> Tool | None:
     """Return a call of our tool by the client's name for it, or of a tool in :data:`CALLS`."""
     fallback: Tool | None = None
     for tool in body.get("tools") or []:
         for inner in tool.get("functionDeclarations") or tool.get("tools") or [tool]:
             name = str(inner.get("name") or inner.get("function", {}).get("name"))
-            if name == "recall" or name.endswith("_recall"):
+            if name == wanted or name.endswith(f"_{wanted}"):
                 space = {"namespace": str(tool["name"])} if tool.get("type") == "namespace" else {}
-                return {"name": name, "arguments": QUESTION, **space}
+                return {"name": name, "arguments": json.dumps(arguments), **space}
             if name in CALLS:
                 fallback = {"name": name, "arguments": json.dumps(CALLS[name])}
     return fallback

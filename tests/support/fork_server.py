@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Sequence
@@ -70,7 +71,39 @@ def load_all(*others: str) -> None:
         if not name.startswith(_NOT_FORKED) or name.startswith(others):
             with suppress(ImportError):
                 import_module(name)
+    _build_commands()
+    _fill_caches()
     gc.freeze()  # a child that collected garbage would copy all memory
+
+
+def _build_commands() -> None:
+    """Parse the signatures of all commands, which is half the work of a short one."""
+    import typer
+
+    from reservoir_cli.cli.app import app
+
+    build = typer.main.get_command
+    program: Any = build(app)
+    for name in program.commands:
+        program.commands[name]
+    typer.main.get_command = lambda instance: program if instance is app else build(instance)
+
+
+def _fill_caches() -> None:
+    """Let functions that keep their results, such as compiled patterns, compute these."""
+    from reservoir_cli import Message, Reservoir
+    from reservoir_cli.settings import config
+    from reservoir_cli.storage.open_store import open_store
+
+    settings = config.load(None, {"embedding_model": "./none", "min_history_messages": 0})
+    key = "sk-proj-" + "a1B2c3D4" * 6
+    with tempfile.TemporaryDirectory() as folder:
+        with Reservoir(open_store(f"{folder}/store.db"), settings, offline=True) as reservoir:
+            question = Message("user", "When did I buy the bicycle, on 9 May?", conversation_id="c")
+            answer = Message("assistant", f"I do not know. api_key={key}", conversation_id="c")
+            reservoir.ingest([question, answer], embed=False)
+            reservoir.search("bicycle", limit=3)
+            reservoir.context("When did I buy the bicycle last May?", budget=500)
 
 
 def serve(requests: socket.socket) -> None:

@@ -34,7 +34,7 @@ from terminals import read_to_end, ready
 CODES = frozenset(range(7))
 #: Bytes that a pipe holds without a reader.
 _PIPE = 4096
-#: What a fork server also loads whose commands may overlap: servers, and programs of shells.
+#: What a fork server also loads whose commands may overlap, or use the real model.
 _OVERLAPPING = (
     *("reservoir_cli.agents.mcp", "reservoir_cli.server"),
     *("onnxruntime", "tokenizers", "uvicorn"),
@@ -139,7 +139,8 @@ def start(
     }
     data = json.dumps(request).encode()
     with _busy:
-        server = _server(os.getpid(), *(_OVERLAPPING if "serve" in arguments else ()))
+        uses_more = "serve" in arguments or "RESERVOIR_EMBEDDING_MODEL" not in env
+        server = _server(os.getpid(), *(_OVERLAPPING if uses_more else ()))
         socket.send_fds(server, [struct.pack("I", len(data))], streams)
         server.sendall(data)
         command = Command(server)

@@ -115,9 +115,10 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
     app = build_app(state)
     server = Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none"), ready.set)
     thread = threading.Thread(target=server.run, args=([listener],), name="server")
-    thread.start()
     try:
-        assert ready.wait(120), "the server does not answer"
+        with plain_http.without_certificates():
+            thread.start()
+            assert ready.wait(120), "the server does not answer"
         yield PageServer(state.origin, app, log)
     finally:
         server.should_exit = True

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import plain_http
 from starlette.types import ASGIApp
 
 from reservoir_cli.reservoir import Reservoir
@@ -70,9 +71,10 @@ def serving(
     ready = threading.Event()
     server = process.build_server(wrap(build_app(state)), ready.set)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
     try:
-        assert ready.wait(PATIENCE)
+        with plain_http.without_certificates():
+            thread.start()
+            assert ready.wait(PATIENCE)
         yield Served(state, store, lines)
     finally:
         server.should_exit = True

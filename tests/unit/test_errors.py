@@ -1,9 +1,9 @@
-import pytest
+from each import each
 
 from reservoir_cli.errors import ReservoirError, mask_passwords
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "masked"),
     [
         ("postgresql://me:geheim@h/d", "postgresql://me:***@h/d"),

@@ -3,6 +3,7 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,7 +136,7 @@ def test_a_tool_call_survives_a_round_trip(call_id, name, arguments):
     assert call_from_dict(json.loads(json.dumps(call_to_dict(call)))) == call
 
 
-@pytest.mark.parametrize(
+@each(
     ("dirty", "clean"),
     [
         ("a\0b", "a\ufffdb"),

@@ -94,8 +94,30 @@ def _public(node: Definition, name: str) -> list[tuple[str, Definition]]:
     return definitions
 
 
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+CLASSES: dict[str, list[ast.ClassDef]] = {}
+for node in (node for tree in TREES.values() for node in ast.walk(tree)):
+    if isinstance(node, ast.ClassDef):
+        CLASSES.setdefault(node.name, []).append(node)
+
+
+def _documents(cls: str, method: str) -> bool:
+    """Return whether a class of a name documents a method, or inherits its docstring."""
+    for node in CLASSES.get(cls, []):
+        own = (child for child in node.body if isinstance(child, ast.FunctionDef))
+        if any(child.name == method and ast.get_docstring(child) for child in own):
+            return True
+        bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases} - {cls}
+        if any(_documents(base, method) for base in bases):
+            return True
+    return False
+
+
 @pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(PACKAGE)) for path in MODULES])
 def test_everything_public_has_a_docstring(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    undocumented = [name for name, node in _public(tree, path.stem) if not ast.get_docstring(node)]
+    undocumented = [
+        name
+        for name, node in _public(TREES[path], path.stem)
+        if not (ast.get_docstring(node) or _documents(*f".{name}".rsplit(".", 2)[-2:]))
+    ]
     assert undocumented == []

@@ -1,11 +1,11 @@
 """The title of a document is in its front matter, its first heading or its first line."""
 
-import pytest
+from each import each
 
 from reservoir_cli.server.web.document_titles import split_title
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "title", "rest"),
     [
         ("# Bread\n\nflour", "Bread", "flour"),

@@ -5,6 +5,7 @@ import re
 from html import unescape as html_of
 
 import pytest
+from each import each
 from page_server import HOSTILE, csrf_of, message
 from sqlite_steps import steps
 
@@ -16,7 +17,7 @@ from reservoir_cli.server.web.markdown import to_html
 from reservoir_cli.server.web.read_conversations import read_thread
 
 
-@pytest.mark.parametrize(("text", "never", "shown"), HOSTILE)
+@each(("text", "never", "shown"), HOSTILE)
 def test_messages_are_never_rendered_as_html(text, never, shown):
     html = to_html(text)
     assert never not in html

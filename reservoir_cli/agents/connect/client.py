@@ -15,21 +15,16 @@ from reservoir_cli.agents.connect.edit_file import Edit, RefusedFileError, Setti
 from reservoir_cli.util.installation import IN_PYTHON
 from reservoir_cli.util.programs import split_command
 
-#: The name of our entry in every client's settings.
-SERVER = "reservoir"
-#: Our package, as ``python -m`` runs it.
-_MODULE = IN_PYTHON[-1]
-#: The option that users may add to our hook commands.
-_BUDGET = r"--budget[ =]\d+"
+SERVER = "reservoir"  #: The name of our entry in every client's settings.
+_MODULE = IN_PYTHON[-1]  #: Our package, as ``python -m`` runs it.
+_BUDGET = r"--budget[ =]\d+"  #: The option that users may add to our hook commands.
 #: The arguments of one of our hook commands, with NULs between them.
 _HOOK = re.compile(
     r"(?:(?:--(?:config|db)\0[^\0]+|-(?!-config\0|-db\0)[^\0]+)\0)*hook"
     r"(?:\0--budget[\0=]\d+)?\0(?:user-prompt|stop|session-\w+)(?:\0--budget[\0=]\d+)?"
 )
-#: What PowerShell needs before a program in quotation marks, to run it.
-POWERSHELL_CALL = "& "
-#: A variable before a command.
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+POWERSHELL_CALL = "& "  #: What PowerShell needs before a program in quotation marks, to run it.
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")  #: A variable before a command.
 #: The events of Claude Code, which Codex has too.
 HOOK_EVENTS = {
     "SessionStart": "session-start",
@@ -47,21 +42,15 @@ class Client(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    #: The program's name on PATH, if it has one.
-    program: ClassVar[str | None] = None
+    program: ClassVar[str | None] = None  #: The program's name on PATH, if it has one.
     #: The format of its history, if we find that on this machine.
     history: ClassVar[str | None] = None
-    #: The member of the settings that holds the servers.
-    servers: ClassVar[str] = "mcpServers"
-    #: Extensions of JSON that the client accepts.
-    comments: ClassVar[bool] = True
+    servers: ClassVar[str] = "mcpServers"  #: The member of the settings that holds the servers.
+    comments: ClassVar[bool] = True  #: Extensions of JSON that the client accepts.
     trailing_commas: ClassVar[bool] = True
-    #: Our hook events by the client's.
-    events: ClassVar[Mapping[str, str]] = {}
-    #: The timeout of a hook, in the client's unit.
-    hook_timeout: ClassVar[int] = 3
-    #: What the user has to do after connecting.
-    next_step: ClassVar[str] = ""
+    events: ClassVar[Mapping[str, str]] = {}  #: Our hook events by the client's.
+    hook_timeout: ClassVar[int] = 3  #: The timeout of a hook, in the client's unit.
+    next_step: ClassVar[str] = ""  #: What the user has to do after connecting.
     hooks_step: ClassVar[str] = ""
 
     @abstractmethod
@@ -73,11 +62,7 @@ class Client(ABC):
         return self.settings()
 
     def open(self, path: Path, *, blank: bool = False) -> SettingsFile:
-        """Read one of the client's files.
-
-        :param blank: treat it as empty.
-        :raises RefusedFileError: it cannot be read, or the client would reject it.
-        """
+        """Read one of the client's files."""
         return SettingsFile(
             path, comments=self.comments, trailing_commas=self.trailing_commas, blank=blank
         )
@@ -114,13 +99,10 @@ class Client(ABC):
     def our_command(self, file: SettingsFile) -> list[str] | None:
         """Return the command line of our entry, if the file has one."""
         command = self.command_of(file.find((self.servers, SERVER)))
-        return command if command and _is_ours(command) else None
+        return command if command and "mcp" in (_our_arguments(command) or ()) else None
 
     def server_edits(self, file: SettingsFile, command: Sequence[str]) -> list[Edit]:
-        """Return the edits after which the client starts our server.
-
-        :raises RefusedFileError: the file has another server with our name.
-        """
+        """Return the edits after which the client starts our server."""
         path = (self.servers, SERVER)
         present, wanted = file.find(path), self.entry(command)
         if present is None:
@@ -166,7 +148,9 @@ class Client(ABC):
             if event not in present:
                 groups = file.find(("hooks", event))
                 number = len(groups) if isinstance(groups, list) else 0
-                edits.append(Edit(("hooks", event, number), self._hook_group(event, program)))
+                ours = self.hook_command([*program, "hook", self.events[event]])
+                handler = {"type": "command", "command": ours, "timeout": self.hook_timeout}
+                edits.append(Edit(("hooks", event, number), {"hooks": [handler]}))
         return edits
 
     def hook_removals(self, file: SettingsFile) -> list[Edit]:
@@ -181,16 +165,6 @@ class Client(ABC):
     def hook_command(self, command: Sequence[str], *, windows: bool = os.name == "nt") -> str:
         """Return a command line for the shell in which the client runs its hooks."""
         return shell_command(command, windows=windows)
-
-    def _hook_group(self, event: str, program: Sequence[str]) -> dict[str, Any]:
-        command = self.hook_command([*program, "hook", self.events[event]])
-        handler = {"type": "command", "command": command, "timeout": self.hook_timeout}
-        return {"hooks": [handler]}
-
-
-def _is_ours(command: Sequence[str]) -> bool:
-    """Return whether a command line is ``reservoir … mcp …`` of any installation."""
-    return "mcp" in (_our_arguments(command) or ())
 
 
 def _is_our_hook(command: str) -> bool:
@@ -207,7 +181,6 @@ def _is_our_hook(command: str) -> bool:
 
 
 def _our_arguments(command: Sequence[str]) -> Sequence[str] | None:
-    """Return the arguments of a command line if its program is ours, in any installation."""
     name = re.split(r"[/\\]", command[0])[-1].removesuffix(".exe") if command else ""
     if name == SERVER:
         return command[1:]
@@ -216,10 +189,7 @@ def _our_arguments(command: Sequence[str]) -> Sequence[str] | None:
 
 
 def shell_command(command: Sequence[str], *, windows: bool = os.name == "nt") -> str:
-    """Return a command line for the shells that run hooks.
-
-    On Windows that may be bash or cmd; both accept slashes and double quotes.
-    """
+    """Return a command line for shells: on Windows bash or cmd, which both accept slashes."""
     if not windows:
         return shlex.join(command)
     words = [word.replace("\\", "/") for word in command]

@@ -32,24 +32,19 @@ class ClaudeCode(Client):
     next_step = "start a new session; /mcp lists the server"
 
     def settings(self) -> Path:
-        """Return ``.claude.json``: in the home folder, or in the one of ``CLAUDE_CONFIG_DIR``."""
         folder = self.folder() if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()
         return folder / ".claude.json"
 
     def folder(self) -> Path:
-        """Return ``~/.claude``, or the folder of ``CLAUDE_CONFIG_DIR``."""
         return discover_histories.claude_code_sessions().parent
 
     def hooks_settings(self) -> Path:
-        """Return the settings for all projects."""
         return self.folder() / "settings.json"
 
     def own_command(self, command: Sequence[str]) -> list[str]:
-        """Return the arguments of ``claude mcp add`` for all projects of this user."""
         return ["mcp", "add", "--scope", "user", SERVER, "--", *command]
 
     def entry(self, command: Sequence[str]) -> dict[str, Any]:
-        """Return an entry in the form that ``claude mcp add`` writes."""
         return {"type": "stdio", **super().entry(command), "env": {}}
 
 
@@ -67,15 +62,12 @@ class Codex(Client):
     hooks_step = "Codex runs new hooks only after you trust them: type /hooks in it"
 
     def settings(self) -> Path:
-        """Return ``config.toml``."""
         return discover_histories.codex_sessions().with_name("config.toml")
 
     def hooks_settings(self) -> Path:
-        """Return ``hooks.json``."""
         return self.settings().with_name("hooks.json")
 
     def own_command(self, command: Sequence[str]) -> list[str]:
-        """Return the arguments of ``codex mcp add``."""
         return ["mcp", "add", SERVER, "--", *command]
 
 
@@ -106,20 +98,15 @@ class GeminiCli(Client):
         return f"{POWERSHELL_CALL}{words}" if windows and words.startswith('"') else words
 
     def settings(self) -> Path:
-        """Return the user's settings file."""
         home = os.environ.get("GEMINI_CLI_HOME")
         return (Path(home) if home else Path.home()) / ".gemini" / "settings.json"
 
     def own_command(self, command: Sequence[str]) -> list[str]:
-        """Return the arguments of ``gemini mcp add`` for all projects of this user."""
         return ["mcp", "add", "--scope", "user", SERVER, *command]
 
 
 class OpenCode(Client):
-    """opencode: ``opencode.jsonc`` or ``opencode.json`` has the servers.
-
-    Its own ``opencode mcp add`` reformats the whole file, so the file is edited instead.
-    """
+    """opencode: ``opencode.jsonc`` or ``opencode.json`` has the servers."""
 
     name = "opencode"
     title = "opencode"
@@ -135,11 +122,9 @@ class OpenCode(Client):
         return with_comments if with_comments.exists() else folder / "opencode.json"
 
     def entry(self, command: Sequence[str]) -> dict[str, Any]:
-        """Return an entry with command and arguments in one list."""
         return {"type": "local", "command": list(command), "enabled": True}
 
     def command_of(self, entry: Any) -> list[str] | None:
-        """Return the entry's command list."""
         command = entry.get("command") if isinstance(entry, dict) else None
         return list(map(str, command)) if command and isinstance(command, list) else None
 
@@ -154,7 +139,6 @@ class Cursor(Client):
     next_step = "switch the server on in Cursor Settings, MCP, if it asks"
 
     def settings(self) -> Path:
-        """Return the file of the servers for all projects."""
         return Path.home() / ".cursor" / "mcp.json"
 
 
@@ -168,7 +152,6 @@ class Windsurf(Client):
     next_step = "refresh the servers in the MCP settings of Cascade, or start Windsurf again"
 
     def settings(self) -> Path:
-        """Return the servers of this user."""
         return Path.home() / ".codeium" / "windsurf" / "mcp_config.json"
 
 
@@ -182,15 +165,12 @@ class VSCode(Client):
     next_step = "VS Code asks once whether you trust the server when it first starts it"
 
     def settings(self) -> Path:
-        """Return the file of the default profile's servers."""
         return app_data() / "Code" / "User" / "mcp.json"
 
     def own_command(self, command: Sequence[str]) -> list[str]:
-        """Return the arguments of ``code --add-mcp``."""
         return ["--add-mcp", json.dumps({"name": SERVER, **super().entry(command)})]
 
     def entry(self, command: Sequence[str]) -> dict[str, Any]:
-        """Return an entry with its transport."""
         return {"type": "stdio", **super().entry(command)}
 
 
@@ -220,7 +200,6 @@ class ClaudeDesktop(Client):
     next_step = "quit Claude Desktop and start it again"
 
     def settings(self) -> Path:
-        """Return the settings file; on Windows, packaged apps have separate folders."""
         return _claude_desktop_folder() / "claude_desktop_config.json"
 
 
@@ -239,10 +218,7 @@ CLIENTS: dict[str, Client] = {client.name: client() for client in _CLASSES}
 
 
 def client_named(name: str) -> Client:
-    """Return a client by its name.
-
-    :raises UsageError: the name is unknown.
-    """
+    """Return a client by its name."""
     if name in CLIENTS:
         return CLIENTS[name]
     titles = {client.title.lower().replace(" ", "-"): client.name for client in CLIENTS.values()}

@@ -30,19 +30,13 @@ from reservoir_cli.settings.read_settings import missing_file_error
 from reservoir_cli.util import installation
 from reservoir_cli.util.time_limits import CLIENT_COMMAND
 
-#: Returns the edits that a file needs.
-_Plan = Callable[[SettingsFile], list[Edit]]
+_Plan = Callable[[SettingsFile], list[Edit]]  #: Returns the edits that a file needs.
 _PROGRAM_NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a client's connection.
-
-    :param command: the command line of our server, if the client starts one.
-    :param hooks: whether its hooks call us; ``None`` if the client has no hooks.
-    :param error: why its settings cannot be read.
-    """
+    """The state of a client's connection; ``hooks`` is ``None`` if the client has none."""
 
     client: Client
     is_installed: bool
@@ -59,7 +53,6 @@ class Status:
 class Outcome:
     """The changes that connecting or disconnecting made, or would make.
 
-    :param via: the client's own command that made them.
     :param former: the options after ``mcp`` of the command line that was replaced, if any.
     """
 
@@ -99,8 +92,6 @@ def connect(
     Existing hooks of ours are updated in any case.
 
     :param program: the absolute path of ``reservoir``, with its options.
-    :raises UsageError: the client has no hooks.
-    :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
     """
     if hooks and not client.events:
         raise UsageError(f"{client.title} has no hooks", hint="leave --hooks out")
@@ -126,12 +117,7 @@ def _options_of(command: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
-    """Remove our entries from a client's settings.
-
-    A file that nobody else changed is restored byte for byte.
-
-    :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
-    """
+    """Remove our entries; a file that nobody else changed is restored byte for byte."""
     paths = dict.fromkeys((client.settings(), client.hooks_settings()))
     for path in paths:  # fail before anything is changed
         change = _revert(client, path, dry_run=True)
@@ -143,8 +129,6 @@ def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
 def _plans(
     client: Client, command: Sequence[str], program: Sequence[str], hooks: bool
 ) -> dict[Path, _Plan]:
-    """Return a plan for each of a client's files; servers and hooks may share one."""
-
     def add_server(file: SettingsFile) -> list[Edit]:
         return client.server_edits(file, command)
 
@@ -162,11 +146,6 @@ def _plans(
 def _apply(
     client: Client, path: Path, plan: _Plan, *, dry_run: bool, writable: bool = False
 ) -> Change:
-    """Apply a plan to a file.
-
-    :param writable: also refuse a file that is read-only if this is a dry run.
-    :raises RefusedFileError: the file cannot be edited safely.
-    """
     with _adding_snippet(client, path, plan):
         file = client.open(path)
         edits = plan(file)
@@ -188,7 +167,6 @@ def _apply(
 
 @contextmanager
 def _adding_snippet(client: Client, path: Path, plan: _Plan) -> Iterator[None]:
-    """Add a snippet that the user can paste to any refusal."""
     try:
         yield
     except RefusedFileError as error:
@@ -198,12 +176,10 @@ def _adding_snippet(client: Client, path: Path, plan: _Plan) -> Iterator[None]:
 
 
 def _is_clean(client: Client, file: SettingsFile) -> bool:
-    """Return whether a file contains none of our entries."""
     return client.our_command(file) is None and not any(client.hooks(file))
 
 
 def _new_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[tuple[str | int, ...]]:
-    """Return the containers that edits add to a file."""
     containers = {edit.path[:depth] for edit in edits for depth in range(1, len(edit.path))}
     return sorted((path for path in containers if file.find(path) is None), key=len)
 
@@ -211,7 +187,6 @@ def _new_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[tuple[str
 def _add_with_own_command(
     client: Client, command: Sequence[str]
 ) -> tuple[list[Change], str | None]:
-    """Add our server by the client's own command, if it has one and no server of that name."""
     executable, arguments = client.executable(), client.own_command(command)
     file = client.open(client.settings())
     if not executable or not arguments or file.find((client.servers, SERVER)) is not None:
@@ -256,7 +231,6 @@ def _succeeds(command: Sequence[str]) -> bool:
 
 
 def _merge(changes: Sequence[Change]) -> list[Change]:
-    """Return one change per file, preferring those that changed something."""
     merged: dict[Path, Change] = {}
     for change in changes:
         if change.file not in merged or change.kind != "unchanged":
@@ -265,21 +239,12 @@ def _merge(changes: Sequence[Change]) -> list[Change]:
 
 
 def _revert(client: Client, path: Path, *, dry_run: bool) -> Change:
-    """Restore the original contents of a file, or remove our entries from it."""
     file = client.open(path)
     try:
         before = file.original_contents()
     except LookupError:
         return _remove_entries(client, file, dry_run=dry_run)
-    return _restore(file, before, dry_run=dry_run)
-
-
-def _restore(file: SettingsFile, before: bytes | None, *, dry_run: bool) -> Change:
-    """Restore the contents of a file; ``None`` removes it."""
-    if not dry_run:
-        return file.restore(before)
-    text = None if before is None else before.decode("utf-8")
-    return Change(file.path, "removed" if before is None else "restored", diff=file.diff(text))
+    return file.restore(before, dry_run=dry_run)
 
 
 def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Change:
@@ -295,20 +260,14 @@ def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Cha
     try:
         before = file.without_settings(text)
     except LookupError:
-        return _write(file, text, dry_run=dry_run)
-    return _restore(file, before, dry_run=dry_run)
-
-
-def _write(file: SettingsFile, text: str, *, dry_run: bool) -> Change:
-    """Write a file's text without our entries."""
-    if not dry_run:
-        file.write(text)
-        file.forget()
-    return Change(file.path, "changed", diff=file.diff(text))
+        if not dry_run:
+            file.write(text)
+            file.forget()
+        return Change(file.path, "changed", diff=file.diff(text))
+    return file.restore(before, dry_run=dry_run)
 
 
 def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
-    """Return edits that remove the containers that we added and that are empty, innermost first."""
     removals: list[Edit] = []
     containers = [tuple(path) for path in file.record.containers] if file.record else []
     for path in sorted(set(containers), key=len, reverse=True):
@@ -318,10 +277,9 @@ def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def own_program() -> list[str]:
-    """Return the absolute path of ``reservoir``.
+    """Return the absolute path of ``reservoir``, else a command that runs our package in Python.
 
-    A symbolic link is not resolved, since it outlives the environment that it points to. If there
-    is no such file, return a command that runs our package in Python.
+    A symbolic link is not resolved, since it outlives the environment that it points to.
     """
     scripts = Path(sysconfig.get_path("scripts")) / _PROGRAM_NAME
     started_as = Path(sys.argv[0]).with_suffix(Path(_PROGRAM_NAME).suffix)
@@ -333,11 +291,7 @@ def own_program() -> list[str]:
 
 
 def own_command(config: Path | None, db: str | None) -> list[str]:
-    """Return the program with the options that were typed before the command.
-
-    :raises UsageError: there is no such settings file, or the store's URL has a password, which
-        another program's settings would reveal.
-    """
+    """Return the program with the options that were typed before the command."""
     options = []
     if config is not None:
         if not config.is_file():

@@ -31,15 +31,11 @@ from reservoir_cli.util.private_files import (
 )
 from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
-#: The largest settings file that is edited, in bytes.
-_MAX_SIZE = 32 << 20
+_MAX_SIZE = 32 << 20  #: The largest settings file that is edited, in bytes.
 
 
 class RefusedFileError(ReservoirError):
-    """A settings file cannot be edited safely.
-
-    :param snippet: text for the user to paste into it; empty if nothing is missing.
-    """
+    """A settings file cannot be edited safely; ``snippet`` is what the user can paste into it."""
 
     snippet = ""
 
@@ -55,12 +51,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a file that was made, or would be made.
-
-    :param kind: created, changed, unchanged, removed or restored.
-    :param backup: the file with the contents before the change.
-    :param diff: the change as a unified diff.
-    """
+    """A change of a file that was made, or would be made."""
 
     file: Path
     kind: str
@@ -69,14 +60,7 @@ class Change:
 
 
 class SettingsFile:
-    """Another program's settings file, with its contents when it was opened.
-
-    :param path: the path that the program uses; it need not exist, and may be a symbolic link.
-    :param comments: whether the program accepts comments in JSON.
-    :param trailing_commas: whether the program accepts trailing commas in JSON.
-    :param blank: treat it as empty.
-    :raises RefusedFileError: it cannot be read, or is invalid.
-    """
+    """Another program's settings file, with its contents when it was opened."""
 
     def __init__(
         self,
@@ -106,15 +90,14 @@ class SettingsFile:
         return lookup(self.data, path)
 
     def after(self, edits: Sequence[Edit]) -> str:
-        """Return the text with edits applied.
-
-        :raises RefusedFileError: an edit does not match the structure of the file.
-        """
+        """Return the text with edits applied."""
         text = self.text
         try:
             for edit in edits:
                 text = self._apply(text, edit)
-            if not _is_equal(self._format.loads(text, **self._accepts), self.data_after(edits)):
+            parsed, wanted = self._format.loads(text, **self._accepts), self.data_after(edits)
+            # An empty TOML table needs no header.
+            if without_empty_tables(parsed) != without_empty_tables(wanted):
                 raise ValueError("its layout cannot be edited")
             text.encode("utf-8")
         except (ValueError, LookupError, TypeError) as error:
@@ -147,10 +130,7 @@ class SettingsFile:
         return "".join(f"{line}\n" for line in lines)
 
     def check_links(self) -> None:
-        """Refuse a file that replacing would separate from its other names, and a dangling link.
-
-        :raises RefusedFileError: the file or its backup is one of these.
-        """
+        """Refuse a file that replacing would separate from its other names, and a dangling link."""
         for path in (self.path, self.backup):
             with _refusing(path, "read"):
                 if path.is_symlink() and not path.exists():
@@ -159,30 +139,21 @@ class SettingsFile:
                     raise RefusedFileError(f"{path} has another name as a hard link")
 
     def check_writable(self) -> None:
-        """Refuse a file that is read-only, or must not be replaced because of links.
-
-        :raises RefusedFileError: it is.
-        """
+        """Refuse a file that is read-only, or must not be replaced because of links."""
         self.check_links()
         with _refusing(self.path, "write"):
             if self.original is not None and _is_read_only(resolve_path(self.path)):
                 raise RefusedFileError(f"{self.path} is read-only")
 
     def save_backup(self) -> None:
-        """Back up the current contents, readable by the user only.
-
-        Keep an existing backup of the original contents if only we have changed the file since.
-        """
+        """Back up the contents, unless a backup has those from before our own last change."""
         if self.original is None or self._has_our_contents():
             return
         with _refusing(self.path, "write"), replace_atomically(self.backup) as temporary:
             temporary.write_bytes(self.original)
 
     def write(self, text: str) -> Change:
-        """Replace the file's contents, and keep its mode.
-
-        :raises RefusedFileError: the file changed meanwhile, or cannot be written.
-        """
+        """Replace the file's contents, and keep its mode."""
         kind = "created" if self.original is None else "changed"
         self._replace(text.encode("utf-8"))
         backup = self.backup if self.original is not None else None
@@ -191,12 +162,7 @@ class SettingsFile:
     def remember(
         self, folders: list[str], containers: Iterable[jsonc.Path], *, is_clean: bool
     ) -> None:
-        """Record the current contents as our last change.
-
-        :param folders: the folders that we created.
-        :param containers: the containers that we added.
-        :param is_clean: whether the file contained none of our entries when it was opened.
-        """
+        """Record the current contents as our last change."""
         written = self._read()
         if written is None:
             return
@@ -243,31 +209,27 @@ class SettingsFile:
             raise LookupError
         return None if self.record.before is None else b""
 
-    def restore(self, data: bytes | None) -> Change:
-        """Restore the original contents, and delete the backup.
-
-        :param data: the contents; ``None`` removes the file.
-        :raises RefusedFileError: the file changed meanwhile, or cannot be written.
-        """
+    def restore(self, data: bytes | None, *, dry_run: bool) -> Change:
+        """Restore the original contents, and delete the backup."""
         diff = self.diff(data.decode("utf-8") if data is not None else None)
+        change = Change(self.path, "removed" if data is None else "restored", diff=diff)
+        if dry_run:
+            return change
         if data is None:
             with _refusing(self.path, "write"):
                 self._check_unchanged()
                 resolve_path(self.path).unlink()
-            self._remove_folders()
+            for folder in reversed(self.record.folders if self.record else []):
+                with suppress(OSError):
+                    os.rmdir(folder)
         else:
             self._replace(data)
         self.forget()
-        return Change(self.path, "removed" if data is None else "restored", diff=diff)
+        return change
 
     def missing_folders(self) -> list[str]:
         """Return the folders that must be created for the file, the innermost last."""
         return [str(folder) for folder in missing_folders(resolve_path(self.path).parent)]
-
-    def _remove_folders(self) -> None:
-        for folder in reversed(self.record.folders if self.record else []):
-            with suppress(OSError):
-                os.rmdir(folder)
 
     def _has_our_contents(self) -> bool:
         return (
@@ -319,7 +281,6 @@ class SettingsFile:
 
 @contextmanager
 def _refusing(path: Path, verb: str) -> Iterator[None]:
-    """Convert system errors to refusals."""
     try:
         yield
     except OSError as error:
@@ -327,11 +288,6 @@ def _refusing(path: Path, verb: str) -> Iterator[None]:
         raise RefusedFileError(
             f"cannot {verb} {path}: {reason}", hint=suggest_fix(error, path)
         ) from None
-
-
-def _is_equal(data: Any, other: Any) -> bool:
-    """Return whether two settings are equal, ignoring empty TOML tables, which need no header."""
-    return bool(without_empty_tables(data) == without_empty_tables(other))
 
 
 def lookup(value: Any, path: jsonc.Path) -> Any:
@@ -360,7 +316,6 @@ def _copy_owner_and_mode(source: Path, target: Path) -> None:
 
 
 def _edit_data(data: Any, edit: Edit) -> None:
-    """Apply an edit to parsed values in place."""
     for depth, step in enumerate(edit.path[:-1]):
         missing = step not in data if isinstance(data, dict) else step == len(data)
         if missing:
@@ -378,13 +333,10 @@ def _edit_data(data: Any, edit: Edit) -> None:
 
 @dataclass(frozen=True)
 class Record:
-    """A file that we changed.
+    """A file that we changed: hashes of its contents, and what we added for our entries.
 
-    :param before: the hash of its contents without our entries; ``None`` if we created it; empty
-        if unknown, because it already contained entries of ours.
-    :param after: the hash of its contents after our change.
-    :param containers: paths of the objects and arrays that we added for our entries.
-    :param folders: the folders that we created for it, the innermost last.
+    :param before: the hash of its contents without our entries; ``None`` if we created it; empty if
+        unknown, because it already contained entries of ours.
     """
 
     before: str | None

@@ -1,7 +1,4 @@
-"""Edit JSON with comments in place, without changing any byte outside the edited member.
-
-Comments and trailing commas are accepted, because editors accept them in their settings.
-"""
+"""Edit JSON with comments in place, without changing any byte outside the edited member."""
 
 import json
 import re
@@ -9,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: A path to a value: names of members and positions in arrays.
-Path = tuple[str | int, ...]
+Path = tuple[str | int, ...]  #: A path to a value: names of members and positions in arrays.
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.S)
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
-#: The deepest nesting that is read; settings have a few levels.
-_MAX_DEPTH = 200
+_MAX_DEPTH = 200  #: The deepest nesting that is read; settings have a few levels.
 
 
 @dataclass(slots=True)
@@ -47,12 +42,7 @@ class _Item:
 
 
 def loads(text: str, *, comments: bool = True, trailing_commas: bool = True) -> Any:
-    """Parse a text; a blank text is an empty object.
-
-    :param comments: accept comments.
-    :param trailing_commas: accept a comma after the last item.
-    :raises ValueError: the text is not JSON, or contains a form that is not accepted.
-    """
+    """Parse a text; a blank text is an empty object."""
     if _skip_blank(text, 0) == len(text):
         return {}
     root = _parse(text)
@@ -67,12 +57,7 @@ def loads(text: str, *, comments: bool = True, trailing_commas: bool = True) -> 
 
 
 def assign(text: str, path: Path, value: Any) -> str:
-    """Return the text with a value at a path; missing containers are added.
-
-    A position equal to the length of an array appends to it.
-
-    :raises ValueError: the text is not JSON, or a container on the path has another type.
-    """
+    """Return the text with a value at a path, after the end of an array or in new containers."""
     if _skip_blank(text, 0) == len(text):
         text = f"{text}{'' if text.endswith(chr(10)) or not text.strip() else chr(10)}{{}}\n"
     node = _parse(text)
@@ -87,11 +72,7 @@ def assign(text: str, path: Path, value: Any) -> str:
 
 
 def remove(text: str, path: Path) -> str:
-    """Return the text without the value at a path.
-
-    :raises ValueError: the text is not JSON.
-    :raises LookupError: the path does not exist.
-    """
+    """Return the text without the value at a path."""
     parent = _parse(text)
     for step in path[:-1]:
         item = parent.item(step)
@@ -112,7 +93,6 @@ def wrap(path: Sequence[str | int], value: Any) -> Any:
 
 
 def _trailing_comma(node: _Node) -> int | None:
-    """Return the position of the first trailing comma in a value, if any."""
     for item in node.items:
         if (comma := _trailing_comma(item.node)) is not None:
             return comma
@@ -127,7 +107,6 @@ def _require_container(node: _Node, step: str | int) -> None:
 
 
 def _insert(text: str, parent: _Node, step: str | int, value: Any) -> str:
-    """Add an item after the last one, in the style of the items before it."""
     closing = parent.end - 1
     end = len(text[:closing].rstrip(_SPACE))
     end = max(end, parent.start + 1)
@@ -149,7 +128,6 @@ def _insert(text: str, parent: _Node, step: str | int, value: Any) -> str:
 
 
 def _remove_item(text: str, parent: _Node, item: _Item) -> str:
-    """Return the text without an item and its comma."""
     index = parent.items.index(item)
     end = item.node.end if item.comma is None else item.comma + 1
     before = len(text[: item.start].rstrip(_SPACE))
@@ -170,7 +148,6 @@ def _remove_item(text: str, parent: _Node, item: _Item) -> str:
 
 
 def _has_values(text: str, start: int, expected: list[Any]) -> bool:
-    """Return whether the container at a position has the expected values."""
     try:
         _parse(text)
         node, _ = _read(text, start, 0)
@@ -180,7 +157,6 @@ def _has_values(text: str, start: int, expected: list[Any]) -> bool:
 
 
 def _dump(text: str, value: Any, indent: str) -> str:
-    """Return a value as JSON, indented like the text."""
     dumped = json.dumps(value, ensure_ascii=False, indent=_indent_unit(text))
     return dumped.replace("\n", _newline(text) + indent)
 
@@ -190,13 +166,11 @@ def _newline(text: str) -> str:
 
 
 def _indent_unit(text: str) -> str:
-    """Return the indentation of one level."""
     indented = re.search(r"^([ \t]+)[\"\[{]", text, re.M)
     return indented[1] if indented else "  "
 
 
 def _line_indent(text: str, position: int) -> str:
-    """Return the white space at the beginning of the line of a position."""
     line = text[text.rfind("\n", 0, position) + 1 : position]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
@@ -209,7 +183,6 @@ def _parse(text: str) -> _Node:
 
 
 def _read(text: str, start: int, depth: int) -> tuple[_Node, int]:
-    """Read the value at a position."""
     if depth > _MAX_DEPTH:
         raise ValueError("it is nested too deeply")
     opening = text[start : start + 1]
@@ -226,7 +199,6 @@ def _read(text: str, start: int, depth: int) -> tuple[_Node, int]:
 
 
 def _read_string(text: str, start: int) -> tuple[str, int]:
-    """Read the string at a position."""
     try:
         return _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
@@ -266,7 +238,6 @@ def _read_item(text: str, start: int, closing: str, depth: int) -> _Item:
 
 
 def _skip_blank(text: str, position: int) -> int:
-    """Return the position after white space and comments."""
     blank = _BLANK.match(text, position)
     return blank.end() if blank else position
 

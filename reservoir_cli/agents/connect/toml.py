@@ -1,7 +1,4 @@
-"""Edit TOML settings of other programs in place, with the interface of :mod:`jsonc`.
-
-The byte order mark and CRLF line endings stay; :mod:`reservoir_cli.util.edit_toml` does the rest.
-"""
+"""Edit TOML settings of other programs in place, with the interface of :mod:`jsonc`."""
 
 import tomllib
 from collections.abc import Callable
@@ -10,33 +7,22 @@ from typing import Any
 from reservoir_cli.agents.connect.jsonc import Path
 from reservoir_cli.util import edit_toml
 
-#: The byte order mark that some editors write at the beginning of a file.
-_MARK = "\ufeff"
+_MARK = "\ufeff"  #: The byte order mark that some editors write at the beginning of a file.
 
 
 def loads(text: str) -> Any:
-    """Parse a text.
-
-    :raises ValueError: the text is not TOML.
-    """
+    """Parse a text."""
     return tomllib.loads(text.removeprefix(_MARK))
 
 
 def assign(text: str, path: Path, value: Any) -> str:
-    """Return the text with a value at a path; missing tables are added.
-
-    :raises ValueError: the text is not TOML, or the value cannot be set without changing more.
-    """
+    """Return the text with a value at a path; missing tables are added."""
     names = [str(step) for step in path]
     return _edit_lines(text, lambda lines: edit_toml.set_value(lines, names, value))
 
 
 def remove(text: str, path: Path) -> str:
-    """Return the text without the value at a path.
-
-    :raises ValueError: the text is not TOML, or the value cannot be removed without changing more.
-    :raises LookupError: the path does not exist.
-    """
+    """Return the text without the value at a path."""
     names = [str(step) for step in path]
 
     def edit(lines: str) -> str:

@@ -20,11 +20,7 @@ class Wire(NamedTuple):
 
 
 def take_wire() -> Wire:
-    """Reserve stdin and stdout for the protocol.
-
-    Afterwards any library or child process that prints to stdout prints to stderr, and any that
-    reads stdin finds it empty.
-    """
+    """Reserve stdin and stdout for the protocol: others print to stderr, and read nothing."""
     wire = Wire(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0))
     os.dup2(2, 1)
     null = os.open(os.devnull, os.O_RDONLY)

@@ -1,7 +1,4 @@
-"""The MCP server: the SDK handles the protocol, and a worker answers tool calls.
-
-The worker closes the store when no call came for a while.
-"""
+"""The MCP server: the SDK handles the protocol, and a worker answers tool calls."""
 
 import asyncio
 import logging
@@ -40,8 +37,7 @@ from reservoir_cli.util.time_limits import CLIENT_FOLDERS, LAST_CALL
 
 #: Returns the partition of a call and the folders that its client works in, given its request.
 ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[tuple[str, tuple[Path, ...]]]]
-#: Seconds without a call after which the store is closed and the model unloaded.
-IDLE = 300.0
+IDLE = 300.0  #: Seconds without a call after which the store is closed and the model unloaded.
 
 
 class Worker:
@@ -76,12 +72,12 @@ class Worker:
 
 
 def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -> Server:
-    """Return a server that offers tools.
-
-    :param scope_of: returns the partition of a call that does not name one, and the folders of its
-        client.
-    """
-    _silence_libraries()
+    """Return a server that offers tools."""
+    # The tracebacks of the SDK and asyncio may quote messages.
+    for name in ("mcp", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
     tool_list = ListToolsResult(tools=[describe(tool) for tool in tools.values()])
 
     async def list_tools(
@@ -99,7 +95,8 @@ def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -
             arguments = tool.check(params.arguments or {})
             usual, folders = await scope_of(context)
             partition = arguments.pop("partition", None) or usual
-            caller = Caller(_client_name(context), folders)
+            client = context.session.client_params
+            caller = Caller(client.client_info.name if client else None, folders)
             return _result(await worker.answer(tool.name, arguments, partition, caller))
         except ReservoirError as error:
             return _failure(error)
@@ -115,25 +112,14 @@ def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -
     )
 
 
-def _client_name(context: ServerRequestContext[Any, Any]) -> str | None:
-    params = context.session.client_params
-    return params.client_info.name if params else None
-
-
-def _silence_libraries() -> None:
-    """Keep the SDK and asyncio from logging: their tracebacks may quote messages."""
-    for name in ("mcp", "asyncio"):
-        logger = logging.getLogger(name)
-        logger.addHandler(logging.NullHandler())
-        logger.propagate = False
-
-
 def describe(tool: Tool) -> ListedTool:
     """Return a tool's entry in the protocol's list of tools."""
     # What the protocol takes for granted is left out: each token is part of every request.
     hints = ToolAnnotations(read_only_hint=True)
-    if tool.writes:
-        hints = ToolAnnotations(destructive_hint=tool.deletes)
+    if tool.deletes:
+        hints = ToolAnnotations(destructive_hint=True)
+    elif tool.writes:
+        hints = ToolAnnotations(destructive_hint=False, open_world_hint=False)
     return ListedTool(
         name=tool.name, description=tool.about, input_schema=tool.schema(), annotations=hints
     )
@@ -179,7 +165,6 @@ def run(
 
 
 async def _folders(context: ServerRequestContext[Any, Any]) -> tuple[Path, ...]:
-    """Return the folders a client works in: its roots, and the folder that it started us in."""
     session, folders = context.session, tuple(_current_folder())
     capabilities = session.client_capabilities
     if not session.can_send_request or capabilities is None or capabilities.roots is None:

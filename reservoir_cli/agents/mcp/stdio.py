@@ -30,10 +30,8 @@ from mcp.types.jsonrpc import (
 
 from reservoir_cli.agents.mcp.reserve_pipes import Wire
 
-#: The longest line in bytes; longer ones are skipped.
-_MAX_LINE = 4 << 20
-#: Seconds to answer open requests after stdin has ended.
-_GRACE = 5.0
+_MAX_LINE = 4 << 20  #: The longest line in bytes; longer ones are skipped.
+_GRACE = 5.0  #: Seconds to answer open requests after stdin has ended.
 
 
 async def serve(server: Server, wire: Wire) -> None:
@@ -58,10 +56,7 @@ async def serve(server: Server, wire: Wire) -> None:
 
 
 def _await_closing(output: int, end: Callable[[], None]) -> None:
-    """Call a function when the reader of a pipe has closed it; runs in a thread.
-
-    Windows tells only the next writer.
-    """
+    """Call a function when the reader of a pipe has closed it; runs in a thread."""
     if sys.platform != "win32":
         poll = select.poll()
         poll.register(output, 0)  # errors and the end are always reported
@@ -70,12 +65,6 @@ def _await_closing(output: int, end: Callable[[], None]) -> None:
 
 
 class _Session:
-    """The connection to one client.
-
-    :ivar _open: ids of unanswered requests.
-    :ivar _room: how many more lines may be queued.
-    """
-
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._open: set[str] = set()
@@ -105,11 +94,11 @@ class _Session:
                     await anyio.sleep(0.01)
 
     def _read_lines(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Queue lines until stdin ends; runs in a thread."""
         with suppress(RuntimeError, OSError):  # the loop has ended, or stdin cannot be read
             while line := self._wire.input.readline(_MAX_LINE):
                 if len(line) == _MAX_LINE and not line.endswith(b"\n"):
-                    self._skip_line()
+                    while (rest := self._wire.input.readline(_MAX_LINE)) and rest[-1:] != b"\n":
+                        pass
                     line = b""  # reported as an invalid message
                 elif not line.strip():
                     continue
@@ -117,10 +106,6 @@ class _Session:
                 loop.call_soon_threadsafe(self._lines.put_nowait, line)
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(self._lines.put_nowait, None)
-
-    def _skip_line(self) -> None:
-        while (rest := self._wire.input.readline(_MAX_LINE)) and not rest.endswith(b"\n"):
-            pass
 
     def _note_request(self, message: JSONRPCMessage) -> None:
         """Record an open request; drop one that the client cancels, which gets no answer."""
@@ -170,7 +155,6 @@ def _replace_surrogates(line: bytes) -> bytes:
 
 
 def _parse(line: bytes) -> JSONRPCMessage | ErrorData:
-    """Return the message on a line, or an error if it is not one."""
     try:
         return jsonrpc_message_adapter.validate_json(_replace_surrogates(line), by_name=False)
     except ValueError as error:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.declare_options import argument
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import describe
 
@@ -14,10 +15,7 @@ from reservoir_cli.maintenance.backup import describe
 def backup(
     ctx: typer.Context,
     file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="File to write the copy to.", callback=options.expand_user
-        ),
+        Path, argument("FILE", "File to write the copy to.", callback=options.expand_user)
     ],
     yes: options.Yes = False,
     as_json: options.Json = False,

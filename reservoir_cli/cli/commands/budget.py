@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, options
+from reservoir_cli.cli.declare_options import tokens_option
 from reservoir_cli.context.budget import TokenBudget
 from reservoir_cli.context.prepare_request import plan_budget
 
@@ -14,21 +15,17 @@ def budget(
     model: options.Model = None,
     maximum: Annotated[
         int | None,
-        options.tokens_option(
-            "--max", about="Context window to plan for, instead of a model's.", least=1
-        ),
+        tokens_option("Context window to plan for, instead of a model's.", "--max", least=1),
     ] = None,
     partition: options.Partition = None,
     system: Annotated[
         int | None,
-        options.tokens_option(
-            about="Tokens of the system prompt (default: those of the setting system_prompt)."
-        ),
+        tokens_option("Tokens of the system prompt (default: those of the setting system_prompt)."),
     ] = None,
-    procedure: Annotated[int, options.tokens_option(about="Tokens of procedures.")] = 0,
-    knowledge: Annotated[int, options.tokens_option(about="Tokens of knowledge.")] = 0,
-    episodes: Annotated[int, options.tokens_option(about="Tokens of episodes.")] = 0,
-    current: Annotated[int, options.tokens_option(about="Tokens of the question.")] = 0,
+    procedure: Annotated[int, tokens_option("Tokens of procedures.")] = 0,
+    knowledge: Annotated[int, tokens_option("Tokens of knowledge.")] = 0,
+    episodes: Annotated[int, tokens_option("Tokens of episodes.")] = 0,
+    current: Annotated[int, tokens_option("Tokens of the question.")] = 0,
     reserve: options.Reserve = None,
     as_json: options.Json = False,
 ) -> None:
@@ -66,7 +63,6 @@ def budget(
 
 
 def _lines(planned: TokenBudget, recommended: int | None) -> list[tuple[str, int | None]]:
-    """Return every term of the sum with its sign, and the recommended budget."""
     names = {"episode": "episodes"}
     sections = [(names.get(key, key.value), -count) for key, count in planned.sections.items()]
     return [
@@ -82,7 +78,6 @@ def _lines(planned: TokenBudget, recommended: int | None) -> list[tuple[str, int
 
 
 def _is_shown(key: str, lines: list[tuple[str, int | None]]) -> bool:
-    """Return whether a line adds information to the others."""
     values = dict(lines)
     if key == "recommended":
         return values[key] not in (None, values["available"])

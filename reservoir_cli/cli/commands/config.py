@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, NoReturn
 import typer
 
 from reservoir_cli.cli import console, options
+from reservoir_cli.cli.declare_options import argument, flag, option
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
 from reservoir_cli.errors import UsageError
@@ -22,12 +23,10 @@ _KEY = "A setting; partitions.P.KEY and models.M.KEY apply to one partition or m
 
 
 def _keys(ctx: typer.Context) -> list[str]:
-    """Complete the name of a setting."""
     return list(SETTINGS)
 
 
 def _assignments(ctx: typer.Context) -> list[str]:
-    """Complete the name of a setting and the equals sign."""
     return [f"{key}=" for key in _keys(ctx)]
 
 
@@ -42,10 +41,6 @@ class _Config(ActionGroup):
     }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the action that the first word names; ``get`` for a key alone.
-
-        :raises UsageError: there is no such action; the hint is the command that may be meant.
-        """
         key, *rest = args
         if key not in self.commands and key not in self.other_words:
             values = [word for word in rest if not word.startswith("-")]
@@ -76,25 +71,14 @@ def run_option(
     ctx: typer.Context,
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="The same as set; repeatable.",
-            autocompletion=_assignments,
-        ),
+        option("KEY=VALUE", "The same as set; repeatable.", "--set", complete=_assignments),
     ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option("--get", metavar="KEY", help="The same as get.", autocompletion=_keys),
-    ] = None,
+    key: Annotated[str | None, option("KEY", "The same as get.", "--get", complete=_keys)] = None,
     removed: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--unset", metavar="KEY", help="The same as unset; repeatable.", autocompletion=_keys
-        ),
+        list[str] | None, option("KEY", "The same as unset; repeatable.", "--unset", complete=_keys)
     ] = None,
-    show: Annotated[bool, typer.Option("--list", help="The same as list.")] = False,
-    show_path: Annotated[bool, typer.Option("--path", help="The same as path.")] = False,
+    show: Annotated[bool, flag("--list", "The same as list.")] = False,
+    show_path: Annotated[bool, flag("--path", "The same as path.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Run the action that an option names."""
@@ -116,7 +100,7 @@ def run_option(
 @action(epilog="Example: reservoir config get recent_context_size")
 def get(
     ctx: typer.Context,
-    key: Annotated[str, typer.Argument(metavar="KEY", help=_KEY, autocompletion=_keys)],
+    key: Annotated[str, argument("KEY", _KEY, complete=_keys)],
     as_json: options.Json = False,
 ) -> None:
     """Print the value of a setting."""
@@ -128,10 +112,7 @@ def get(
 @action("set", epilog="Example: reservoir config set partition=work recent_context_size=20")
 def set_(
     ctx: typer.Context,
-    changes: Annotated[
-        list[str],
-        typer.Argument(metavar="KEY=VALUE...", help=_KEY, autocompletion=_assignments),
-    ],
+    changes: Annotated[list[str], argument("KEY=VALUE...", _KEY, complete=_assignments)],
     as_json: options.Json = False,
 ) -> None:
     """Change settings, together or not at all."""
@@ -143,7 +124,7 @@ def set_(
 @action(epilog="Example: reservoir config unset recent_context_size")
 def unset(
     ctx: typer.Context,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help=_KEY, autocompletion=_keys)],
+    keys: Annotated[list[str], argument("KEY...", _KEY, complete=_keys)],
     as_json: options.Json = False,
 ) -> None:
     """Restore the defaults of settings."""
@@ -179,11 +160,7 @@ def _refuse(message: str, assignment: str) -> NoReturn:
 
 
 def _settings_file(typed: Path | None) -> Path:
-    """Return the path of the settings file, even if its content is invalid.
-
-    :param typed: the value of ``--config``.
-    :raises UsageError: the named file does not exist.
-    """
+    """Return the path of the settings file, even if its content is invalid."""
     if typed is not None and not typed.exists():
         return settings.load(typed).path  # raises the error
     return typed or paths.config_file()

@@ -13,6 +13,7 @@ from reservoir_cli.agents.connect import CLIENTS, Client, Outcome, Status, clien
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.cli import completion_values, console, options
+from reservoir_cli.cli.declare_options import flag
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import abbreviate_home
@@ -29,7 +30,7 @@ def client_argument(metavar: str) -> Any:
     )
 
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; write nothing.")]
+DryRun = Annotated[bool, flag("--dry-run", "Show the change; write nothing.")]
 
 
 def connect(
@@ -37,10 +38,7 @@ def connect(
     client: Annotated[str | None, client_argument("[CLIENT]")] = None,
     partition: options.Partition = None,
     hooks: Annotated[
-        bool,
-        typer.Option(
-            "--hooks", help="Recall before each question, and import sessions when they end."
-        ),
+        bool, flag("--hooks", "Recall before each question, and import sessions when they end.")
     ] = False,
     dry_run: DryRun = False,
     as_json: options.Json = False,
@@ -92,7 +90,6 @@ def _print_next_step(outcome: Outcome, hooks: bool) -> None:
 
 
 def _add_source(ctx: typer.Context, client: Client, partition: str | None) -> None:
-    """Add the client's history to the settings, so that hooks import it, unless it is there."""
     with suppress(ReservoirError):
         config = options.load_config(ctx)
         known = {table.get("tool", name) for name, table in config.sources.items()}
@@ -139,13 +136,9 @@ def show(outcome: Outcome, as_json: bool, dry_run: bool, *, done: str, already: 
     elif not dry_run:
         console.aside(f"{done} {outcome.client.title}")
         for change in outcome.changes:
-            _print_change(change)
-
-
-def _print_change(change: Change) -> None:
-    if change.kind != "unchanged":
-        backup = f"; before: {abbreviate_home(change.backup)}" if change.backup else ""
-        console.aside(f"{change.kind} {abbreviate_home(change.file)}{backup}")
+            if change.kind != "unchanged":
+                backup = f"; before: {abbreviate_home(change.backup)}" if change.backup else ""
+                console.aside(f"{change.kind} {abbreviate_home(change.file)}{backup}")
 
 
 def _file_row(change: Change, dry_run: bool) -> dict[str, Any]:
@@ -158,7 +151,6 @@ def _file_row(change: Change, dry_run: bool) -> dict[str, Any]:
 
 
 def _list(statuses: list[Status], program: list[str], as_json: bool) -> None:
-    """List the clients; without ``--json`` only those on this machine."""
     if as_json:
         console.document({"clients": [_row(status, program) for status in statuses]})
         return

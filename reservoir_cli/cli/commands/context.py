@@ -8,15 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import (
-    clipboard,
-    completion_values,
-    console,
-    filters,
-    nothing_found,
-    open_store,
-    options,
-)
+from reservoir_cli.cli import clipboard, console, filters, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import argument, flag, name_option, option, tokens_option
 from reservoir_cli.context.candidate import Candidate, describe_reason
 from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.context.render.formats import ContextWindow
@@ -27,18 +20,20 @@ from reservoir_cli.messages import check_name, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import masking_command
 from reservoir_cli.settings.schema import SETTINGS
-from reservoir_cli.settings.setting import Setting, Value
+from reservoir_cli.settings.setting import Setting
+from reservoir_cli.util.progress import counted
 from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6
-#: The settings of options that have another name. The scale of --threshold is (1 + cosine)/2.
-_SETTINGS = {
-    "--reserve": SETTINGS["reserve_tokens"],
-    "--recent": SETTINGS["recent_context_size"],
-    "--similar": SETTINGS["semantic_context_size"],
-    "--threshold": Setting(name="threshold", kind=float, high=1),
-    "--floor": SETTINGS["recall_floor"],
+#: The options of settings, if they have another name.
+_OPTIONS = {
+    "reserve_tokens": "--reserve",
+    "recent_context_size": "--recent",
+    "semantic_context_size": "--similar",
+    "recall_floor": "--floor",
 }
+#: The scale of --threshold is (1 + cosine)/2.
+_THRESHOLD = Setting(name="threshold", kind=float, high=1)
 COLUMNS = ("id", "day", "role", "cos", "sim", "rec", "prio", "tokens", "", "why", "text")
 #: Columns that a narrow terminal leaves out, the first of them first.
 _SPARE = ("text", "day", "rec", "cos", "sim")
@@ -46,106 +41,65 @@ _LEGEND = (
     "cos: cosine to the question, as it is · sim: how well it fits, 1 for the best · "
     "rec: how new it is · prio: 0.7 sim + 0.3 rec, unless set otherwise"
 )
-#: Sections of options; ``-h`` has only the names of theirs.
-_TEXTS = "Texts to add"
+_TEXTS = "Texts to add"  # sections of options; ``-h`` has only the names of theirs
 _CHOICE = "How messages are chosen"
-#: How many messages that were left out are explained, unless all are.
-_NEAREST_MISSES = 10
+_NEAREST_MISSES = 10  # how many messages that were left out are explained, unless all are
 
 
-def _choices(key: str) -> tuple[str, ...]:
-    """Return the values that a setting accepts."""
-    return SETTINGS[key].choices
+def _choice(metavar: str, about: str, setting: str = "", **limits: Any) -> Any:
+    choices = SETTINGS[setting].choices if setting else ()
+    return option(metavar, about, panel=_CHOICE, choices=choices, **limits)
+
+
+def _switch(name: str, about: str) -> Any:
+    return flag(f"--{name}/--no-{name}", about, _CHOICE)
 
 
 def context(
     ctx: typer.Context,
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[QUERY]...", help="The question; read from stdin if omitted or -."),
+        list[str] | None, argument("[QUERY]...", "The question; read from stdin if omitted or -.")
     ] = None,
     model: Annotated[
-        str | None,
-        options.name_option(
-            about="Model to build the context for; `models` lists them.",
-            complete=completion_values.models,
-        ),
+        str | None, options.model_option("Model to build the context for; `models` lists them.")
     ] = None,
     budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|recommended",
-            help="Tokens for all of it (default: the model's limit).",
-        ),
+        str | None, option("N|recommended", "Tokens for all of it (default: the model's limit).")
     ] = None,
     partition: options.Partition = None,
-    instance: options.ContextInstance = None,
+    instance: options.ReadInstance = None,
     form: Annotated[
         str,
-        typer.Option(
+        option(
+            "NAME",
+            "text, markdown, json, or a request body: openai, azure, ollama, anthropic.",
             "--format",
-            metavar="NAME",
-            help="text, markdown, json, or a request body: openai, azure, ollama, anthropic.",
-            autocompletion=completion_values.among(*FORMATS),
+            choices=FORMATS,
         ),
     ] = "text",
-    system: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT|@FILE", help="System prompt.", rich_help_panel=_TEXTS),
-    ] = None,
+    system: Annotated[str | None, option("TEXT|@FILE", "System prompt.", panel=_TEXTS)] = None,
     procedure: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=TEXT|@FILE", help="An instruction; repeatable.", rich_help_panel=_TEXTS
-        ),
+        list[str] | None, option("NAME=TEXT|@FILE", "An instruction; repeatable.", panel=_TEXTS)
     ] = None,
     knowledge: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SOURCE=TEXT|@FILE",
-            help="A text you looked up; repeatable.",
-            rich_help_panel=_TEXTS,
-        ),
+        option("SOURCE=TEXT|@FILE", "A text you looked up; repeatable.", panel=_TEXTS),
     ] = None,
     episode: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TEXT|@FILE",
-            help="A part of an old conversation; repeatable.",
-            rich_help_panel=_TEXTS,
-        ),
+        option("TEXT|@FILE", "A part of an old conversation; repeatable.", panel=_TEXTS),
     ] = None,
     reserve: Annotated[
-        int | None,
-        options.tokens_option("--reserve", about="Tokens reserved for the answer.", panel=_CHOICE),
+        int | None, tokens_option("Tokens reserved for the answer.", "--reserve", panel=_CHOICE)
     ] = None,
     recent: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Consider this many of the newest messages.",
-            rich_help_panel=_CHOICE,
-        ),
+        int | None, _choice("N", "Consider this many of the newest messages.", min=0)
     ] = None,
     similar: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Consider this many of the most similar messages.",
-            rich_help_panel=_CHOICE,
-        ),
+        int | None, _choice("N", "Consider this many of the most similar messages.", min=0)
     ] = None,
     threshold: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X",
-            min=0,
-            max=1,
-            help="Similar is above this (1 + cosine)/2; try 0.65.",
-            rich_help_panel=_CHOICE,
-        ),
+        float | None, _choice("X", "Similar is above this (1 + cosine)/2; try 0.65.", min=0, max=1)
     ] = None,
     since: options.Since = None,
     until: options.Until = None,
@@ -155,106 +109,48 @@ def context(
     tag: options.Tag = None,
     recall_scope: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHERE",
-            help="instance, partition, or auto: partition without -i.",
-            rich_help_panel=_CHOICE,
-            autocompletion=completion_values.among(*_choices("recall_scope")),
-        ),
+        _choice("WHERE", "instance, partition, or auto: partition without -i.", "recall_scope"),
     ] = None,
     fill: Annotated[
-        bool | None,
-        typer.Option(
-            "--fill/--no-fill",
-            help="Spend the whole budget (default: with --budget).",
-            rich_help_panel=_CHOICE,
-        ),
+        bool | None, _switch("fill", "Spend the whole budget (default: with --budget).")
     ] = None,
     order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="score, or tiers: recent, similar, linked, older.",
-            rich_help_panel=_CHOICE,
-            autocompletion=completion_values.among("score", "tiers"),
-        ),
+        str | None, _choice("HOW", "score, or tiers: recent, similar, linked, older.", "order")
     ] = None,
     excerpts: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOW",
-            help="auto: best parts of long messages; off: whole ones.",
-            rich_help_panel=_CHOICE,
-            autocompletion=completion_values.among(*_choices("excerpts")),
-        ),
+        _choice("HOW", "auto: best parts of long messages; off: whole ones.", "excerpts"),
     ] = None,
     profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Defaults for a small or large context window.",
-            rich_help_panel=_CHOICE,
-            autocompletion=completion_values.among(*_choices("profile")),
-        ),
+        str | None, _choice("SIZE", "Defaults for a small or large context window.", "profile")
     ] = None,
     copy: Annotated[
-        bool,
-        typer.Option(
-            "--copy",
-            help="Also copy the context to the clipboard.",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--copy", "Also copy the context to the clipboard.", options.OUTPUT)
     ] = False,
     follow: Annotated[
-        bool | None,
-        typer.Option(
-            "--follow/--no-follow",
-            help="Take it as a follow-up (default: in a session).",
-            rich_help_panel=_CHOICE,
-        ),
+        bool | None, _switch("follow", "Take it as a follow-up (default: in a session).")
     ] = None,
     floor: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X",
-            help="Below this relevance nothing fits; 0: off.",
-            rich_help_panel=_CHOICE,
-        ),
+        float | None, _choice("X", "Below this relevance nothing fits; 0: off.")
     ] = None,
     enough: Annotated[
-        bool | None,
-        typer.Option(
-            "--enough/--no-enough",
-            help="Leave room rather than add barely similar messages.",
-            rich_help_panel=_CHOICE,
-        ),
+        bool | None, _switch("enough", "Leave room rather than add barely similar messages.")
     ] = None,
     save: Annotated[
-        bool, typer.Option("--save", help="Store the question, too, after building the context.")
+        bool, flag("--save", "Store the question, too, after building the context.")
     ] = False,
     trace_id: Annotated[
         str | None,
-        options.name_option(
-            metavar="ID",
-            about="Id that the saved question and its replies share.",
-            panel=options.OUTPUT,
+        name_option(
+            "Id that the saved question and its replies share.", metavar="ID", panel=options.OUTPUT
         ),
     ] = None,
     explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Explain the choice; --explain all: all candidates.",
-        ),
+        bool, flag("--explain", "Explain the choice; --explain all: all candidates.")
     ] = False,
     explain_all: Annotated[bool, typer.Option("--explain-all", hidden=True)] = False,
     strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Exit with 6 if a message did not fit.",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--strict", "Exit with 6 if a message did not fit.", options.OUTPUT)
     ] = False,
 ) -> None:
     """Print the best context for a question within a token budget.
@@ -262,19 +158,21 @@ def context(
     Ranks recent and similar messages by 0.7 x similarity + 0.3 x recency, and adds them best first
     while they fit. The question comes last and is never cut.
     """
-    _check(
-        {
-            "--reserve": reserve,
-            "--recent": recent,
-            "--similar": similar,
-            "--threshold": threshold,
-            "--recall-scope": recall_scope,
-            "--order": order,
-            "--excerpts": excerpts,
-            "--profile": profile,
-            "--floor": floor,
-        }
+    chosen = ContextOptions(
+        reserve_tokens=reserve,
+        recent_context_size=recent,
+        semantic_context_size=similar,
+        similar_cosine=None if threshold is None else round(2 * threshold - 1, 12),
+        recall_scope=recall_scope,
+        fill=fill,
+        order=order,
+        excerpts=excerpts,
+        profile=profile,
+        follow=follow,
+        recall_floor=floor,
+        enough=enough,
     )
+    _check(chosen, threshold)
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
@@ -295,20 +193,7 @@ def context(
             procedure=[_named_text(typed, "--procedure") for typed in procedure or ()],
             knowledge=[_named_text(typed, "--knowledge") for typed in knowledge or ()],
             episode=[_text(typed, "--episode") for typed in episode or ()],
-            options=ContextOptions(
-                reserve_tokens=reserve,
-                recent_context_size=recent,
-                semantic_context_size=similar,
-                similar_cosine=None if threshold is None else round(2 * threshold - 1, 12),
-                recall_scope=recall_scope,
-                fill=fill,
-                order=order,
-                excerpts=excerpts,
-                profile=profile,
-                follow=follow,
-                recall_floor=floor,
-                enough=enough,
-            ),
+            options=chosen,
             trace_id=filters.complete_new_trace(reservoir, trace_id, partition),
             where=where,
             explain=explain,
@@ -321,7 +206,10 @@ def context(
         try:
             _print(window, explain, reservoir, everything=explain_all)
             if copy:
-                _copy(window, explain)
+                rendered = window.to(explain=explain)
+                text = rendered if isinstance(rendered, str) else console.json_text(rendered)
+                clipboard.copy(text)
+                console.note("copied to the clipboard")
         finally:  # even if the reader closes the pipe before the end of the context
             if save:
                 _save_question(reservoir, window)
@@ -331,19 +219,15 @@ def context(
         raise typer.Exit(_TRUNCATED)
 
 
-def _check(values: dict[str, Value]) -> None:
-    """Check the values of options that override settings.
-
-    :raises UsageError: a value is invalid.
-    """
-    for option, value in values.items():
-        if value is not None:
-            setting = _SETTINGS.get(option) or SETTINGS[option[2:].replace("-", "_")]
-            setting.check(value, option)
+def _check(chosen: ContextOptions, threshold: float | None) -> None:
+    for name, value in chosen.flags().items():
+        if name == "similar_cosine":
+            _THRESHOLD.check(threshold, "--threshold")
+        elif name in SETTINGS:
+            SETTINGS[name].check(value, _OPTIONS.get(name) or f"--{name.replace('_', '-')}")
 
 
 def _describe_loss(window: ContextWindow) -> str:
-    """Say how many messages and pieces are missing or shortened."""
     losses = {
         "left out or cut for lack of room": window.truncations,
         "printed as excerpts": window.excerpts,
@@ -352,7 +236,6 @@ def _describe_loss(window: ContextWindow) -> str:
 
 
 def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
-    """Store the question; note if it goes to another instance than the newest messages."""
     question, request = window.request.question(), window.request
     if question is None:
         return
@@ -381,7 +264,7 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir, *, everyt
         outcome = f"printed as they are; {command} hides them"
         if reservoir.redactor.hides(request.partition):
             outcome = "masked"
-        console.note(f"secrets in {options.counted(secret, 'message')} {outcome}")
+        console.note(f"secrets in {counted(secret, 'message')} {outcome}")
     rendered = window.to(explain=explain)
     if isinstance(rendered, str):
         console.window_text(rendered)
@@ -395,7 +278,6 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir, *, everyt
 
 
 def _note_dropped_pins(window: ContextWindow) -> None:
-    """Print a note for each pinned message that the budget has no room for."""
     for dropped in window.selection.dropped:
         if dropped.candidate.pinned and dropped.for_room:
             message = dropped.candidate.message
@@ -403,12 +285,6 @@ def _note_dropped_pins(window: ContextWindow) -> None:
                 f"pinned #{message.id} is left out, {describe_reason(dropped.reason, message)}: "
                 "pins take at most a quarter of the budget"
             )
-
-
-def _copy(window: ContextWindow, explain: bool) -> None:
-    rendered = window.to(explain=explain)
-    clipboard.copy(rendered if isinstance(rendered, str) else console.json_text(rendered))
-    console.note("copied to the clipboard")
 
 
 def _named_text(text: str, option: str) -> tuple[str, str]:
@@ -420,10 +296,7 @@ def _named_text(text: str, option: str) -> tuple[str, str]:
 
 
 def _text(text: str, option: str) -> str:
-    """Return the text, that of a file for ``@FILE``, or that of stdin for ``-``.
-
-    ``@@`` stands for a literal ``@``.
-    """
+    """Return the text, that of a file for ``@FILE``, or stdin for ``-``; ``@@`` is an ``@``."""
     if text.startswith("@@"):
         return text[1:]
     if not text.startswith("@"):
@@ -439,12 +312,7 @@ def _text(text: str, option: str) -> str:
 
 
 def print_explanation(window: ContextWindow, *, everything: bool = False) -> None:
-    """Print the table of ``--explain`` to stderr: candidates, their scores and outcomes.
-
-    The messages that were taken come last.
-
-    :param everything: include all candidates that were left out, not only the nearest ones.
-    """
+    """Print the table of ``--explain`` to stderr, with the taken messages at its end."""
     selection = window.selection
     left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
     candidates = {candidate.message.id: candidate for candidate in (*window.kept, *left_out)}
@@ -461,20 +329,15 @@ def print_explanation(window: ContextWindow, *, everything: bool = False) -> Non
     )
     console.legend(_LEGEND)
     if hidden := len(misses) - len(shown):
-        console.aside(f"{options.counted(hidden, 'candidate')} more left out (--explain all)")
+        console.aside(f"{counted(hidden, 'candidate')} more left out (--explain all)")
     if count := window.not_reached:
         verb = "was" if count == 1 else "were"
         console.aside(
-            f"{options.counted(count, 'message')} that could only have filled the budget "
-            f"{verb} not reached"
+            f"{counted(count, 'message')} that could only have filled the budget {verb} not reached"
         )
 
 
 def _cells(row: dict[str, Any], candidate: Candidate, best: int | None) -> Sequence[str]:
-    """Return a row of the table.
-
-    :param best: the id of the candidate with the highest priority.
-    """
     return (
         str(row["id"]),
         row["created_at"][:10],
@@ -491,7 +354,6 @@ def _cells(row: dict[str, Any], candidate: Candidate, best: int | None) -> Seque
 
 
 def _describe(row: dict[str, Any], candidate: Candidate, best: int | None) -> str:
-    """Say in words why a message was taken or left out."""
     if row["outcome"] == "kept" and row["id"] == best:
         return "best match"
     if row["reason"] == "newest":
@@ -501,8 +363,7 @@ def _describe(row: dict[str, Any], candidate: Candidate, best: int | None) -> st
     return describe_reason(row["reason"], candidate.message)
 
 
-#: The reasons for which the tier says more.
-_BY_TIER = ("priority", "tier")
+_BY_TIER = ("priority", "tier")  # the reasons for which the tier says more
 _TIERS = {
     "recent": "recent",
     "similar": "similar to the question",

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import option
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
 from reservoir_cli.util.unicode_text import fold
 
-#: Minimum length of the unique id prefixes that a terminal shows.
-_SHORT = 8
+_SHORT = 8  # minimum length of the unique id prefixes that a terminal shows
 
 
 def conversations(
@@ -22,21 +22,14 @@ def conversations(
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
     match: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Only with this text in the title or a message."),
+        str | None, option("TEXT", "Only with this text in the title or a message.")
     ] = None,
     project: options.Project = None,
     since: options.Since = None,
     tag: options.ConversationTag = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            "-n",
-            "--limit",
-            metavar="N",
-            min=1,
-            help="Only the N with the newest messages (default: all).",
-        ),
+        option("N", "Only the N with the newest messages (default: all).", "-n", "--limit", min=1),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -61,10 +54,7 @@ def conversations(
 def _filter(
     summaries: Sequence[ConversationSummary], reservoir: Reservoir, scope: Scope, where: Filter
 ) -> Sequence[ConversationSummary]:
-    """Return the conversations that match a filter; the text may be in the title, too.
-
-    The tag and the text may be in different messages of a conversation.
-    """
+    """Filter conversations; the tag and the text may be in different messages of one."""
     if where.project:
         summaries = [entry for entry in summaries if entry.conversation.project == where.project]
     if where.since:
@@ -86,7 +76,6 @@ def _filter(
 def _newest(
     summaries: Sequence[ConversationSummary], limit: int | None
 ) -> Sequence[ConversationSummary]:
-    """Return the conversations with the newest messages, in their original order."""
     if limit is None:
         return summaries
     newest = {entry.thread for entry in sorted(summaries, key=attrgetter("last"))[-limit:]}
@@ -108,7 +97,6 @@ def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, filtered
 
 
 def _row(summary: ConversationSummary) -> dict[str, Any]:
-    """Return a conversation as plain JSON values."""
     return {
         **asdict(summary.conversation),
         "partition": summary.partition,
@@ -156,6 +144,5 @@ def _short_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _shared_length(one: str, other: str) -> int:
-    """Return the length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))

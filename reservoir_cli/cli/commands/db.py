@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, open_store, options, tables
+from reservoir_cli.cli.declare_options import argument, flag
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 from reservoir_cli.maintenance import database
+from reservoir_cli.util.progress import counted
 
 db = typer.Typer(
     cls=HelpfulGroup,
@@ -53,10 +55,9 @@ _MOST = 5
 
 
 def _entry_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the table row of a partition, a table, a machine or an index."""
     name, *values = entry.values()
     parts = (
-        options.counted(value, field.replace("_", " ").removesuffix("s"))
+        counted(value, field.replace("_", " ").removesuffix("s"))
         if isinstance(value, int)
         else f"{field} {value}"
         for field, value in zip(list(entry)[1:], values, strict=True)
@@ -74,8 +75,7 @@ def _format_value(value: object) -> str:
 def migrate(
     ctx: typer.Context,
     rls: Annotated[
-        bool,
-        typer.Option("--rls", help="Restrict each user of the server to their own partitions."),
+        bool, flag("--rls", "Restrict each user of the server to their own partitions.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -93,12 +93,10 @@ def migrate(
 
 @command(epilog="Example: reservoir db copy reservoir.db postgresql://db.example.org/memory")
 def copy(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A path or a URL.")],
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="A path or a URL; must hold nothing yet.")
-    ],
+    source: Annotated[str, argument("SOURCE", "A path or a URL.")],
+    target: Annotated[str, argument("TARGET", "A path or a URL; must hold nothing yet.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Open both, check the target, and copy nothing.")
+        bool, flag("--dry-run", "Open both, check the target, and copy nothing.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -109,7 +107,7 @@ def copy(
     if dry_run:
         counts = database.check_copy(source, target)
         console.aside(
-            f"would copy {options.counted(counts['messages'], 'message')}, "
+            f"would copy {counted(counts['messages'], 'message')}, "
             f"{counts['embedded']:,} embedded; {target} can take them"
         )
         if as_json:
@@ -120,7 +118,7 @@ def copy(
     finally:
         console.progress.stop()
     console.aside(
-        f"copied {options.counted(copied['messages'], 'message')}, {copied['embedded']:,} embedded;"
+        f"copied {counted(copied['messages'], 'message')}, {copied['embedded']:,} embedded;"
         " source and target are equal"
     )
     if as_json:
@@ -144,7 +142,7 @@ def shard_sql(as_json: options.Json = False) -> None:
 def index(
     ctx: typer.Context,
     partition: options.OnePartition,
-    drop: Annotated[bool, typer.Option("--drop", help="Remove the index instead.")] = False,
+    drop: Annotated[bool, flag("--drop", "Remove the index instead.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Build an approximate index over the embeddings of a large partition, and print its recall.

@@ -9,32 +9,34 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.cli.global_options import Globals, complete, globals_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as salvage_store
 from reservoir_cli.maintenance.doctor import Check
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import load
+from reservoir_cli.util.progress import counted
 
 
 def doctor(
     ctx: typer.Context,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Rebuild derived data and fix file permissions.")
+        bool, flag("--repair", "Rebuild derived data and fix file permissions.")
     ] = False,
     salvage: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write what is still readable in a damaged store to FILE, a new store.",
+        option(
+            "FILE",
+            "Write what is still readable in a damaged store to FILE, a new store.",
             callback=options.expand_user,
         ),
     ] = None,
     calibrate: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--calibrate",
-            help="Measure the relevance below which nothing is recalled, and keep it in the store.",
+            "Measure the relevance below which nothing is recalled, and keep it in the store.",
         ),
     ] = False,
     as_json: options.Json = False,
@@ -95,7 +97,6 @@ def _lines(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:
-    """Measure the model's recall floor, keep it in the store, and print it."""
     with open_store.open_reservoir(ctx) as reservoir:
         measured = reservoir.database.calibrate()
         setting = reservoir.config.settings().recall_floor
@@ -109,18 +110,17 @@ def _calibrate(ctx: typer.Context, as_json: bool) -> None:
 
 
 def _salvage(flags: Globals, target: Path, as_json: bool) -> None:
-    """Save the readable part of a damaged store, and report what is lost."""
     config = load(flags.config)
     console.progress("reading the damaged store", 0, 0)
     try:
         lost = salvage_store(config.store_location(flags.db), target)
     finally:
         console.progress.stop()
-    console.aside(f"saved {options.counted(lost.saved, 'message')} to {target}")
+    console.aside(f"saved {counted(lost.saved, 'message')} to {target}")
     if lost.messages:
-        console.warn(f"{options.counted(lost.messages, 'message')} cannot be read")
+        console.warn(f"{counted(lost.messages, 'message')} cannot be read")
     if lost.texts:
-        damaged = options.counted(lost.texts, "message")
+        damaged = counted(lost.texts, "message")
         console.warn(f"invalid bytes were replaced by U+FFFD in {damaged}")
     for table in lost.tables:
         console.warn(_MISSING[table].format(command=f"reservoir --db {shlex.quote(str(target))}"))

@@ -12,6 +12,7 @@ import typer
 
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.commands.tag_and_pin import Number, check_order, find
+from reservoir_cli.cli.declare_options import argument
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import StoredMessage
 from reservoir_cli.redaction import Mode
@@ -24,10 +25,7 @@ def edit(
     ctx: typer.Context,
     number: Number,
     text: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TEXT]", help="The new text; - reads stdin; if omitted, $EDITOR opens."
-        ),
+        str | None, argument("[TEXT]", "The new text; - reads stdin; if omitted, $EDITOR opens.")
     ] = None,
     partition: options.Partition = None,
 ) -> None:
@@ -58,10 +56,7 @@ def edit(
 
 
 def _refuse_masked(message: StoredMessage) -> None:
-    """Refuse a text with masked secrets, which an editor would store instead of the secrets.
-
-    :raises ReservoirError: the text has masked secrets.
-    """
+    """Refuse a text with masked secrets, which an editor would store instead of the secrets."""
     if "[redacted:" in message.content:
         command = shlex.join(["reservoir", "edit", str(message.id), "-p", message.partition])
         raise ReservoirError(
@@ -84,10 +79,6 @@ def _saving_text(text: str) -> Iterator[None]:
 
 
 def _edit_interactively(text: str) -> str:
-    """Return a text after the user edited it in their editor, in a private file.
-
-    :raises ReservoirError: the editor cannot be run, or fails.
-    """
     from tempfile import gettempdir  # few edits need it
 
     command = _editor()
@@ -114,10 +105,6 @@ def _edit_interactively(text: str) -> str:
 
 
 def _editor() -> list[str]:
-    """Return the command of the user's editor.
-
-    :raises UsageError: no editor is set and stdin is not a terminal, or it cannot be parsed.
-    """
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
         command = split_command(chosen)

@@ -6,22 +6,22 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.declare_options import flag, name_option
 from reservoir_cli.embedding import find_model
 from reservoir_cli.retrieval.embed_messages import EmbeddingState
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.util.interrupts import explain_interrupt
+from reservoir_cli.util.progress import counted
 
 _INTERRUPTED = "interrupted; finished embeddings are kept, and the same command embeds the rest"
 
 
 def embed(
     ctx: typer.Context,
-    model: Annotated[
-        str | None, options.name_option(about="Switch to this model: a name or a folder.")
-    ] = None,
+    model: Annotated[str | None, name_option("Switch to this model: a name or a folder.")] = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Rebuild all embeddings, then switch to them.")
+        bool, flag("--rebuild", "Rebuild all embeddings, then switch to them.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -42,7 +42,7 @@ def embed(
             _keep_setting(before, name)
         engine = reservoir.indexer.load_engine() if as_json else reservoir.indexer.engine
     by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
-    console.aside(f"embedded {options.counted(embedded, 'message')}{by}")
+    console.aside(f"embedded {counted(embedded, 'message')}{by}")
     if as_json:
         console.document(
             {
@@ -59,7 +59,7 @@ def _note_unfinished(state: EmbeddingState) -> None:
     if state.next:
         console.note(
             f"the embeddings by {state.next} are not complete, "
-            f"{options.counted(state.missing, 'message')} to go: "
+            f"{counted(state.missing, 'message')} to go: "
             f"reservoir embed --model {shlex.quote(state.next)}"
         )
 

@@ -6,18 +6,13 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import (
-    completion_values,
-    console,
-    filters,
-    nothing_found,
-    open_store,
-    options,
-)
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.export.export_messages import FORMATS
+from reservoir_cli.util.progress import counted
 
 
 def export(
@@ -34,23 +29,23 @@ def export(
     tag: options.Tag = None,
     form: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "NAME",
+            "jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
             "--format",
-            metavar="NAME",
-            help="jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
-            autocompletion=completion_values.among(*FORMATS),
+            choices=FORMATS,
         ),
     ] = None,
     with_embeddings: Annotated[
-        bool, typer.Option("--with-embeddings", help="Include embeddings; jsonl and json only.")
+        bool, flag("--with-embeddings", "Include embeddings; jsonl and json only.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Write to this file, completely or not at all.",
             "-o",
             "--output",
-            metavar="FILE",
-            help="Write to this file, completely or not at all.",
             callback=options.expand_user,
         ),
     ] = None,
@@ -88,36 +83,31 @@ def export(
             explain_empty=why_nothing,
         )
         if to_file:
-            console.aside(f"exported {options.counted(report.messages, 'message')} to {out}")
+            console.aside(f"exported {counted(report.messages, 'message')} to {out}")
         if not report.messages and (reason := why_nothing()):
             console.note(reason)
     if report.missing:
-        messages = options.counted(report.missing, "message")
         console.warn(
-            f"{messages} left out, which another command moved or forgot meanwhile; run this one "
-            "again, with -o FILE for one state of the store"
+            f"{counted(report.missing, 'message')} left out, which another command moved "
+            "or forgot meanwhile; run this one again, with -o FILE for one state of the store"
         )
     if report.masked:
-        messages = options.counted(report.masked, "message")
         console.note(
-            f"secrets in {messages} are masked; RESERVOIR_REDACT=mark writes them as they are"
+            f"secrets in {counted(report.masked, 'message')} are masked; "
+            "RESERVOIR_REDACT=mark writes them as they are"
         )
     if report.quoted:
-        messages = options.counted(report.quoted, "message")
         console.note(
-            f"{messages} quoted as the user's (replies without a question, results without a "
-            "call): jsonl, json and markdown keep the roles"
+            f"{counted(report.quoted, 'message')} quoted as the user's (replies without a "
+            "question, results without a call): jsonl, json and markdown keep the roles"
         )
     if report.left_out:
-        thoughts = options.counted(report.left_out, "thought")
+        thoughts = counted(report.left_out, "thought")
         console.note(f"{thoughts} left out: jsonl, json and markdown include them")
 
 
 def _refuse_empty_scope(reservoir: Reservoir, scope: Scope, out: Path) -> None:
-    """Check that a scope has messages, or that the store has none; its name may be mistyped.
-
-    :raises ReservoirError: all messages are outside of the scope.
-    """
+    """Check that a scope has messages, or that the store has none; its name may be mistyped."""
     if reservoir.view(scope, 1):
         return
     places = reservoir.lookup.elsewhere(scope)

@@ -2,69 +2,51 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import (
-    completion_values,
-    console,
-    filters,
-    nothing_found,
-    open_store,
-    options,
-)
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Key, Scope
+from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.util.progress import counted
 
 _BATCH = 1_000
-#: Number of messages shown before the confirmation.
-_PREVIEWED = 3
-#: How to widen the scope, for notes on where messages are.
-_WIDER = ("", "--all-partitions")
-#: At most this many instances are counted in a question.
-_COUNTED = 6
+_PREVIEWED = 3  # number of messages shown before the confirmation
+_WIDER = ("", "--all-partitions")  # how to widen the scope, for notes on where messages are
+_COUNTED = 6  # at most this many instances are counted in a question
 
 
 def forget(
     ctx: typer.Context,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
-    ] = None,
+    ids: options.Ids = None,
     trace_id: Annotated[
-        str | None, typer.Option("--trace-id", metavar="ID", help="A question and its replies.")
+        str | None, option("ID", "A question and its replies.", "--trace-id")
     ] = None,
     conversation: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="All messages of this conversation.",
-            autocompletion=completion_values.stored("conversation"),
-        ),
+        str | None, options.conversation_option("All messages of this conversation.")
     ] = None,
     match: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Messages that contain this text; case is ignored."),
+        str | None, option("TEXT", "Messages that contain this text; case is ignored.")
     ] = None,
     before: Annotated[
-        str | None,
-        typer.Option(metavar="T", help="Messages from before this time: 2026-05-09, 90d."),
+        str | None, option("T", "Messages from before this time: 2026-05-09, 90d.")
     ] = None,
     expired: Annotated[
-        bool, typer.Option("--expired", help="Messages older than the setting retention_days.")
+        bool, flag("--expired", "Messages older than the setting retention_days.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--scope", help="All messages in the scope.")] = False,
+    everything: Annotated[bool, flag("--scope", "All messages in the scope.")] = False,
     partition: options.Partition = None,
     instance: options.Instance = None,
     all_instances: options.EveryInstance = False,
     all_partitions: options.AllPartitions = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")
+        bool, flag("--dry-run", "Show what would be deleted; delete nothing.")
     ] = False,
     yes: options.Yes = False,
     as_json: options.Json = False,
@@ -90,7 +72,7 @@ def forget(
         )
         choice = choice.resolve(reservoir, scope)
         found = choice.find(reservoir, scope)
-        count = options.counted(len(found or ()), "message")
+        count = counted(len(found or ()), "message")
         instances = _count_instances(reservoir, scope, found or ())
         question = f"forget {count} in {nothing_found.place(scope)}{instances} for good?"
         is_elsewhere = False
@@ -121,15 +103,16 @@ def forget(
         raise typer.Exit(1)
 
 
+def _read(reservoir: Reservoir, keys: Sequence[Key]) -> Iterator[StoredMessage]:
+    for start in range(0, len(keys), _BATCH):
+        yield from reservoir.messages(keys[start : start + _BATCH])
+
+
 def _count_instances(reservoir: Reservoir, scope: Scope, found: Sequence[Key]) -> str:
-    """Return the numbers of messages of each instance, if there are several."""
-    counts: Counter[str] = Counter()
-    for start in range(0, len(found), _BATCH):
-        for message in reservoir.messages(found[start : start + _BATCH]):
-            name = (
-                message.instance if scope.partition else f"{message.partition}/{message.instance}"
-            )
-            counts[name] += 1
+    counts = Counter(
+        message.instance if scope.partition else f"{message.partition}/{message.instance}"
+        for message in _read(reservoir, found)
+    )
     if len(counts) < 2:
         return ""
     named = [f"{name} {count:,}" for name, count in counts.most_common(_COUNTED)]
@@ -150,7 +133,6 @@ class _Choice:
     scope: bool
 
     def wider(self) -> tuple[str | None, str]:
-        """Return the options for more than one instance; none for everything in a scope."""
         return (None, "") if self.scope else _WIDER
 
     def check(self) -> None:
@@ -162,10 +144,6 @@ class _Choice:
             )
 
     def resolve(self, reservoir: Reservoir, scope: Scope) -> "_Choice":
-        """Return the choice with shortened ids completed; print their full forms.
-
-        :raises UsageError: several ids of the scope have the same prefix.
-        """
         trace_id = filters.complete_id(reservoir, "trace_id", self.trace_id, scope)
         conversation = filters.complete_id(reservoir, "conversation_id", self.conversation, scope)
         for typed, whole in ((self.trace_id, trace_id), (self.conversation, conversation)):
@@ -185,43 +163,26 @@ class _Choice:
         return where
 
     def places(self, reservoir: Reservoir, scope: Scope) -> list[tuple[str, str, int]] | None:
-        """Return (partition, instance, number of messages) for matching messages anywhere.
-
-        ``None``: see :meth:`~reservoir_cli.retrieval.lookup.Lookup.elsewhere`.
-        """
+        """``None``: see :meth:`~reservoir_cli.retrieval.lookup.Lookup.elsewhere`."""
         if not self.expired:
             return reservoir.lookup.elsewhere(scope, self.where())
         keys = reservoir.lookup.expired(reservoir.config, Scope(None)) or ()
-        rows = [
-            row
-            for start in range(0, len(keys), _BATCH)
-            for row in reservoir.messages(keys[start : start + _BATCH])
-        ]
-        counts = Counter((row.partition, row.instance) for row in rows)
+        counts = Counter((row.partition, row.instance) for row in _read(reservoir, keys))
         return [(*place, count) for place, count in counts.items()]
 
     def find(self, reservoir: Reservoir, scope: Scope) -> Sequence[Key] | None:
-        """Return the keys of the chosen messages; ``None`` if messages never expire.
-
-        :raises ReservoirError: there is no message with one of the ids.
-        """
+        """Return the keys of the chosen messages; ``None`` if messages never expire."""
         if self.expired:
             return reservoir.lookup.expired(reservoir.config, scope)
         if not self.ids:
             return reservoir.find(scope, self.where())
-        keys = reservoir.lookup.keys_of(self.ids, scope)
-        if missing := sorted(set(self.ids) - {key.id for key in keys}):
-            raise nothing_found.no_message(reservoir, missing[0], scope)
-        return keys
+        return nothing_found.keys_of(reservoir, self.ids, scope)
 
 
 def _explain_nothing(
     reservoir: Reservoir, scope: Scope, choice: _Choice, found: Sequence[Key] | None
 ) -> bool:
-    """Say where matching messages are; never name an option that would delete other messages.
-
-    :returns: whether there are some.
-    """
+    """Say where matching messages are; never name an option that would delete other messages."""
     if found is None:
         console.note("messages never expire: the setting retention_days is unset")
         return False
@@ -245,7 +206,6 @@ def _explain_nothing(
 
 
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
-    """Say where other messages match that are outside of the scope, and so stay."""
     if choice.match is None and choice.before is None:
         return
     places = reservoir.lookup.elsewhere(scope, choice.where())
@@ -257,7 +217,7 @@ def preview(reservoir: Reservoir, found: Sequence[Key]) -> list[str]:
     """Return a line for each of the first messages that will be deleted."""
     lines = [options.first_words(message) for message in reservoir.messages(found[:_PREVIEWED])]
     if len(found) > _PREVIEWED:
-        lines.append(f"and {options.counted(len(found) - _PREVIEWED, 'message')} more")
+        lines.append(f"and {counted(len(found) - _PREVIEWED, 'message')} more")
     return lines
 
 
@@ -286,10 +246,7 @@ def print_found(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> No
 
 
 def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:
-    """Say before the question that no import brings the messages of a whole scope back.
-
-    If the scope is a partition, name the command that moves its messages instead.
-    """
+    """Say that no import brings a scope back; name the command that moves a partition instead."""
     note = "later imports, into any partition, will leave these messages out"
     places = reservoir.lookup.places()
     instances = {instance for partition, instance, _ in places if partition == scope.partition}
@@ -303,5 +260,5 @@ def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:
 
 def print_forgotten(count: int) -> None:
     """Print how many messages were deleted, and that older copies still have them."""
-    console.aside(f"forgot {options.counted(count, 'message')}")
+    console.aside(f"forgot {counted(count, 'message')}")
     console.note(f"backups and exports made earlier still have {options.pronoun(count)}")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.agents import hooks
-from reservoir_cli.cli import completion_values
+from reservoir_cli.cli.declare_options import argument, option
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.settings.schema import RECALL_BUDGET
 
@@ -15,20 +15,11 @@ EVENTS = ("user-prompt", "stop", "session-end", "session-start")
 def hook(
     ctx: typer.Context,
     event: Annotated[
-        str,
-        typer.Argument(
-            metavar="EVENT",
-            help="user-prompt, stop, session-end or session-start.",
-            autocompletion=completion_values.among(*EVENTS),
-        ),
+        str, argument("EVENT", "user-prompt, stop, session-end or session-start.", choices=EVENTS)
     ],
     budget: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help=f"Most tokens that user-prompt prints (default: {RECALL_BUDGET}).",
-        ),
+        option("N", f"Most tokens that user-prompt prints (default: {RECALL_BUDGET}).", min=1),
     ] = None,
 ) -> None:
     """Handle an event of Claude Code, Codex or Gemini CLI.

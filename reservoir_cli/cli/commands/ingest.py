@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion_values, console, filters, open_store, options
+from reservoir_cli.cli import console, filters, open_store, options
+from reservoir_cli.cli.declare_options import argument, flag, option
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir
@@ -19,6 +20,7 @@ from reservoir_cli.transfer.formats.registry import FORMATS, importer_named
 from reservoir_cli.transfer.reading.input_files import LARGEST_PIPED, File
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_time_options import parse_time
+from reservoir_cli.util.progress import counted
 from reservoir_cli.util.read_files import CONVERT_HINT, LARGEST, decode
 
 #: Blank lines around a text; the indentation of its first line is kept.
@@ -26,13 +28,11 @@ _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
 
 #: A path rather than a message: no blanks, and a separator or a suffix.
 _LIKE_A_PATH = re.compile(r"\S*[/\\]\S*|\S+\.\w{1,8}")
-#: Characters shown of a path that does not exist, which may be a whole message.
-_LONGEST_NAME = 200
+_LONGEST_NAME = 200  # characters shown of a path that does not exist, which may be a whole message
 #: With more messages that earlier commands left, a note explains why embedding takes long.
 _MANY = 64
 
-#: How a zip archive begins; one that is not compressed is mostly text.
-_ZIP = b"PK\x03\x04"
+_ZIP = b"PK\x03\x04"  # how a zip archive begins; one that is not compressed is mostly text
 _MEGABYTE = 1_000_000
 
 
@@ -40,49 +40,37 @@ def ingest(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            help="Files, folders or zip archives to import; stdin if omitted or -.",
-        ),
+        argument("[FILE]...", "Files, folders or zip archives to import; stdin if omitted or -."),
     ] = None,
     partition: options.Partition = None,
     instance: options.Instance = None,
     role: Annotated[
         str | None,
-        typer.Option(
-            metavar="ROLE",
-            help="user, assistant, system or tool (default: user).",
-            rich_help_panel=options.MESSAGE,
-            autocompletion=options.role_completer,
+        option(
+            "ROLE",
+            "user, assistant, system or tool (default: user).",
+            panel=options.MESSAGE,
+            complete=options.role_completer,
         ),
     ] = None,
     trace_id: options.TraceId = None,
     at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Time of the message (default: now).",
-            rich_help_panel=options.MESSAGE,
-        ),
+        str | None, option("TIME", "Time of the message (default: now).", panel=options.MESSAGE)
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "NAME",
+            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: detected from the content).",
             "--format",
-            metavar="NAME",
-            help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} "
-            "(default: detected from the content).",
-            autocompletion=completion_values.among(*FORMATS),
+            choices=FORMATS,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be imported; store nothing.")
+        bool, flag("--dry-run", "Show what would be imported; store nothing.")
     ] = False,
     include_forgotten: Annotated[
-        bool,
-        typer.Option(
-            "--include-forgotten", help="Also import messages that were forgotten earlier."
-        ),
+        bool, flag("--include-forgotten", "Also import messages that were forgotten earlier.")
     ] = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
@@ -95,9 +83,9 @@ def ingest(
     sources = [os.path.expanduser(file) for file in files or ["-"]]
     options.check_stdin_once(sources)
     is_message = sources == ["-"] and form is None
-    for option, is_set in (("--dry-run", dry_run), ("--include-forgotten", include_forgotten)):
+    for name, is_set in (("--dry-run", dry_run), ("--include-forgotten", include_forgotten)):
         if is_message and is_set:
-            raise UsageError(f"{option} is for files", hint=f"reservoir ingest {option} FILE")
+            raise UsageError(f"{name} is for files", hint=f"reservoir ingest {name} FILE")
     author, moment = _check_options(is_message, role, trace_id, at, form, (partition, instance))
     _check_exist(sources)
     with open_store.open_reservoir(ctx, create=not dry_run) as reservoir:
@@ -137,7 +125,6 @@ def ingest(
 
 
 def _describe_unreadable(report: ImportReport, form: str | None) -> ReservoirError | None:
-    """Return the error for files of which nothing could be read; ``None`` without any."""
     if not report.unreadable:
         return None
     names = ", ".join(report.unreadable)
@@ -153,10 +140,6 @@ def _check_options(
     form: str | None,
     names: Sequence[str | None],
 ) -> tuple[str, datetime | None]:
-    """Return the role and the time of a message from stdin.
-
-    :raises UsageError: an option is invalid; nothing was created yet.
-    """
     if not is_message and any(option is not None for option in (role, trace_id, at)):
         raise UsageError(
             "--role, --trace-id and --at are for a message from stdin",
@@ -179,10 +162,7 @@ def _is_new(reservoir: Reservoir, partition: str) -> bool:
 
 
 def _check_exist(sources: list[str]) -> None:
-    """Check that the files exist; the hint for a message typed as a path says how to store it.
-
-    :raises ReservoirError: a path does not exist.
-    """
+    """Check that the files exist; the hint for a message typed as a path says how to store it."""
     for source in sources:
         if source != "-" and not os.path.lexists(source):
             words = " ".join(source.split())
@@ -201,7 +181,6 @@ def _store_stdin(
     embed: bool,
     as_json: bool,
 ) -> None:
-    """Store the text of stdin with the other fields of ``message``."""
     data = options.read_stdin("message", LARGEST)
     if data.startswith(_ZIP):
         raise ReservoirError(
@@ -212,7 +191,7 @@ def _store_stdin(
         console.note(f"stdin is {size}, stored as one message; --format NAME reads a history")
     text, replaced = decode(data, "stdin")
     if replaced:
-        characters = options.counted(replaced, "invalid character")
+        characters = counted(replaced, "invalid character")
         console.note(f"{characters} replaced by U+FFFD; {CONVERT_HINT}")
     content = _OUTER_BLANK_LINES.sub("", text)
     if not content.strip():
@@ -234,10 +213,7 @@ def _store_stdin(
 
 
 def _embed(reservoir: Reservoir, imported: int) -> None:
-    """Embed what was imported and what earlier commands left.
-
-    If nothing was imported, only note what is not embedded yet.
-    """
+    """Embed what was imported and what earlier commands left."""
     earlier = reservoir.indexer.pending() - imported
     if not imported:
         if earlier:
@@ -257,34 +233,27 @@ def _open_source(source: str) -> str | File:
 
 
 def _print_summary(report: ImportReport, dry_run: bool) -> None:
-    """Print to stderr how many messages were imported and skipped, and why."""
     console.aside(report.line(dry_run=dry_run))
     if not report.total:
         console.note("nothing to ingest")
     for line in report.reason_lines():
         console.aside(line)
-    if report.expired:
-        messages = options.counted(report.expired, "message")
-        console.note(f"older than retention_days, and not imported: {messages}")
+    options.note_count("older than retention_days, and not imported", report.expired)
     if report.marked:
         console.note(options.describe_marked(report.marked))
     if report.mended:
-        messages = options.counted(report.mended, "message")
+        messages = counted(report.mended, "message")
         console.note(f"invalid characters replaced by U+FFFD in {messages}; {CONVERT_HINT}")
     for note in report.notes():
         console.note(note)
 
 
 def _print_forgotten(report: ImportReport, included: bool) -> None:
-    """Print how many forgotten messages were imported, and how many were left out."""
-    if report.restored:
-        messages = options.counted(report.restored, "message")
-        console.note(f"forgotten earlier, and included: {messages}")
-    if report.forgotten and included:
-        messages = options.counted(report.forgotten, "message")
-        console.note(f"replaced by an edit, and not imported: {messages}")
+    options.note_count("forgotten earlier, and included", report.restored)
+    if included:
+        options.note_count("replaced by an edit, and not imported", report.forgotten)
     elif report.forgotten:
-        messages = options.counted(report.forgotten, "message")
+        messages = counted(report.forgotten, "message")
         console.note(
             f"forgotten earlier, and not imported: {messages}; "
             f"--include-forgotten imports {options.pronoun(report.forgotten)}"

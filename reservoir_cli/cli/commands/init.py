@@ -18,6 +18,7 @@ from reservoir_cli.cli.commands.sync import (
     print_left_out,
     save_sources,
 )
+from reservoir_cli.cli.declare_options import flag
 from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.global_options import complete, globals_of
 from reservoir_cli.errors import ReservoirError
@@ -35,30 +36,21 @@ from reservoir_cli.transfer.sync import discover_histories
 from reservoir_cli.transfer.sync.discover_histories import History
 from reservoir_cli.transfer.sync.history_sources import Source, choose_name, configured_sources
 from reservoir_cli.util.interrupts import explain_interrupt
-from reservoir_cli.util.progress import duration_in_words
+from reservoir_cli.util.progress import counted, duration_in_words
 from reservoir_cli.util.unicode_text import plain_digits
 
-#: Answers that import nothing.
-_NONE = ("n", "no", "none")
+_NONE = ("n", "no", "none")  # answers that import nothing
 #: A number of a history, or a range of them.
 _NUMBERS = re.compile(r"([0-9]{1,9})(?:[-\u2013]([0-9]{1,9}))?")
 _NOTHING_IMPORTED = "nothing was imported"
 _READ = "Read them to see what they contain?"
-#: Budget of the example, in tokens: short enough to read.
-_SHORT = 1_000
-#: Messages embedded first, to estimate how long the rest takes.
-_FIRST_BATCH = 64
+_SHORT = 1_000  # budget of the example, in tokens: short enough to read
+_FIRST_BATCH = 64  # messages embedded first, to estimate how long the rest takes
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A history after it was examined.
-
-    :param source: its source, with the partition it is imported to.
-    :param report: the report of a dry run.
-    :param failure: the reason if it cannot be read.
-    :param imported: number of messages added.
-    """
+    """A history after a dry run, and with the number of messages imported since."""
 
     history: History
     source: Source
@@ -81,9 +73,7 @@ def init(
     yes: Annotated[
         bool, typer.Option("-y", "--yes", help="Do not ask; import everything that is found.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what is found; import nothing.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Show what is found; import nothing.")] = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
@@ -142,9 +132,6 @@ init.__doc__ = (init.__doc__ or "").format(
 )
 
 
-# Find and examine histories
-
-
 def _print_places(places: Sequence[History], present: Sequence[History], config: Config) -> None:
     for history in places:
         if history.links and not history.files:  # otherwise after it was read
@@ -163,17 +150,13 @@ def _print_places(places: Sequence[History], present: Sequence[History], config:
         if group:
             console.aside(f"found on this machine, and {what}:")
         for history in group:
-            count, path = options.counted(history.files, "file"), abbreviate_home(history.path)
+            count, path = counted(history.files, "file"), abbreviate_home(history.path)
             console.aside(f"  {history.tool}: {count}, {decimal(history.size)}, {path}")
 
 
 def _sources(
     reservoir: Reservoir, histories: Sequence[History], partition: str | None
 ) -> dict[History, Source]:
-    """Return the source of each history: from the settings, or a new one.
-
-    :param partition: the partition for all of them; ``None`` for that of the settings.
-    """
     default = partition or str(reservoir.config.lookup("partition")[0])
     known = {(source.tool, source.path): source for source in configured_sources(reservoir.config)}
     taken, sources = set(reservoir.config.sources), {}
@@ -190,11 +173,7 @@ def _sources(
 def _examine(
     reservoir: Reservoir, history: History, source: Source, partition: str | None
 ) -> _Read:
-    """Find out what importing a history would do.
-
-    :param partition: the partition the user named; messages stored elsewhere are imported to it,
-        too.
-    """
+    """Do a dry run; with a ``partition``, messages that are stored elsewhere count, too."""
     try:
         report = reservoir.import_files(
             history.path,
@@ -232,7 +211,7 @@ def _print_contents(read: Sequence[_Read]) -> None:
         for note in entry.report.notes():
             console.note(f"{entry.source.name}: {note}")
         if entry.report.skipped and not entry.report.imported:  # otherwise after the import
-            records = options.counted(entry.report.skipped, "record")
+            records = counted(entry.report.skipped, "record")
             console.note(f"{entry.source.name}: {records} skipped, and none read")
             _say_why(entry.history)
         if marked := entry.report.marked:
@@ -242,20 +221,12 @@ def _print_contents(read: Sequence[_Read]) -> None:
 
 
 def _say_why(history: History) -> None:
-    """Print the command that says why records of a history were skipped."""
     words = ["reservoir", "ingest", "--dry-run", "--format", history.form, str(history.path)]
     console.note(f"why some were skipped: {shlex.join(words)}")
 
 
-# Ask the user
-
-
 def _choose(read: Sequence[_Read], partition: str | None) -> tuple[list[_Read], str | None]:
-    """Ask which histories to import, and into which partition.
-
-    :param partition: from the command line; ``None`` to ask.
-    :returns: the histories and the partition; ``None`` if each keeps that of its source.
-    """
+    """Return the histories and the partition; ``None`` if each keeps that of its source."""
     chosen = _pick(read)
     name = partition or _ask_partition(chosen)
     if name:
@@ -283,7 +254,6 @@ def _ask_partition(chosen: Sequence[_Read]) -> str | None:
 
 
 def _pick(read: Sequence[_Read]) -> list[_Read]:
-    """Ask for histories by number; Enter takes all that have new messages."""
     new = [number for number, entry in enumerate(read, 1) if entry.report.imported]
     default = ",".join(map(str, new))
     while True:
@@ -297,10 +267,7 @@ def _pick(read: Sequence[_Read]) -> list[_Read]:
 
 
 def _parse_numbers(answer: str, most: int) -> set[int]:
-    """Return the numbers of a list such as ``1, 3-4``; none if it has another form.
-
-    :param most: the largest number allowed; the smallest is 1.
-    """
+    """Return the numbers of a list such as ``1, 3-4``; none if it has another form."""
     numbers: set[int] = set()
     for part in re.split(r"[,\s]+", answer):
         match = _NUMBERS.fullmatch(part)
@@ -321,9 +288,6 @@ def _stop() -> str:
     raise typer.Exit(1)
 
 
-# Import
-
-
 def _import(
     ctx: typer.Context,
     read: Sequence[_Read],
@@ -332,11 +296,6 @@ def _import(
     *,
     embed: bool,
 ) -> list[_Read]:
-    """Import the chosen histories.
-
-    :param partition: the partition the user named, if any.
-    :returns: all histories, with the numbers of imported messages.
-    """
     results = []
     with open_store.open_reservoir(ctx, create=True) as reservoir:
         # Do this first: if the import is interrupted, the next one uses the same partition.
@@ -365,7 +324,6 @@ def _import(
 
 
 def _make_default(reservoir: Reservoir, partition: str | None) -> None:
-    """Make the partition that the user named, if any, the default."""
     config = reservoir.config
     if partition and partition != config.lookup("partition")[0]:
         edit_settings_file.edit(config.path, {"partition": partition})
@@ -373,7 +331,6 @@ def _make_default(reservoir: Reservoir, partition: str | None) -> None:
 
 
 def _move_sources(reservoir: Reservoir, sources: list[Source]) -> None:
-    """Update the partitions of sources in the settings."""
     known = configured_sources(reservoir.config)
     before = {(source.name, source.path): source.partition for source in known}
     for source in sources:
@@ -398,9 +355,7 @@ def _embed(reservoir: Reservoir, scope: Scope) -> None:
         reservoir.indexer.embed_if_possible(scope, most=_FIRST_BATCH)
         left = reservoir.indexer.pending(scope)
         seconds = (time.monotonic() - start) * left / _FIRST_BATCH
-        console.note(
-            f"{options.counted(left, 'message')} to go, about {duration_in_words(seconds)}"
-        )
+        console.note(f"{counted(left, 'message')} to go, about {duration_in_words(seconds)}")
     reservoir.indexer.embed_if_possible(scope)
 
 
@@ -412,10 +367,7 @@ def _add_sources(
     can_ask: bool,
     dry_run: bool,
 ) -> None:
-    """Say that nothing is new, and let ``reservoir sync`` read the histories in future.
-
-    :param partition: the partition the user named, if any; it becomes the default here, too.
-    """
+    """Say that nothing is new, and let ``reservoir sync`` read the histories in future."""
     for source in [entry.source for entry in read]:
         excluded = watched_files.compile_exclusion(list(source.exclude))
         for reason in watched_files.unreadable_folders(source.path, excluded):
@@ -451,7 +403,6 @@ def _sync(reservoir: Reservoir, source: Source, *, copies: bool) -> ImportReport
 
 
 def _name_agents(read: "Sequence[_Read]") -> None:
-    """Print the commands that connect the agents among these histories, unless they are."""
     forms = {entry.history.form for entry in read}
     agents = [status(client) for client in CLIENTS.values() if client.history in forms]
     names = [found.client.name for found in agents if found.is_installed and not found.command]

@@ -8,6 +8,7 @@ import typer
 from reservoir_cli.agents.mcp.reserve_pipes import end_on_signals, take_wire
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.app import terminated_by
+from reservoir_cli.cli.declare_options import flag
 from reservoir_cli.errors import UsageError
 from reservoir_cli.util.installation import install_hint
 
@@ -16,7 +17,7 @@ def mcp(
     ctx: typer.Context,
     partition: options.Partition = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Do not offer the tool that stores notes.")
+        bool, flag("--read-only", "Do not offer the tool that stores notes.")
     ] = False,
 ) -> None:
     """Serve the store to an agent over MCP; its client starts this.

@@ -5,14 +5,14 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, options
+from reservoir_cli.cli.declare_options import argument
 from reservoir_cli.settings import config
 
 
 def models(
     ctx: typer.Context,
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Only models whose name contains these texts."),
+        list[str] | None, argument("[NAME]...", "Only models whose name contains these texts.")
     ] = None,
     partition: options.Partition = None,
     as_json: options.Json = False,

@@ -9,30 +9,28 @@ import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.commands.forget import preview, print_found, print_lines
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.util.progress import counted
 
 #: A partition and perhaps an instance; a backslash escapes a slash or another backslash.
 _PLACE = re.compile(r"((?:\\[\\/]|\\(?![\\/])|[^/\\])+)(?:/(.*(?:[^/]|\\/)))?", re.S)
-#: At most this many messages are named by number in the command that moves them back.
-_NAMED = 12
+_NAMED = 12  # at most this many messages are named by number in the command that moves them back
 
 
 def move(
     ctx: typer.Context,
     to: Annotated[
         str,
-        typer.Option(
+        option(
+            "PARTITION[/INSTANCE]",
+            r"Where to; instances keep their names. \/ is a slash in a name.",
             "--to",
-            metavar="PARTITION[/INSTANCE]",
-            help=r"Where to; instances keep their names. \/ is a slash in a name.",
         ),
     ],
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
-    ] = None,
+    ids: options.Ids = None,
     conversation: options.Conversation = None,
     project: options.Project = None,
     match: options.Match = None,
@@ -43,9 +41,7 @@ def move(
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be moved; move nothing.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Show what would be moved; move nothing.")] = False,
     yes: options.Yes = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
@@ -72,8 +68,12 @@ def move(
             source=source,
             tag=tag,
         )
-        found = _find(reservoir, scope, numbers, where)
-        count = options.counted(len(found), "message")
+        found = (
+            nothing_found.keys_of(reservoir, numbers, scope)
+            if numbers
+            else reservoir.find(scope, where)
+        )
+        count = counted(len(found), "message")
         question = f"move {count} of {nothing_found.place(scope)} to {to}?"
         moved: list[Key] = []
         merged, is_elsewhere = 0, False
@@ -121,10 +121,6 @@ def _place(partition: str, instance: str) -> str:
 
 
 def _check(numbers: Sequence[int], *texts: str | None) -> None:
-    """Check that messages are chosen, by number or by filters.
-
-    :raises UsageError: they are not, or by both.
-    """
     is_filtered = any(text is not None for text in texts)
     if is_filtered == bool(numbers):
         raise UsageError(
@@ -133,27 +129,11 @@ def _check(numbers: Sequence[int], *texts: str | None) -> None:
         )
 
 
-def _find(
-    reservoir: Reservoir, scope: Scope, numbers: Sequence[int], where: Filter
-) -> Sequence[Key]:
-    """Return the keys of the chosen messages.
-
-    :raises ReservoirError: there is no message with one of the numbers.
-    """
-    if not numbers:
-        return reservoir.find(scope, where)
-    keys = reservoir.lookup.keys_of(numbers, scope)
-    if missing := sorted(set(numbers) - {key.id for key in keys}):
-        raise nothing_found.no_message(reservoir, missing[0], scope)
-    return keys
-
-
 def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[str, str]]) -> None:
-    """Print how many messages were moved, and the command that moves them back."""
-    console.aside(f"moved {options.counted(len(moved), 'message')} to {to}")
+    console.aside(f"moved {counted(len(moved), 'message')} to {to}")
     if merged:
         verb = "was" if merged == 1 else "were"
-        console.note(f"{options.counted(merged, 'message')} {verb} in {to} already")
+        console.note(f"{counted(merged, 'message')} {verb} in {to} already")
     if len(origins) == 1 and 0 < len(moved) <= _NAMED:
         [(partition, instance)] = origins
         numbers = [word for key in moved for word in ("--id", str(key.id))]
@@ -162,7 +142,6 @@ def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[
 
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> bool:
-    """Say that nothing matches, or where; return whether it does anywhere."""
     others = reservoir.lookup.elsewhere(scope, where)
     if others:
         nothing_found.tell(scope, others, "", "--all-partitions", say=console.warn)

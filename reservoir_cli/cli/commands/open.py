@@ -12,6 +12,7 @@ from typing import IO, Annotated
 import typer
 
 from reservoir_cli.cli import console
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers
@@ -24,14 +25,9 @@ _PAUSE = 0.1
 
 def open(
     ctx: typer.Context,
-    print_only: Annotated[
-        bool, typer.Option("--print", help="Print the address; open no browser.")
-    ] = False,
+    print_only: Annotated[bool, flag("--print", "Print the address; open no browser.")] = False,
     port: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, max=65_535, help="Port for a new server; 0 picks a free one."
-        ),
+        int, option("N", "Port for a new server; 0 picks a free one.", min=0, max=65_535)
     ] = 3017,
 ) -> None:
     """Open the web page: conversations, contexts and usage.
@@ -54,7 +50,6 @@ def open(
 
 
 def _address() -> str | None:
-    """Return an address with a one-time code; ``None`` if no server answers."""
     for server in reversed(running_servers.read_servers()):
         if code := server.make_code():
             return f"{server.page}enter?code={code}"
@@ -62,10 +57,7 @@ def _address() -> str | None:
 
 
 def _start(command: Sequence[str]) -> str:
-    """Start a server in the background; return an address with a one-time code.
-
-    :raises ReservoirError: the server does not start, or could not be found.
-    """
+    """Start a server in the background; return an address with a one-time code."""
     running_servers.require_writable()
     with tempfile.TemporaryFile() as errors:
         process = start_in_background(command, errors=errors)
@@ -86,7 +78,6 @@ def _command(ctx: typer.Context, port: int) -> list[str]:
 
 
 def _start_error(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> ReservoirError:
-    """Stop a server that does not answer, and return an error with its last error message."""
     process.terminate()
     errors.seek(0)
     output = errors.read(10_000).decode("utf-8", "replace")
@@ -96,7 +87,6 @@ def _start_error(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> Reser
 
 
 def _last_line(output: str, prefix: str) -> str:
-    """Return the last line with a prefix, without the prefix."""
     lines = [line for line in output.splitlines() if line.startswith(prefix)]
     return lines[-1].removeprefix(prefix) if lines else ""
 

@@ -11,12 +11,13 @@ from reservoir_cli.cli.commands import forget
 from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
-from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import PlaceSummary, Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.projects import TABLE
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.settings.setting_keys import dotted_key
+from reservoir_cli.util.progress import counted
 
 
 class _Partitions(ActionGroup):
@@ -107,7 +108,6 @@ def _list_as_json(ctx: typer.Context, reservoir: Reservoir, as_json: bool) -> No
 
 
 def _command(verb: str, *names: str) -> str:
-    """Return the command with these arguments, quoted for the shell."""
     return f"reservoir partitions {options.quote(verb, *names)}"
 
 
@@ -135,7 +135,6 @@ def _merge(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
 
 
 def _note_lost_settings(config: Config, old: str, new: str) -> None:
-    """Note which settings of a partition will not apply to its messages after the move."""
     lost = []
     for key in config.partitions.get(old, {}):
         before, after = (config.lookup(key, partition=name)[0] for name in (old, new))
@@ -147,12 +146,6 @@ def _note_lost_settings(config: Config, old: str, new: str) -> None:
 
 
 def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None) -> dict[str, str]:
-    """Map each partition to a text with its numbers of messages and instances.
-
-    :param old: the partition that is moved or deleted.
-    :param new: the partition that it is moved to.
-    :raises ReservoirError: the old partition does not exist.
-    """
     if new is not None:
         check_name(new)
     if old == new:
@@ -164,8 +157,7 @@ def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None)
         hint = f"partitions are {', '.join(sorted(counts))}" if counts else None
         raise ReservoirError(f"there is no partition {old}", hint=hint)
     return {
-        partition: f"{options.counted(sum(sizes), 'message')} in "
-        f"{options.counted(len(sizes), 'instance')}"
+        partition: f"{counted(sum(sizes), 'message')} in {counted(len(sizes), 'instance')}"
         for partition, sizes in counts.items()
     }
 
@@ -173,9 +165,9 @@ def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None)
 def _move(reservoir: Reservoir, old: str, new: str, verb: str) -> None:
     moved, duplicates = reservoir.move_partition(old, new)
     to = "into" if verb == "merged" else "to"
-    console.aside(f"{verb} {old} {to} {new}: {options.counted(moved, 'message')}")
+    console.aside(f"{verb} {old} {to} {new}: {counted(moved, 'message')}")
     if duplicates:
-        console.note(f"{options.counted(duplicates, 'message')} of {old} were in {new} already")
+        console.note(f"{counted(duplicates, 'message')} of {old} were in {new} already")
     config = reservoir.config
     _move_sources(config, old, new)
     _move_default(config, old, new)
@@ -202,7 +194,6 @@ def _move_default(config: Config, old: str, new: str) -> None:
 
 
 def _move_sources(config: Config, old: str, new: str) -> None:
-    """Change the sources that are synced into the old partition to the new one."""
     if not any(table.get("partition") == old for table in config.sources.values()):
         return
     try:
@@ -214,11 +205,7 @@ def _move_sources(config: Config, old: str, new: str) -> None:
 
 
 def _move_settings(config: Config, old: str, new: str, *, table: bool) -> bool:
-    """Apply the settings that refer to the old partition to the new one; print a note or warning.
-
-    :param table: rename the partition's table, too, not only references to the partition.
-    :returns: whether the table was renamed.
-    """
+    """Return whether the partition's table was renamed."""
     is_named = old in config.projects.values() or old in config.mcp_partitions
     if not is_named and not (table and config.partitions.get(old)):
         return False
@@ -238,7 +225,7 @@ def _move_settings(config: Config, old: str, new: str, *, table: bool) -> bool:
 def _delete(reservoir: Reservoir, name: str, yes: bool) -> None:
     _describe_partitions(reservoir, name)
     found = reservoir.find(Scope(name))
-    question = f"forget all of {name}, {options.counted(len(found), 'message')}, for good?"
+    question = f"forget all of {name}, {counted(len(found), 'message')}, for good?"
     options.require_answer(question, yes)
     if not yes:
         forget.note_later_imports(reservoir, Scope(name))
@@ -269,21 +256,7 @@ def _say_what_leads_to(config: Config, name: str) -> None:
 def _list(reservoir: Reservoir, as_json: bool) -> None:
     summaries = reservoir.partitions()
     if as_json:
-        console.document(
-            {
-                "partitions": [
-                    {
-                        "partition": summary.partition,
-                        "instance": summary.instance,
-                        "messages": summary.messages,
-                        "bytes": summary.bytes,
-                        "first": summary.first.isoformat(),
-                        "last": summary.last.isoformat(),
-                    }
-                    for summary in summaries
-                ]
-            }
-        )
+        console.document({"partitions": [_row(summary) for summary in summaries]})
         return
     rows = [
         (
@@ -297,3 +270,8 @@ def _list(reservoir: Reservoir, as_json: bool) -> None:
         console.table(columns, rows, numeric=("messages", "bytes"))
     else:
         console.note(nothing_found.NOTHING_STORED)
+
+
+def _row(summary: PlaceSummary) -> dict[str, Any]:
+    times = {"first": summary.first.isoformat(), "last": summary.last.isoformat()}
+    return summary._asdict() | times

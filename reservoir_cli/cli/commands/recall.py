@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import argument, flag, option, tokens_option
 from reservoir_cli.cli.filters import complete_session
 from reservoir_cli.cli.show_injections import show_injections
 from reservoir_cli.context.recall import Reason, Recall, Skipped
@@ -19,30 +20,19 @@ def recall(
     ctx: typer.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[QUESTION]...", help="The question; read from stdin if omitted or -."
-        ),
+        argument("[QUESTION]...", "The question; read from stdin if omitted or -."),
     ] = None,
     budget: Annotated[
         int | None,
-        options.tokens_option(
-            about=f"Tokens for everything printed (default: {RECALL_BUDGET}).", least=1
-        ),
+        tokens_option(f"Tokens for everything printed (default: {RECALL_BUDGET}).", least=1),
     ] = None,
     partition: options.Partition = None,
     since: options.Since = None,
     exclude_conversation: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Leave out this conversation."),
+        str | None, option("ID", "Leave out this conversation.")
     ] = None,
-    last: Annotated[
-        bool,
-        typer.Option("--last", help="Print what agents were given last."),
-    ] = False,
-    client: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="With --last, only this client."),
-    ] = None,
+    last: Annotated[bool, flag("--last", "Print what agents were given last.")] = False,
+    client: Annotated[str | None, option("NAME", "With --last, only this client.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Print the stored messages that help an agent with a question.
@@ -56,7 +46,10 @@ def recall(
     and --no-recall as the first word of a prompt switch this off.
     """
     if last:
-        _refuse_with_last(words, budget, since, exclude_conversation)
+        if words or any(value is not None for value in (budget, since, exclude_conversation)):
+            raise UsageError(
+                "--last takes no question", hint="reservoir recall --last [--client NAME] [-p NAME]"
+            )
         show_injections(ctx, client, partition, as_json=as_json)
         return
     if client is not None:
@@ -76,19 +69,7 @@ def recall(
         console.window_text(row["text"])
 
 
-def _refuse_with_last(words: list[str] | None, *values: object) -> None:
-    """Refuse what would shape a recall.
-
-    :raises UsageError: there is a question or an option for one.
-    """
-    if words or any(value is not None for value in values):
-        raise UsageError(
-            "--last takes no question", hint="reservoir recall --last [--client NAME] [-p NAME]"
-        )
-
-
 def _print_notes(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None) -> None:
-    """Print the notes, and why nothing was recalled."""
     for note in outcome.notes:
         console.note(note)
     if isinstance(outcome, Skipped):

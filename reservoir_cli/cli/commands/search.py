@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import (
-    completion_values,
-    console,
-    filters,
-    nothing_found,
-    open_store,
-    options,
-)
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import argument, flag, option
 from reservoir_cli.cli.escape import escaped
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
@@ -29,35 +23,27 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-#: The orders in which hits are printed; the first is the default.
-_ORDERS = ("score", "time")
+_ORDERS = ("score", "time")  # the orders in which hits are printed; the first is the default
 #: The meaning of the columns of --explain.
 _LEGEND = (
     "cosine: how close the meaning is, -1 to 1 · bm25: how well the words match, more is better · "
     "similarity: both, with neighbours and dates, 0 to 1 · score: what they are sorted by"
 )
-#: Characters of a passage printed to a pipe.
-_SNIPPET = 300
-#: Lines of text below the heading of a hit.
-_LINES = 2
+_SNIPPET = 300  # characters of a passage printed to a pipe
+_LINES = 2  # lines of text below the heading of a hit
 _INDENT = "   "
-#: Legible on dark and light terminals alike, as in grep.
-_WORD = "bold red"
+_WORD = "bold red"  # legible on dark and light terminals alike, as in grep
 
 
 def search(
     ctx: typer.Context,
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="TERM...", help="""Words, '"a phrase"', prefix*; - reads stdin."""),
+        list[str], argument("TERM...", """Words, '"a phrase"', prefix*; - reads stdin.""")
     ],
-    semantic: Annotated[bool, typer.Option("--semantic", help="Search by meaning only.")] = False,
-    keyword: Annotated[bool, typer.Option("--keyword", help="Search by words only.")] = False,
+    semantic: Annotated[bool, flag("--semantic", "Search by meaning only.")] = False,
+    keyword: Annotated[bool, flag("--keyword", "Search by words only.")] = False,
     limit: Annotated[
-        int,
-        typer.Option(
-            "-n", "--limit", metavar="N", min=1, max=1_000_000, help="Maximum number of hits."
-        ),
+        int, option("N", "Maximum number of hits.", "-n", "--limit", min=1, max=1_000_000)
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
@@ -71,55 +57,37 @@ def search(
     tag: options.Tag = None,
     sort: Annotated[
         str,
-        typer.Option(
-            metavar="ORDER",
-            help="By score, or by time, the newest first.",
-            rich_help_panel=options.OUTPUT,
-            autocompletion=completion_values.among(*_ORDERS),
+        option(
+            "ORDER",
+            "By score, or by time, the newest first.",
+            panel=options.OUTPUT,
+            choices=_ORDERS,
         ),
     ] = _ORDERS[0],
     threshold: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "X",
+            "Only hits above this (1 + cosine)/2; try 0.65.",
             min=0,
             max=1,
-            metavar="X",
-            help="Only hits above this (1 + cosine)/2; try 0.65.",
-            rich_help_panel=options.FILTERS,
+            panel=options.FILTERS,
         ),
     ] = None,
     link: Annotated[
-        bool,
-        typer.Option(
-            "--link", help="Add the messages linked to each hit.", rich_help_panel=options.OUTPUT
-        ),
+        bool, flag("--link", "Add the messages linked to each hit.", options.OUTPUT)
     ] = False,
     deduplicate: Annotated[
-        bool,
-        typer.Option(
-            "--deduplicate",
-            help="Show only the best of several equal messages.",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--deduplicate", "Show only the best of several equal messages.", options.OUTPUT)
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the components of each score, and the ids.")
+        bool, flag("--explain", "Show the components of each score, and the ids.")
     ] = False,
     full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Print whole messages (default in a pipe).",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--full", "Print whole messages (default in a pipe).", options.OUTPUT)
     ] = False,
     snippets: Annotated[
-        bool,
-        typer.Option(
-            "--snippets",
-            help="Print best passages (default on a terminal).",
-            rich_help_panel=options.OUTPUT,
-        ),
+        bool, flag("--snippets", "Print best passages (default on a terminal).", options.OUTPUT)
     ] = False,
     oneline: options.OneLine = False,
     timestamps: options.Timestamps = False,
@@ -173,7 +141,7 @@ def search(
         else:
             _print_notes(found, term, hybrid=not (semantic or keyword))
     if sort == "time":
-        found.sort(key=_age)
+        found.sort(key=lambda hit: (hit.message.created_at, hit.message.id), reverse=True)
     if explain and found:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
@@ -190,13 +158,7 @@ def search(
         print_hits(found, form)
 
 
-def _age(hit: Hit) -> tuple[float, int]:
-    """Return a sort key that puts the newest hit first."""
-    return -hit.message.created_at.timestamp(), -hit.message.id
-
-
 def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
-    """Print notes on how the hits were found."""
     if not any(map(str.isalnum, term)):
         console.note("the term contains no words; ranked by embedding similarity only")
     elif hybrid and not any(hit.bm25 for hit in found):
@@ -212,12 +174,10 @@ def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
         console.note("no message contains all the words; these contain some of them")
 
 
-#: As many characters of a text tell its language.
-_GUESSED = 2_000
+_GUESSED = 2_000  # as many characters of a text tell its language
 
 
 def _differing_languages(term: str, found: Sequence[Hit]) -> tuple[str, str] | None:
-    """Return the languages of a question and of most of its hits, if they are known and differ."""
     asked = guess_language(term[:_GUESSED])
     guesses = Counter(guess_language(hit.message.content[:_GUESSED]) for hit in found)
     [(language, count)] = guesses.most_common(1)
@@ -294,7 +254,6 @@ def _line(message: StoredMessage, hit: Hit | None, form: Form) -> str:
 
 
 def _styled_lines(hit: Hit, form: Form) -> "Iterator[Text]":
-    """Yield the lines of a hit on a terminal."""
     from rich.text import Text
 
     if form.oneline:
@@ -316,7 +275,6 @@ def _styled_lines(hit: Hit, form: Form) -> "Iterator[Text]":
 def _heading(
     message: StoredMessage, start: str, title: str | None, form: Form, width: int
 ) -> "Text":
-    """Return the line above a hit: role, day, number, place and title, cut to the width."""
     from rich.text import Text
 
     day = f"{to_local(message.created_at):%Y-%m-%d}"
@@ -332,7 +290,6 @@ def _heading(
 
 
 def _passage(hit: Hit, text: str, width: int) -> "Iterator[Text]":
-    """Yield the passage of a hit in at most two lines."""
     from rich.cells import cell_len
 
     room = max(16, _LINES * width - 12)
@@ -369,11 +326,6 @@ def _styled_line(hit: Hit, form: Form) -> "Text":
 
 
 def _highlight(text: str, words: Sequence[tuple[int, int]], newline: str) -> "Text":
-    """Return a text for a terminal with highlighted words.
-
-    :param words: start and end of each word in the text.
-    :param newline: replaces line breaks.
-    """
     from rich.text import Text
 
     def escape(part: str) -> str:

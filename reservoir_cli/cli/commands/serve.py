@@ -8,6 +8,7 @@ import typer
 
 from reservoir_cli.agents import hooks
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.server import running_servers
@@ -21,31 +22,22 @@ _PARTS = ("starlette", "uvicorn", "httpx2", "jinja2", "mcp_types", "markdown_it"
 
 def serve(
     ctx: typer.Context,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
-    ] = "127.0.0.1",
+    host: Annotated[str, option("ADDRESS", "Address to listen on.", "--host")] = "127.0.0.1",
     port: Annotated[
-        int,
-        typer.Option(
-            "--port", metavar="N", min=0, max=65_535, help="Port to listen on; 0 picks a free one."
-        ),
+        int, option("N", "Port to listen on; 0 picks a free one.", "--port", min=0, max=65_535)
     ] = _PORT,
     upstream: Annotated[
-        list[str] | None,
-        typer.Option("--upstream", metavar="NAME=URL", help="Base URL of a provider; repeatable."),
+        list[str] | None, option("NAME=URL", "Base URL of a provider; repeatable.", "--upstream")
     ] = None,
     open_proxy: Annotated[
-        bool, typer.Option("--open-proxy", help="Accept requests to models without the token.")
+        bool, flag("--open-proxy", "Accept requests to models without the token.")
     ] = False,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host", metavar="NAME", help="Also accept this host name; repeatable."
-        ),
+        list[str] | None, option("NAME", "Also accept this host name; repeatable.", "--allow-host")
     ] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the running servers.")] = False,
+    stop: Annotated[bool, flag("--stop", "Stop the running servers.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON when the server is ready.")
+        bool, flag("--json", "Print one line of JSON when the server is ready.")
     ] = False,
 ) -> None:
     """Run a proxy that adds memory to any model.
@@ -91,7 +83,6 @@ def serve(
 
 
 def _stop_servers() -> None:
-    """Stop every running server of this home, and remove the records of those that were killed."""
     servers = running_servers.read_servers()
     running = [server for server in servers if server.can_be_stopped()]
     for server in servers:

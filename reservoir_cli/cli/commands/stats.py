@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options, plots, tables
+from reservoir_cli.cli.declare_options import flag
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.parse_time_options import parse_time
 
@@ -18,9 +19,7 @@ def stats(
     ctx: typer.Context,
     partition: options.OnlyPartition = None,
     since: options.Since = None,
-    plot: Annotated[
-        bool, typer.Option("--plot", help="Plot what was stored, and tokens, by week.")
-    ] = False,
+    plot: Annotated[bool, flag("--plot", "Plot what was stored, and tokens, by week.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show the tokens that contexts used, and what the store holds.
@@ -51,7 +50,6 @@ def stats(
 
 
 def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the names and the texts of all figures."""
     rows = [
         ("contexts built", f"{summary['runs']:,}"),
         ("contexts short of room", f"{summary['truncated_runs']:,}"),
@@ -93,7 +91,6 @@ def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _use_rows(use: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return how much of what was recalled the answers used, in total and by week."""
     if use["used_share"] is None:
         return []
     total = f"{use['rare_words']:,} in {use['recalls']:,} recalls"

@@ -5,11 +5,13 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.maintenance.summarize import Outcome
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.util.clock import local_day
+from reservoir_cli.util.progress import counted
 
 
 def summarize(
@@ -17,14 +19,14 @@ def summarize(
     partition: options.Partition = None,
     command: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "COMMAND",
+            "Command that reads a conversation on stdin and prints its summary.",
             "--with",
-            metavar="COMMAND",
-            help="Command that reads a conversation on stdin and prints its summary.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the conversations; summarise nothing.")
+        bool, flag("--dry-run", "List the conversations; summarise nothing.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -57,13 +59,12 @@ def summarize(
                 console.write(f"{row['date']} {row['conversation_id']}{text}\n")
     verb = "to summarise" if dry_run else "summarised"
     succeeded = [outcome for outcome in outcomes if outcome.reason is None]
-    console.aside(f"{options.counted(len(succeeded), 'conversation')} {verb}")
+    console.aside(f"{counted(len(succeeded), 'conversation')} {verb}")
     if len(succeeded) < len(outcomes):
         raise typer.Exit(1)
 
 
 def _why_nothing(reservoir: Reservoir, scope: Scope) -> str:
-    """Return why no conversation of a partition was summarised."""
     if not reservoir.view(scope, 1):
         return nothing_found.describe_elsewhere(scope, reservoir.lookup.elsewhere(scope))
     if not reservoir.conversations(scope):

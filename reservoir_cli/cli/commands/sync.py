@@ -1,7 +1,7 @@
 """``reservoir sync``: import new messages from the chat histories on this machine."""
 
 import shlex
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from time import sleep
 from typing import Annotated, Any
@@ -10,6 +10,7 @@ import typer
 
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.cli import completion_values, console, open_store, options, unseen_errors
+from reservoir_cli.cli.declare_options import argument, flag
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
@@ -25,12 +26,11 @@ from reservoir_cli.transfer.sync.history_sources import (
     discover_sources,
     select_sources,
 )
-from reservoir_cli.transfer.sync.sync_sources import SourceReport, SyncReport
+from reservoir_cli.transfer.sync.sync_reports import SourceReport, SyncReport
+from reservoir_cli.util.progress import counted
 
-#: Seconds between two runs with --watch.
-_PAUSE = 30
-#: Minutes between two runs of the timer.
-_MINUTES = 10
+_PAUSE = 30  # seconds between two runs with --watch
+_MINUTES = 10  # minutes between two runs of the timer
 _SYSTEMD = """\
 # ~/.config/systemd/user/reservoir-sync.service
 [Unit]
@@ -77,17 +77,15 @@ def sync(
     ctx: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[SOURCE]...",
-            help="Sources by name or tool (default: all).",
-            autocompletion=completion_values.sync_sources,
+        argument(
+            "[SOURCE]...",
+            "Sources by name or tool (default: all).",
+            complete=completion_values.sync_sources,
         ),
     ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Keep running, and sync every 30 seconds.")
-    ] = False,
+    watch: Annotated[bool, flag("--watch", "Keep running, and sync every 30 seconds.")] = False,
     timer: Annotated[
-        bool, typer.Option("--timer", help="Print units for systemd and launchd; import nothing.")
+        bool, flag("--timer", "Print units for systemd and launchd; import nothing.")
     ] = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
@@ -126,11 +124,7 @@ def _is_unattended() -> bool:
 def _sources(
     reservoir: Reservoir, names: Sequence[str], wrong: dict[str, UsageError]
 ) -> list[Source]:
-    """Return the sources of the settings; if there are none, those found, after confirmation.
-
-    :param wrong: receives the errors of selected sources that cannot be read.
-    :raises UsageError: none can be read, or there is no source of a name.
-    """
+    """Return the sources of the settings; if there are none, those found, after confirmation."""
     errors: dict[str, UsageError] = {}
     configured = configured_sources(reservoir.config, errors)
     wrong |= {name: error for name, error in errors.items() if not names or name in names}
@@ -142,7 +136,8 @@ def _sources(
         unseen_errors.log(error.message)
     if configured or errors:
         selected = select_sources(configured, others)
-        _warn_of_missing(reservoir, {source.name for source in selected})
+        for missing in find_missing(reservoir.config, {source.name for source in selected}):
+            console.warn(f"{missing.detail}; {missing.fix}")
         return selected
     if _is_unattended():
         return []
@@ -160,12 +155,6 @@ def _sources(
             raise typer.Exit(1)
         save_sources(reservoir.config, sources)
     return sources
-
-
-def _warn_of_missing(reservoir: Reservoir, names: Container[str]) -> None:
-    """Warn of selected sources that do not exist, as nothing is imported from them."""
-    for missing in find_missing(reservoir.config, names):
-        console.warn(f"{missing.detail}; {missing.fix}")
 
 
 def save_sources(config: Config, sources: list[Source]) -> None:
@@ -187,10 +176,7 @@ def save_sources(config: Config, sources: list[Source]) -> None:
 
 
 def offer_source(config: Config, form: str, title: str, partition: str) -> bool:
-    """Add the history of a tool to the settings, if there is one; on a terminal, ask first.
-
-    :returns: whether it was added.
-    """
+    """Offer to add the history of a tool to the settings; return whether it was added."""
     found = [
         Source(choose_name(form, config.sources), form, history.path, partition)
         for history in discover_histories.look(form)
@@ -216,7 +202,6 @@ def new_sources(config: Config, sources: list[Source]) -> list[Source]:
 
 
 def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
-    """Sync repeatedly until Ctrl-C, and report imported and skipped messages and new failures."""
     console.note(f"syncing every {_PAUSE} seconds; Ctrl-C stops it")
     failures: dict[str, list[str]] = {}
     is_locked = False
@@ -255,7 +240,7 @@ def _print_report(report: SyncReport) -> None:
 
 def _print_source(report: SourceReport, prefix: str = "") -> None:
     name, imports = report.source.name, report.imports
-    files = f"{report.read:,} of {options.counted(report.files, 'file')} read"
+    files = f"{report.read:,} of {counted(report.files, 'file')} read"
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
     for line in imports.reason_lines():
         console.aside(line)
@@ -263,7 +248,7 @@ def _print_source(report: SourceReport, prefix: str = "") -> None:
         console.warn(failure)
         unseen_errors.log(failure)
     if report.held:
-        console.note(f"{name}: an unfinished last turn in {options.counted(report.held, 'file')}")
+        console.note(f"{name}: an unfinished last turn in {counted(report.held, 'file')}")
     for note in report.imports.notes():
         console.note(f"{report.source.name}: {note}")
     print_left_out(report)
@@ -274,24 +259,15 @@ def print_left_out(report: SourceReport) -> None:
     name, imports = report.source.name, report.imports
     if imports.forgotten:
         console.note(describe_forgotten(report.source, imports.forgotten))
-    if imports.expired:
-        count = options.counted(imports.expired, "message")
-        console.note(f"{name}: older than retention_days, and not imported: {count}")
-    if report.excluded:
-        count = options.counted(report.excluded, "message")
-        console.note(f"{name}: in excluded folders, and not imported: {count}")
+    options.note_count(f"{name}: older than retention_days, and not imported", imports.expired)
+    options.note_count(f"{name}: in excluded folders, and not imported", report.excluded)
     if report.marked:
         console.note(f"{name}: {options.describe_marked(report.marked)}")
 
 
 def describe_forgotten(source: Source, count: int) -> str:
-    """Say how many messages of a source were forgotten earlier, and which command imports them.
-
-    Do not name the command if it would import excluded folders, too.
-    """
-    note = (
-        f"{source.name}: forgotten earlier, and not imported: {options.counted(count, 'message')}"
-    )
+    """Say how many messages were forgotten and, if no folder is excluded, how to import them."""
+    note = f"{source.name}: forgotten earlier, and not imported: {counted(count, 'message')}"
     if source.exclude:
         return note
     words = ["reservoir", "ingest", "--include-forgotten", "--format", source.tool]
@@ -347,7 +323,9 @@ def systemd_units(command: Sequence[str]) -> str:
 
 def launchd_units(command: Sequence[str]) -> str:
     """Return a property list, by which launchd runs a command every few minutes."""
-    arguments = "\n".join(f"    <string>{_escape_xml(word)}</string>" for word in command)
+    from html import escape  # few need it
+
+    arguments = "\n".join(f"    <string>{escape(word, quote=False)}</string>" for word in command)
     return _LAUNCHD.format(arguments=arguments, seconds=60 * _MINUTES)
 
 
@@ -355,7 +333,3 @@ def _for_systemd(command: Sequence[str]) -> str:
     """Quote a command; unlike a shell, systemd also reads these characters within quotes."""
     line = shlex.join(command)
     return line.replace("\\", "\\\\").replace("%", "%%").replace("$", "$$")
-
-
-def _escape_xml(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

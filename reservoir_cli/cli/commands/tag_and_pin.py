@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, mistyped_commands, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import argument
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, check_name
 from reservoir_cli.reservoir import Reservoir
 
-Number = Annotated[str, typer.Argument(metavar="ID", help="Message number: 12 or '#12'.")]
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Tags.")]
+Number = Annotated[str, argument("ID", "Message number: 12 or '#12'.")]
+Names = Annotated[list[str], argument("NAME...", "Tags.")]
 
 
 def tag(
@@ -64,10 +65,7 @@ def unpin(ctx: typer.Context, number: Number, partition: options.Partition = Non
 
 
 def check_order(number: str, others: Sequence[str]) -> None:
-    """Check that the message number is the first argument.
-
-    :raises UsageError: it comes later; the hint is the command in the right order.
-    """
+    """Raise UsageError, with the right order as a hint, if the number is not the first argument."""
     if not options.is_number(number):
         for other in filter(options.is_number, others):
             raise UsageError(
@@ -77,11 +75,7 @@ def check_order(number: str, others: Sequence[str]) -> None:
 
 
 def find(reservoir: Reservoir, typed: str, partition: str | None) -> StoredMessage:
-    """Return a message of a partition, and print its preview.
-
-    :raises UsageError: the text is not a number.
-    :raises ReservoirError: the partition has no such message.
-    """
+    """Return a message of a partition, or raise ReservoirError; print its preview."""
     number = options.message_number(typed, "ID")
     scope = Scope(reservoir.scope(partition).partition)
     for message in reservoir.messages([number], scope):

@@ -9,52 +9,38 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.chat.trim import find_turn_start, trim_history
-from reservoir_cli.cli import completion_values, console, options
+from reservoir_cli.cli import console, options
+from reservoir_cli.cli.declare_options import argument, option, tokens_option
 from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
 from reservoir_cli.settings.config import required_window
 from reservoir_cli.tokens import storing_counter
 from reservoir_cli.transfer.reading.input_files import read_text
+from reservoir_cli.util.progress import counted
 
-#: The smallest budget that holds a question and its reply.
-_LEAST = 500
+_LEAST = 500  # the smallest budget that holds a question and its reply
 _FORMATS = ("openai", "anthropic", "auto")
-#: Keys of a request body: of OpenAI's Responses API the second.
-_KEYS = ("messages", "input")
+_KEYS = ("messages", "input")  # keys of a request body: of OpenAI's Responses API the second
 _WANTED = "give a list of messages, or a request body that has one"
 
 
 def trim(
     ctx: typer.Context,
-    iteration: Annotated[
-        int, typer.Option(metavar="K", min=1, help="Number of the request in the turn, from 1.")
-    ],
+    iteration: Annotated[int, option("K", "Number of the request in the turn, from 1.", min=1)],
     file: Annotated[
-        str,
-        typer.Argument(
-            metavar="[FILE|-]", help="A JSON list of messages, or a request body; - reads stdin."
-        ),
+        str, argument("[FILE|-]", "A JSON list of messages, or a request body; - reads stdin.")
     ] = "-",
     budget: Annotated[
         int | None,
-        options.tokens_option(
-            about="Tokens for the old messages (default: the setting trim_budget_tokens).",
-            least=None,
+        tokens_option(
+            "Tokens for the old messages (default: the setting trim_budget_tokens).", least=None
         ),
     ] = None,
     turn_start: Annotated[
         int | None,
-        typer.Option(
-            metavar="I", min=0, help="Index of the turn's first message (default: last question)."
-        ),
+        option("I", "Index of the turn's first message (default: last question).", min=0),
     ] = None,
     form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="openai, anthropic or auto.",
-            autocompletion=completion_values.among(*_FORMATS),
-        ),
+        str, option("NAME", "openai, anthropic or auto.", "--format", choices=_FORMATS)
     ] = "auto",
     partition: options.Partition = None,
     model: options.Model = None,
@@ -100,9 +86,7 @@ def trim(
             f"nothing was trimmed: the current turn begins at message {start}, as no later one is "
             "a question; --turn-start I begins it later"
         )
-    console.aside(
-        f"{options.counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed"
-    )
+    console.aside(f"{counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed")
 
 
 def _read(file: str) -> Any:
@@ -120,10 +104,7 @@ def _read(file: str) -> Any:
 
 
 def _require_finite(document: Any, name: str) -> None:
-    """Refuse NaN and numbers too large for a float, which no request can hold.
-
-    :raises ReservoirError: the document has such a number.
-    """
+    """Refuse NaN and numbers too large for a float, which no request can hold."""
     try:
         json.dumps(document, allow_nan=False)
     except ValueError:
@@ -133,10 +114,6 @@ def _require_finite(document: Any, name: str) -> None:
 
 
 def _messages(document: Any) -> tuple[str | None, list[dict[str, Any]]]:
-    """Return the list of messages, and the key of a request body that holds it.
-
-    :raises ReservoirError: there is no list of objects.
-    """
     key, messages = None, document
     if isinstance(document, dict):
         key = next((name for name in _KEYS if isinstance(document.get(name), list)), None)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli.declare_options import argument, flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
@@ -13,21 +14,14 @@ from reservoir_cli.reservoir import Reservoir
 def view(
     ctx: typer.Context,
     count: Annotated[
-        int,
-        typer.Argument(
-            metavar="[COUNT]", min=0, max=options.MOST, help="Number of messages; 0 for all."
-        ),
+        int, argument("[COUNT]", "Number of messages; 0 for all.", min=0, max=options.MOST)
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
-    ] = None,
+    ids: options.Ids = None,
     around: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="This message and its neighbours, COUNT in all."),
+        str | None, option("N", "This message and its neighbours, COUNT in all.")
     ] = None,
     trace_id: options.TraceFilter = None,
     conversation: options.Conversation = None,
@@ -36,17 +30,9 @@ def view(
     until: options.Until = None,
     source: options.Source = None,
     tag: options.Tag = None,
-    pinned: Annotated[
-        bool,
-        typer.Option("--pinned", help="Only pinned messages.", rich_help_panel=options.FILTERS),
-    ] = False,
+    pinned: Annotated[bool, flag("--pinned", "Only pinned messages.", options.FILTERS)] = False,
     secrets: Annotated[
-        bool,
-        typer.Option(
-            "--secrets",
-            help="Only messages in which secrets were found.",
-            rich_help_panel=options.FILTERS,
-        ),
+        bool, flag("--secrets", "Only messages in which secrets were found.", options.FILTERS)
     ] = False,
     timestamps: options.Timestamps = False,
     oneline: options.OneLine = False,
@@ -105,10 +91,6 @@ def view(
 
 
 def _find(reservoir: Reservoir, scope: Scope, numbers: list[int]) -> list[StoredMessage]:
-    """Return messages by their numbers.
-
-    :raises ReservoirError: a message is not in the scope.
-    """
     found = reservoir.messages(numbers, scope)
     if missing := sorted(set(numbers) - {message.id for message in found}):
         raise nothing_found.no_message(reservoir, missing[0], scope)
@@ -118,10 +100,7 @@ def _find(reservoir: Reservoir, scope: Scope, numbers: list[int]) -> list[Stored
 def _find_around(
     reservoir: Reservoir, scope: Scope, number: int, count: int
 ) -> list[StoredMessage]:
-    """Return a message with its neighbours in the conversation.
-
-    :param count: messages in all; 0 for the whole conversation.
-    """
+    """Return a message with its neighbours; ``count`` 0: the whole conversation."""
     message = _find(reservoir, scope, [number])[0]
     ids = reservoir.lookup.thread(message)
     if count:

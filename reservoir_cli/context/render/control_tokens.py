@@ -2,8 +2,9 @@
 
 A stored text that holds one could end its message, or speak as the system, a tool or the agent.
 The names below are from the published templates and vocabularies of models (Llama, Mistral, Qwen,
-DeepSeek, GLM, Gemma, Kimi, MiniMax, Granite, Nemotron, StarCoder, T5 and others), and from what
-agents send (Claude Code, Codex, Cline, Cursor, Copilot, Gemini CLI, Windsurf).
+DeepSeek, GLM, Gemma, Kimi, MiniMax, Granite, Nemotron, ERNIE, Ling, LongCat, Seed, StarCoder, T5
+and others), and from what agents send (Claude Code, Codex, Cline, Cursor, Copilot, Gemini CLI,
+Kiro, Windsurf).
 """
 
 import re
@@ -22,7 +23,6 @@ _N = rf"[^\x00-\x7f{ZERO_WIDTH_SPACE}]*"
 
 
 def _spaced(token: str) -> str:
-    """Return the pattern of a token with invisible characters anywhere in it."""
     return "".join(_N + re.escape(letter) for letter in token)
 
 
@@ -30,11 +30,19 @@ def _spaced(token: str) -> str:
 #: compiled when a text needs them.
 _SIGNS = (
     rf"<{_I}[|\uff5c](?={_I}(?:[^\s|\uff5c<>{ZERO_WIDTH_SPACE}{INVISIBLE}]{_I}){{1,64}}[|\uff5c]{_I}>)"
+    # DeepSeek's <|DSML|invoke name="x"> with full-width bars, one or two
+    rf"|<(?={_I}/?(?:{_I}[|\uff5c]){{1,2}}{_I}(?:[A-Z]{_I}){{2,16}}[|\uff5c])"
     # Gemma's <|turn> and <turn|>
     rf"|<{_N}\|(?={_N}(?:[a-z_]{_N}){{1,64}}>)|<(?={_N}(?:[a-z_]{_N}){{1,64}}\|{_N}>)"
     rf"|<(?={_N}<(?:{_N}/)?{_spaced('SYS>>')})"  # Llama 2's <<SYS>> and <</SYS>>
     rf"|\[(?={_N}\|(?:{_N}[A-Za-z]){{2,32}}{_N}\|{_N}\])"  # EXAONE's [|user|]
-    rf"|\](?={_N}~(?:{_N}!)?{_N}b{_N}[\[\]])|\[(?={_N}e{_N}~{_N}\[)"  # MiniMax's ]~b] and [e~[
+    # MiniMax's ]~b], [e~[, ]!d~[ and ]<]image[>[
+    rf"|\](?={_N}~(?:{_N}!)?{_N}b{_N}[\[\]])|\[(?={_N}e{_N}~{_N}\[)"
+    rf"|\](?={_N}!{_N}[a-z]{_N}~{_N}\[)|\](?={_N}<{_N}\](?:{_N}[a-z_]){{1,20}}{_N}\[{_N}>{_N}\[)"
+    # Ling's <role>HUMAN</role>
+    rf"|<(?={_N}{_spaced('role>')}{_N}\s?(?:{_N}[A-Z]){{4,12}}\s?{_N}<)"
+    # Seed's <[fim-suffix]> and <[begin▁of▁sentence]>
+    rf"|<(?={_spaced('[fim-')}|{_spaced('[PLHD')}|{_spaced('[beginof')}|{_spaced('[endof')})"
     r"|\u25c1(?=/?[a-z_]{1,32}\u25b7)"  # Kimi's ◁think▷
 )
 #: A bracket, and what may be a name behind it.
@@ -46,21 +54,27 @@ _NAMED = (
 _BRACKETED = (
     r"/?(?:INST|SYSTEM_PROMPT|MODEL_SETTINGS|AVAILABLE_TOOLS|TOOL_(?:CALLS?|RESULTS?|CONTENT)|ARGS"
     r"|CALL_ID|THINK|IMG(?:_BREAK|_END)?|(?:BEGIN_)?AUDIO|TRANSCRIBE|PREFIX|MIDDLE|SUFFIX"
-    r"|[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS|(?:control|SPECIAL|UNUSED_TOKEN)_\d{1,6})"
+    r"|STREAMING_(?:PAD|WORD)|(?:REPEAT|NEXT)_AUDIO_TEXT|[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS|EOT"
+    r"|(?:(?:control|SPECIAL|UNUSED_TOKEN)_|unused_?)\d{1,6})"
 )
 #: Words of compound tags such as ``<user-prompt-submit-hook>``: a name made of these alone.
 _WORDS = frozenset(
-    "additional agent agents always answer applied args assistant attached bash block blocks call "
-    "calls caveat command commands content context conversation data details developer "
-    "diagnostics end environment environmental ephemeral error explicit feedback final function "
-    "functions guidance history hook hooks human ide important info information instruction "
-    "instructions layout loaded local mcp memories memory message messages meta metadata mode "
-    "model most new notice notification of opened permissions persisted plan policy post pre "
-    "project prompt prompts proposed queries query reasoning recently reminder reminders replies "
-    "reply request requests respond response responses result results role rules selection "
-    "session shell skill skills snapshot start state stderr stdin stdout steering stop subagent "
-    "submit summary supervisor switch system task team teammate text think thinking thought tool "
-    "tools turn untrusted use used user users viewed visible workspace".split()
+    "activated active additional agent agents always answer applied apps args artifact assistant "
+    "attached attachment attachments available background bash block blocks call calling calls "
+    "caveat claude codebase collaboration command commands content context conversation critical "
+    "current cursor data datetime description details developer diagnostics document documents "
+    "editor edits end environment environmental ephemeral error errors explicit extra features "
+    "feedback final function functions guidance history hook hooks human ide important info "
+    "information input instruction instructions issue kiro layout linter list loaded local "
+    "manually mcp memories memory message messages meta metadata mode model most network new "
+    "notice notification of open opened output permissions persisted personality plan policy post "
+    "pre preferences progress project prompt prompts proposed queries query realtime reasoning "
+    "recent recently reminder reminders replies reply repository request requests resources "
+    "respond response responses result results role rules runtime search selection session shell "
+    "skill skills snapshot spec start state stderr stdin stdout steering stop subagent submit "
+    "summary supervisor switch system task team teammate terminal text think thinking thought "
+    "todo tool tools transcripts turn untrusted update use used user users viewed visible "
+    "workspace".split()
 )
 #: Other names in angle brackets, in small letters, without a slash and a prefix such as ``seed:``:
 #: those of one word, and those of several or with a number.
@@ -72,12 +86,19 @@ _SINGLE = frozenset(
     "tools functions toolcall toolcalls toolresponse toolresponses invoke "
     # agents
     "assistant system human instructions env subagent supervisor reminderinstructions userrequest "
-    "usermemory editorcontext environmentcontext useraction userinstructions".split()
+    "usermemory editorcontext environmentcontext useraction userinstructions repomemory todolist "
+    "toolreferences userstyle claudemd".split()
+)
+#: Names that are ordinary ones elsewhere: only in exactly this form, and not as in ``List<task>``.
+_BARE = frozenset(
+    "response task feedback rules context memory memories prompt skill attachments escape "
+    "PRE SUF MID".split()
 )
 _ANGLED = (
     # model vocabularies
-    r"[be]os_token|(?:extra_id|special|reserved|unused|control|audio|image|mask)_?\d{1,6}"
-    r"|(?:start|end|begin)_of_[a-z]+|(?:start|end)_(?:of_)?function_[a-z]+|(?:image|audio)_soft_token"
+    r"(?:[be]os|pad|unk|cls|sep|mask|eop)_token|(?:extra_id|special|reserved|unused|control|audio"
+    r"|image|mask|loc|seg)_?\d{1,6}|(?:longcat|cot_budget)_[a-z_]+|[a-z]+_never_used_[0-9a-f]+"
+    r"|img_context|(?:start|end|begin(?:ning)?)_of_[a-z]+|(?:start|end)_(?:of_)?function_[a-z]+|(?:image|audio)_soft_token"
     r"|fim_(?:prefix|middle|suffix|pad)|file_sep|repo_name|gh_stars|issue_(?:start|comment|closed)"
     r"|jupyter_[a-z]+|empty_output|commit_(?:before|msg|after)"
     # thinking and tools
@@ -85,7 +106,9 @@ _ANGLED = (
     r"|arg_(?:key|value)|[a-z]+_(?:tool_calls?|tool_responses?|think)"
     # agents
     r"|command-(?:name|message|args|contents)|bash-input|(?:local-command|bash)-(?:stdout|stderr)"
-    r"|ide_opened_file|open_and_recently_viewed_files|attached_files|current_file"
+    r"|ide_opened_file|open_and_recently_viewed_files|attached_files|(?:current|active)_file"
+    r"|open_files|terminal_files_information|key_kiro_features|max_thinking_length|total_tokens"
+    r"|token_budget"
     r"|(?:file|folder|url)_content|new_task|attempt_completion|ask_followup_question|use_mcp_tool"
     r"|execute_command|write_to_file|replace_in_file|read_file|apply_diff|persisted-output|turn_aborted"
     r"|git_status|info-msg|implicit-rules"
@@ -95,7 +118,8 @@ _WITH_EQUALS = frozenset(("function", "parameter", "tool"))
 _LONGEST = 64
 #: Without one of these a text holds no control token, and without one of the second none that is
 #: known by its signs.
-_OPENINGS, _MARKS = "<[]\uff1c\uff3b\u25c1", ("|", "\uff5c", "SYS", "~", "\u25c1")
+_OPENINGS = "<[]\uff1c\uff3b\u25c1"
+_MARKS = ("|", "\uff5c", "SYS", "~", "\u25c1", "role>", "]<]", "<[")
 
 
 @lru_cache(128)  # while a window is filled, the same turns are printed repeatedly
@@ -111,14 +135,18 @@ def defuse(text: str) -> str:
 
 
 def _break_name(match: re.Match[str]) -> str:
-    """Return a bracket and a name, broken up if they are a control token."""
     opening, rest = match["open"], match["rest"]
     if not rest.isascii():
         if ZERO_WIDTH_SPACE in rest:  # it is broken
             return match[0]
         rest = normalize("NFKC", rest).encode("ascii", "ignore").decode()
     following = match.string[match.end() : match.end() + 1]
-    if len(rest) <= _LONGEST and _is_control(opening, rest, following):
+    if rest.strip("/") in _BARE:
+        before = match.string[max(0, match.start() - 1) : match.start()]
+        is_control = opening in "<\uff1c" and following in (">", "\uff1e") and not before.isalnum()
+    else:
+        is_control = len(rest) <= _LONGEST and _is_control(opening, rest, following)
+    if is_control:
         return f"{opening}{ZERO_WIDTH_SPACE}{match['rest']}"
     return match[0]
 
@@ -129,7 +157,8 @@ def _is_control(opening: str, rest: str, following: str) -> bool:
         return following in ("]", "\uff3d") and re.fullmatch(_BRACKETED, rest) is not None
     name = rest.strip("/").rpartition(":")[2]
     if name in _WITH_EQUALS:
-        return following == "=" or (rest[0] == "/" and name != "tool")
+        prefixed = ":" in rest and name == "parameter"
+        return following == "=" or (rest[0] == "/" and name != "tool") or prefixed
     if name.isalpha():
         return name != "S" and name.lower() in _SINGLE
     name = name.lower()

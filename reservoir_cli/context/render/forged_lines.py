@@ -34,8 +34,7 @@ _LINE = re.compile(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE | re.ASCII,
 )
 _FRAME = re.compile(r"\[ ?(?:/ ?reservoir|reservoir context)", re.IGNORECASE | re.ASCII)
-#: Blanks within a line or at its end.
-_BLANKS = re.compile(r"(?<=[^\s])[^\S\n]+", re.ASCII)
+_BLANKS = re.compile(r"(?<=[^\s])[^\S\n]+", re.ASCII)  # blanks within a line or at its end
 #: Characters that no one sees, or that are drawn on the letter before.
 _HIDDEN = re.compile(
     f"[{CONTROLS}{INVISIBLE}{ZERO_WIDTH_SPACE}\u0300-\u036f\u0483-\u0489\u20d0-\u20f0]"
@@ -49,6 +48,12 @@ _ALIKE = str.maketrans(
         **dict.fromkeys("\u02d0\u02f8\u0589\u05c3\u2236\ua789\u16ec", ":"),
         **dict.fromkeys("\u2044\u2215\u29f8\u2571", "/"),
         **dict.fromkeys("\u1680\u2800\u00a0", " "),
+        # Cyrillic and Greek letters that are drawn as Latin ones
+        **dict(zip("\u0430\u0441\u0501\u0435\u04bb\u0456\u0458", "acdehij", strict=True)),
+        **dict(zip("\u04cf\u043e\u0440\u0455\u0443\u0445\u0443", "lopsyxy", strict=True)),
+        **dict(zip("\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a", "ABCEHIJK", strict=True)),
+        **dict(zip("\u041c\u041e\u0420\u0405\u0422\u0425\u0423", "MOPSTXY", strict=True)),
+        **dict(zip("\u03bf\u03bd\u03c4\u03c5", "ovtu", strict=True)),
     }
 )
 

@@ -60,7 +60,6 @@ class ContextWindow(FinishedWindow):
         return render(turns, target, self.request.model, self.max_tokens, self.budget.window)
 
     def _nothing_to_send(self) -> UsageError:
-        """Return the error if there is no user message to answer."""
         fits, raised = "", ""
         if self.lacks_room:
             fits, raised = f" fits in {self.budget.available:,} tokens", "raise --budget, or "
@@ -78,10 +77,7 @@ class ContextWindow(FinishedWindow):
 
 
 def parse_format(name: str) -> Format:
-    """Return the format with this name.
-
-    :raises UsageError: the format is unknown.
-    """
+    """Return the format with this name, or raise UsageError."""
     check_text("format", name)
     if name in FORMATS:
         return cast(Format, name)
@@ -95,11 +91,7 @@ def render(
     max_tokens: int,
     window: int | None = None,
 ) -> str | dict[str, Any]:
-    """Render turns in a format, without a frame; ``json`` counts and reads as ``text``.
-
-    :param max_tokens: the longest answer.
-    :param window: tokens of the model's context window.
-    """
+    """Render turns in a format, without a frame; ``json`` counts and reads as ``text``."""
     match form:
         case "text" | "json":
             return text_and_markdown.to_text(turns)

@@ -20,8 +20,7 @@ from itertools import islice
 from typing import NamedTuple
 
 _BEGIN = "[Reservoir context]"
-#: The label before the question in ``text`` and in ``markdown``.
-TEXT_LABEL = "user: "
+TEXT_LABEL = "user: "  # the label before the question in ``text`` and in ``markdown``
 QUESTION_HEADING = "Current Message"
 MARKDOWN_LABEL = f"## {QUESTION_HEADING}\n\n**user:** "
 _LABELS = (MARKDOWN_LABEL, TEXT_LABEL, "")
@@ -35,11 +34,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Unwrapped(NamedTuple):
-    """A text with Reservoir's own contexts removed.
+    """A text without Reservoir's own contexts, which are replaced by their questions.
 
-    :param text: the remaining text; each context is replaced by its question.
-    :param questions: the questions of the contexts, with any text after them; a context without a
-        question adds none.
+    :param questions: the questions, with any text after them.
     :param contexts: how many contexts were removed.
     """
 
@@ -55,11 +52,7 @@ class _Frame(NamedTuple):
 
 
 def wrap(text: str, question: str = "", label: str = TEXT_LABEL) -> str:
-    """Frame a context, followed by its question.
-
-    :param text: the context without the question.
-    :param label: the label before the question; ignored without a question.
-    """
+    """Frame a context, followed by its question, if any, below a label."""
     tail = f"\n\n{label}{question}" if question else ""
     checksum = _encode_checksum(_checksum(label if question else "", _checksum(text)))
     body = f"{_BEGIN}\n{text}\n" if text else f"{_BEGIN}\n"
@@ -67,10 +60,7 @@ def wrap(text: str, question: str = "", label: str = TEXT_LABEL) -> str:
 
 
 def unwrap(text: str) -> Unwrapped:
-    """Remove every context whose beginning, end and checksum agree, and keep its question.
-
-    Anything else, such as a damaged or forged frame, is left unchanged.
-    """
+    """Remove contexts, but keep their questions; damaged or forged frames stay as they are."""
     frames = list(_frames(text))
     if not frames:
         return Unwrapped(text, (), 0)
@@ -86,7 +76,6 @@ def unwrap(text: str) -> Unwrapped:
 
 
 def _frames(text: str) -> Iterator[_Frame]:
-    """Yield the outermost frames, in order."""
     start = text.find(_BEGIN)
     tries = _BEGINS_TRIED
     while start >= 0 and tries:
@@ -99,7 +88,6 @@ def _frames(text: str) -> Iterator[_Frame]:
 
 
 def _frame_at(text: str, start: int) -> _Frame | None:
-    """Return the frame that begins here, up to the first end with the right checksum."""
     body_start = start + len(_BEGIN)
     checksum = 0
     for end in islice(_END.finditer(text, body_start), _ENDS_TRIED):
@@ -114,7 +102,6 @@ def _frame_at(text: str, start: int) -> _Frame | None:
 
 
 def _skip(text: str, start: int, label: str) -> int | None:
-    """Return the position after a label, ignoring white space; ``None`` if it is absent."""
     words = map(re.escape, label.split())
     match = re.compile("".join(rf"\s*{word}" for word in words)).match(text, start)
     return match.end() if match else None

@@ -20,6 +20,12 @@ from reservoir_cli.tokens.counter import PER_MESSAGE
 
 #: How many filler messages are explained: those that are not candidates by themselves.
 EXPLAINED_OTHERS = 100
+#: The fields of a printed message, in order.
+_FIELDS = (
+    "id trace_id conversation_id partition instance role content name tool_calls tool_call_id "
+    "created_at source source_id section tier tokens similarity cosine bm25 recency priority "
+    "excerpt_priority spans".split()
+)
 
 
 def to_json(window: FinishedWindow, *, explain: bool) -> dict[str, Any]:
@@ -73,10 +79,7 @@ def rows(window: FinishedWindow) -> list[dict[str, Any]]:
 
 
 def explain_candidates(window: FinishedWindow) -> list[dict[str, Any]]:
-    """Return every candidate, the best first: its scores, its outcome and the reason.
-
-    Of fillers, only the first hundred are included.
-    """
+    """Return every candidate, the best first, with the reasons; of fillers, the first hundred."""
     selection = window.selection
     reasons = selection.reasons
     outcomes = [(kept, "kept", reasons.get(kept.message.id, "")) for kept in window.kept]
@@ -133,29 +136,15 @@ def _scores(window: FinishedWindow, candidate: Candidate, framing: int = 0) -> d
 def _given_row(window: FinishedWindow, turn: Turn) -> dict[str, Any]:
     request, current = window.request, turn.section is Section.CURRENT
     return {
-        "id": None,
+        **dict.fromkeys(_FIELDS),
         "trace_id": request.trace_id if current else None,
-        "conversation_id": None,
         "partition": window.scope["partition"],
         "instance": window.scope["instance"],
         "role": turn.role,
         "content": turn.content,
-        "name": None,
-        "tool_calls": None,
-        "tool_call_id": None,
         "created_at": request.now.isoformat() if current else None,
-        "source": None,
-        "source_id": None,
         "section": turn.section.value,
-        "tier": None,
         "tokens": window.meter.count(turn.content, messages=1),
-        "similarity": None,
-        "cosine": None,
-        "bm25": None,
-        "recency": None,
-        "priority": None,
-        "excerpt_priority": None,
-        "spans": None,
     }
 
 

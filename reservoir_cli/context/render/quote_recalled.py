@@ -1,7 +1,6 @@
 """Quote recalled messages, with a line for each day, conversation and gap. Pure.
 
-They are material, not instructions: no line in them can pass for a title, a role or a date, and
-control tokens of chat templates are broken up.
+No line in them can pass for a title, a role or a date, and control tokens are broken up.
 """
 
 import shlex
@@ -38,11 +37,9 @@ def recalled_turn(
     explained: bool = False,
     compact: bool = False,
 ) -> list[Turn]:
-    """Quote recalled messages, with a line for each day, conversation and gap.
+    """Quote recalled messages in order of time, with a line for each day, conversation and gap.
 
-    :param recalled: in order of time.
     :param numbered: number each message, not only excerpts.
-    :param note: a line above them.
     :param compact: introduce them in one line, and shorten titles.
     :param explained: add a line on how to read the whole message of an excerpt.
     """
@@ -61,20 +58,13 @@ def recalled_turn(
 
 
 def introduction(note: str, *, compact: bool) -> str:
-    """Return the lines above recalled messages.
-
-    :param note: what the reader should know about them; may be empty.
-    :param compact: on one line.
-    """
+    """Return the lines above recalled messages, or one if ``compact``."""
     parts = [RECALLED_TITLE, *([note] if note else [])]
     return " ".join([*parts, _SHORT_NOTE]) if compact else "\n".join([*parts, RECALLED_NOTE])
 
 
 def cache_quotes(*, numbered: bool) -> Quote:
-    """Return a function that quotes recalled messages and caches their day and text.
-
-    While a window is filled, the same messages are counted repeatedly as they are printed.
-    """
+    """Return a function that quotes and caches, as filling a window counts messages repeatedly."""
     known: dict[tuple[int, tuple[Span, ...] | None, int | None], tuple[str, str]] = {}
 
     def quote(candidate: Candidate) -> tuple[str, str]:
@@ -90,10 +80,7 @@ def cache_quotes(*, numbered: bool) -> Quote:
 
 
 def excerpt_note(partition: str, *, numbered: bool = False) -> str:
-    """Return the line that says how to read the whole message of an excerpt.
-
-    :param numbered: whole messages are numbered too.
-    """
+    """Return how to read the whole message of an excerpt."""
     lead = "Whole messages of excerpts" if numbered else "Excerpts have a number"
     return f"{lead}: reservoir view -p {shlex.quote(partition)} --id N"
 
@@ -116,8 +103,7 @@ def quote_line(
 ) -> str:
     """Quote a recalled message: its role and its text, indented after the first line.
 
-    :param spans: the printed parts of the text; an excerpt shows the number of its message.
-    :param numbered: begin with the number of the message even if it is whole, and with its day.
+    :param numbered: begin with the number and the day of the message even if it is whole.
     """
     text = quote_text(printed_text(message, spans))
     day = local_day(message.created_at) if numbered else ""
@@ -125,12 +111,9 @@ def quote_line(
 
 
 def label(role: Role, number: int, excerpt: bool, day: str = "") -> str:
-    """Return what stands before a recalled message: its role, and its number if it is printed.
+    """Return what stands before a recalled message: its role, its number, and perhaps its day.
 
-    Some clients hand a recall to the model with the rank of the operator's instructions, so there
-    each message says that it is a quotation.
-
-    :param day: of a numbered message.
+    Some clients give a recall the rank of instructions, so there each says that it is quoted.
     """
     if day:
         return f"[#{number}] quoted {day}, {role}"
@@ -168,19 +151,8 @@ def title_line(title: str | None, *, compact: bool = False) -> str:
 
 
 def _heading(
-    candidate: Candidate,
-    day: str,
-    previous: Candidate | None,
-    previous_day: str,
-    *,
-    compact: bool,
+    candidate: Candidate, day: str, previous: Candidate | None, previous_day: str, *, compact: bool
 ) -> str:
-    """Return the separator between a recalled message and the one before it.
-
-    :param day: the message's day; empty to leave it out.
-    :param previous_day: the previous message's day.
-    :param compact: shorten the title.
-    """
     heading = ""
     if previous:
         heading = "\n\n" if _follows(candidate, previous) else f"\n{GAP}\n"
@@ -192,7 +164,6 @@ def _heading(
 
 
 def _follows(candidate: Candidate, previous: Candidate) -> bool:
-    """Return whether a message is the next one of the same conversation."""
     if candidate.after_gap or candidate.position is None or previous.position is None:
         return False
     same_conversation = _conversation(candidate) == _conversation(previous)

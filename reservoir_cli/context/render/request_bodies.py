@@ -1,7 +1,6 @@
 """Render the window as a provider's request body. Pure.
 
-Every body is valid whatever was left out of the window: results directly follow their calls, ids
-and names have the allowed form, and no text is empty.
+Every body is valid: results follow their calls, ids and names are allowed, no text is empty.
 """
 
 import hashlib
@@ -16,8 +15,7 @@ from reservoir_cli.messages import Role, ToolCall
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _NO_OUTPUT = "[no output]"
-#: Arguments nested deeper than this are sent as raw text.
-_DEEP = 64
+_DEEP = 64  # arguments nested deeper than this are sent as raw text
 Body = dict[str, Any]
 
 
@@ -30,8 +28,7 @@ def to_openai(turns: Sequence[Turn], model: str | None) -> Body:
 def to_ollama(turns: Sequence[Turn], model: str | None, window: int | None = None) -> Body:
     """Render a request for Ollama's chat API: arguments are objects, results name their tool.
 
-    :param window: tokens of the model's window; without ``num_ctx`` Ollama truncates to its own
-        default. The window of no particular model is not sent.
+    Without ``num_ctx``, a model's window in tokens, Ollama truncates to its own default.
     """
     valid_turns = _replace_invalid_ids(_merge_recalled(turns))
     names = {call.id: call.name for turn in valid_turns for call in turn.tool_calls}
@@ -43,8 +40,7 @@ def to_ollama(turns: Sequence[Turn], model: str | None, window: int | None = Non
 def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> Body:
     """Render an Anthropic messages request: one system text, then alternating roles.
 
-    Tools that were called are declared with an open schema, because blocks of undeclared tools are
-    rejected.
+    Called tools are declared with an open schema: blocks of undeclared tools are rejected.
     """
     valid_turns = _replace_invalid_ids(turns)
     system = [turn.content for turn in valid_turns if turn.role == Role.SYSTEM]
@@ -68,10 +64,7 @@ def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> B
 
 
 def message_texts(body: Body) -> list[str]:
-    """Return the text of each message of a body, charged in addition to its framing.
-
-    Text outside the messages is counted with the first.
-    """
+    """Return the text of each message, charged beside its framing; the first has all other text."""
     outside = [body.get("system", ""), _compact(body["tools"]) if "tools" in body else ""]
     texts = [_collect_text(message) for message in body["messages"]]
     first = "\n".join(filter(None, [*outside, *texts[:1]]))
@@ -79,10 +72,7 @@ def message_texts(body: Body) -> list[str]:
 
 
 def _merge_recalled(turns: Sequence[Turn]) -> list[Turn]:
-    """Merge recalled messages with the user's role into the first turn of history.
-
-    This keeps roles alternating. The question remains a turn of its own.
-    """
+    """Merge recalled messages into the first turn of history: roles must alternate."""
     merged: list[Turn] = []
     for turn in turns:
         previous = merged[-1] if merged else None
@@ -149,7 +139,6 @@ def _role(turn: Turn) -> str:
 
 
 def _arguments(call: ToolCall) -> Body:
-    """Return arguments as an object; anything but a strict JSON object is wrapped as raw text."""
     try:
         parsed = json.loads(call.arguments or "{}")
         _compact(parsed).encode()  # rejects infinities and lone surrogates
@@ -161,10 +150,7 @@ def _arguments(call: ToolCall) -> Body:
 
 
 def _arguments_text(call: ToolCall) -> str:
-    """Return arguments as the JSON of an object, as they were called if they are one.
-
-    Servers that parse them refuse any other text, in each later request.
-    """
+    """Wrap anything but a JSON object, which servers that parse arguments would refuse."""
     arguments = _arguments(call)
     unchanged = call.arguments and arguments != {"_raw": call.arguments}
     return call.arguments if unchanged else _compact(arguments)
@@ -177,7 +163,6 @@ def _depth(value: Any) -> int:
 
 
 def _replace_invalid_ids(turns: Sequence[Turn]) -> list[Turn]:
-    """Replace call ids and tool names that a provider may reject, in calls and results alike."""
     new_ids: dict[str, str] = {}
     used: set[str] = set()
     valid = []
@@ -196,7 +181,6 @@ def _replace_invalid_ids(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _valid_id(text: str, used: set[str]) -> str:
-    """Return the id if it is allowed and unused, else a new one derived from it."""
     new_id, salt = text, 0
     while not _ID.fullmatch(new_id) or new_id in used:
         new_id = "call_" + hashlib.sha256(f"{salt} {text}".encode()).hexdigest()[:24]
@@ -205,7 +189,6 @@ def _valid_id(text: str, used: set[str]) -> str:
 
 
 def _collect_text(value: Any) -> str:
-    """Return all text in a message except roles and block types; objects as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

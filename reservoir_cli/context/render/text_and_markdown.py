@@ -24,7 +24,7 @@ _HEADINGS = {
 def to_text(turns: Sequence[Turn]) -> str:
     """Render sections separated by an empty line; history and question as ``role: …``."""
     blocks = [
-        "\n".join(_text_turn(turn) for turn in group)
+        "\n".join(_turn_text(turn, "{}: {}") for turn in group)
         for _, group in groupby(turns, key=lambda turn: turn.section)
     ]
     return "\n\n".join(blocks) + "\n" if blocks else ""
@@ -35,9 +35,10 @@ def to_markdown(turns: Sequence[Turn]) -> str:
     blocks = []
     for section, group in groupby(turns, key=lambda turn: turn.section):
         if section is Section.PROCEDURE:
-            blocks += [_render_titled(turn) for turn in group]
+            titled = (_split_title(turn.content) for turn in group)
+            blocks += [f"## {title}\n\n{text}" for title, text in titled]
         elif section in (Section.SYSTEM, *_TURNS):
-            text = "\n\n".join(_markdown_turn(turn) for turn in group)
+            text = "\n\n".join(_turn_text(turn, "**{}:** {}") for turn in group)
             blocks.append(f"## {_HEADINGS[section]}\n\n{text}")
         else:
             blocks += [block for turn in group for block in _titled_blocks(section, turn)]
@@ -52,36 +53,21 @@ def render_framed(turns: Sequence[Turn], *, markdown: bool) -> str:
     return wrap(write(context)[:-1], question, label) + "\n"
 
 
-def _text_turn(turn: Turn) -> str:
-    return f"{turn.role}: {_turn_text(turn)}" if turn.section in _TURNS else turn.content
-
-
-def _markdown_turn(turn: Turn) -> str:
-    return f"**{turn.role}:** {_turn_text(turn)}" if turn.section in _TURNS else turn.content
-
-
-def _turn_text(turn: Turn) -> str:
-    if turn.section is Section.CURRENT:
+def _turn_text(turn: Turn, form: str) -> str:
+    if turn.section not in _TURNS:
         return turn.content
-    return turn_text(turn.content, turn.tool_calls)
+    is_current = turn.section is Section.CURRENT
+    text = turn.content if is_current else turn_text(turn.content, turn.tool_calls)
+    return form.format(turn.role, text)
 
 
 def turn_text(content: str, tool_calls: Iterable[ToolCall]) -> str:
-    """Return the text of a turn of history.
-
-    If a line could pass for a role, a title, a day or the frame, further lines are indented.
-    """
+    """Return the text of a turn, indented if a line could pass for a role, title, day or frame."""
     parts = [*([content] if content else []), *map(call_text, tool_calls)]
     return "\n".join(indent(part) if has_forged_line(part) else part for part in parts)
 
 
-def _render_titled(turn: Turn) -> str:
-    title, text = _split_title(turn.content)
-    return f"## {title}\n\n{text}"
-
-
 def _titled_blocks(section: Section, turn: Turn) -> Iterator[str]:
-    """Render material given by its section; summaries have a heading of their own."""
     content = turn.content
     if content.startswith(SUMMARIES_TITLE):
         summaries, _, content = content.partition("\n\n")
@@ -94,6 +80,5 @@ def _titled_blocks(section: Section, turn: Turn) -> Iterator[str]:
 
 
 def _split_title(content: str) -> tuple[str, str]:
-    """Return the title, without brackets, and the text below it."""
     title, _, text = content.partition("\n")
     return title[1:-1], text

@@ -26,19 +26,14 @@ from reservoir_cli.util import time_limits
 
 T = TypeVar("T")
 
-#: Average characters per token.
-_CHARACTERS_PER_TOKEN = 4
+_CHARACTERS_PER_TOKEN = 4  # average characters per token
 #: Old ledger entries are deleted at the start, and once per this many new entries.
 _EXPIRE_EVERY = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Enriched:
-    """An enriched request.
-
-    :param body: as it is sent to the model.
-    :param note: what was added, or why nothing was, for the header ``x-reservoir``.
-    """
+    """An enriched body, and what was added or why nothing was, for the header ``x-reservoir``."""
 
     body: bytes
     note: str
@@ -46,10 +41,8 @@ class Enriched:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A request, and the state of the store when it arrived.
+    """A request, and the version of the store's texts when it arrived.
 
-    :param masked: whether secrets must be redacted.
-    :param version: of the partition's texts; see :meth:`Ledger.version`.
     :param deadline: when to stop waiting for the store, in seconds of the event loop's clock.
     :param quoted: ids of the messages that the request's blocks have already.
     """
@@ -65,8 +58,6 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class _Unwritten:
-    """An entry that is not in the ledger yet, and the version of the texts that it quotes."""
-
     entry: LedgerEntry
     version: int
 
@@ -88,8 +79,7 @@ class Enricher:
         for thread in (self._ledger, self._ledger_writes):
             thread.submit(lambda reservoir: reservoir.exchanges)  # opens the store
         self._ledger_writes.submit_batch_in_pause(self._expire)
-        #: Until then, the first question would wait for the model.
-        self.warmed = state.reader.warm()
+        self.warmed = state.reader.warm()  # until then, the first question would wait for the model
 
     def close(self) -> None:
         """Close the store."""
@@ -97,22 +87,14 @@ class Enricher:
         self._ledger_writes.close()
 
     def rehearse(self) -> None:
-        """Ask the last question again when the server is idle.
-
-        This refills the caches that storing messages invalidated, before the next question.
-        """
+        """Ask the last question again when idle, to refill caches that storing invalidated."""
         if self._last_asked:
             self._state.reader.submit_if_idle(self._last_asked)
 
     async def enrich(
         self, request: ParsedRequest, partition: str, instance: str, client: str
     ) -> Enriched:
-        """Return a request with recalled messages added to its newest question.
-
-        This takes at most 0.3 seconds. On any failure less is added.
-
-        :param client: the name of its client.
-        """
+        """Add recalled messages to the newest question, within 0.3 seconds; less on failures."""
         deadline = asyncio.get_running_loop().time() + time_limits.RECALL_OF_REQUEST
         self._expire_after_changes()
         masked = self._is_masked(partition)
@@ -155,10 +137,6 @@ class Enricher:
         return Enriched(text.encode(), note)
 
     async def _add_newest(self, turn: _Turn, entries: dict[int, LedgerEntry], used: int) -> str:
-        """Add an entry for the newest question if it has none; return the note for the header.
-
-        :param used: tokens of the blocks that the conversation already has.
-        """
         replayed, newest = len(entries), next(reversed(turn.request.questions), None)
         suffix = f"; replayed={replayed}" if replayed else ""
         if newest is None or not newest.newest or newest.at in entries:
@@ -175,8 +153,6 @@ class Enricher:
         return f"skipped; reason={reason}{suffix}"
 
     async def _recall(self, turn: _Turn, question: Question, budget: int) -> Recall | str:
-        """Return the recall for a question, or the reason why there is none."""
-
         def ask(reservoir: Reservoir, *, recorded: bool = True) -> Recall | Skipped:
             return reservoir.recall(
                 question.text,
@@ -195,7 +171,6 @@ class Enricher:
         return recall if isinstance(recall, Recall) else recall.reason.value
 
     def _add_entry(self, turn: _Turn, question: Question, recall: Recall) -> LedgerEntry:
-        """Return a ledger entry for a recall, and queue it to be written."""
         partition, conversation, masked = turn.partition, turn.request.conversation, turn.masked
         text, tokens = recall.text.strip(), recall.tokens
         entry = LedgerEntry(question.ordinal, question.id, text, tokens, masked)
@@ -224,17 +199,12 @@ class Enricher:
             self._ledger_writes.submit_batch_in_pause(self._expire)
 
     def _expire(self, reservoir: Reservoir) -> None:
-        """Delete old entries, and those with secrets that must be redacted, in all partitions."""
         ledger = reservoir.exchanges.ledger
         for partition in ledger.partitions():
             ledger.expire(partition, masked=self._is_masked(partition), now=datetime.now(UTC))
 
     def _put_queued(self, reservoir: Reservoir) -> None:
-        """Write all queued entries.
-
-        They are written in one transaction. If that fails, for instance because two servers wait
-        for each other's locks, they are written one by one.
-        """
+        """Write all queued entries at once; if that fails, as when two servers wait, one by one."""
         puts = [self._puts.popleft() for _ in range(len(self._puts))]
         try:
             if puts:
@@ -251,7 +221,6 @@ class Enricher:
     def _hold_until_written(
         self, written: Future[None], conversation: tuple[str, str], unwritten: _Unwritten
     ) -> None:
-        """Keep an entry in memory until its write has succeeded or failed."""
         entries = self._unwritten.setdefault(conversation, {})
         key = (unwritten.entry.ordinal, unwritten.entry.question)
         entries[key] = unwritten
@@ -265,12 +234,10 @@ class Enricher:
         written.add_done_callback(lambda _: loop.call_soon_threadsafe(drop))
 
     def _why_off(self, turn: _Turn) -> str:
-        """Return that recall is switched off; empty if it is on."""
         is_off = find_switch(self._state.config, turn.partition, turn.request.folder)
         return Reason.SWITCHED_OFF.value if is_off else ""
 
     def _why_full(self, request: ParsedRequest, used: int) -> str:
-        """Return why nothing more may be added to a conversation; empty if it may."""
         if limits.CONVERSATION_BUDGET - used < limits.MIN_BUDGET:
             return "enough was added"
         window = self._window(request)
@@ -296,7 +263,6 @@ def _log_injection(turn: _Turn, recall: Recall, reservoir: Reservoir) -> None:
 
 
 def _talk_before(request: ParsedRequest) -> list[tuple[str, str]]:
-    """Return the turns before the newest question, as the client has sent them."""
     turns = [
         (str(message.role), message.content)
         for message in request.messages

@@ -11,10 +11,7 @@ from reservoir_cli.transfer.reading.foreign_values import obj
 
 @dataclass
 class _Call:
-    """A tool call.
-
-    :param initial: the arguments if no pieces of them follow.
-    """
+    """A tool call; ``initial`` are its arguments if no pieces of them follow."""
 
     id: str = ""
     name: str = ""
@@ -22,7 +19,6 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
 
     def parse(self) -> ToolCall:
-        """Return the call as it is stored."""
         arguments = "".join(self.arguments) or self.initial
         return ToolCall(clean_text(self.id), clean_text(self.name), clean_text(arguments))
 
@@ -31,7 +27,6 @@ class _Call:
 class Answer:
     """The part of an answer that was received so far, in pieces that are joined at the end.
 
-    :param id: the provider's.
     :param complete: whether the model reported that it had finished.
     :param reference: by which a request can continue the answer, if the provider keeps a history.
     :param tokens: tokens of the request, as the provider reports them.
@@ -60,13 +55,7 @@ class Answer:
     def message(self) -> Message | None:
         """Return the answer as a message; ``None`` if it is empty."""
         text = clean_text("\n\n".join(filter(None, self._paragraphs()))).strip()
-        calls = [
-            ToolCall(
-                *map(clean_text, (call.id, call.name, "".join(call.arguments) or call.initial))
-            )
-            for call in self.calls.values()
-            if call.name
-        ]
+        calls = [call.parse() for call in self.calls.values() if call.name]
         return Message("assistant", text, tool_calls=tuple(calls)) if text or calls else None
 
     def _paragraphs(self) -> list[str]:
@@ -120,7 +109,6 @@ def _as_key(number: Any) -> Any:
 
 
 def _is_adjacent(last: Any, key: Any) -> bool:
-    """Return whether a text follows another in the same message of an answer."""
     if isinstance(last, tuple) and isinstance(key, tuple):  # the numbers of message and text
         return last[0] == key[0] and _is_adjacent(last[1], key[1])
     return isinstance(last, int) and isinstance(key, int) and key == last + 1

@@ -15,12 +15,7 @@ class Undecodable(Exception):
 
 
 class Decoder:
-    """Decode a body.
-
-    :param encoding: as in the header ``Content-Encoding``.
-    :param most: the most bytes of the decoded body.
-    :raises Undecodable: the encoding is not read.
-    """
+    """Decode a body of at most ``most`` bytes; raise Undecodable for an unknown encoding."""
 
     def __init__(self, encoding: str, most: int) -> None:
         self._encoding, self._left, self._is_new = encoding.strip().lower(), most, True
@@ -28,10 +23,7 @@ class Decoder:
         self._member = self._new_member() if self._new_member else None
 
     def decode(self, chunk: bytes) -> bytes:
-        """Return the decoded bytes of the next chunk.
-
-        :raises Undecodable: it is damaged, or the body exceeds the limit.
-        """
+        """Decode the next chunk; raise Undecodable if it is damaged or the body too large."""
         decoded = self._inflate(chunk)
         self._left -= len(decoded)
         if self._left < 0:
@@ -71,7 +63,6 @@ class Decoder:
 
 
 def _members(encoding: str) -> tuple[Callable[[], Any] | None, type[Exception]]:
-    """Return a function that begins to decode an encoding, and the error for damaged data."""
     if encoding in ("", "identity"):
         return None, zlib.error
     if encoding in ("gzip", "x-gzip", "deflate"):

@@ -22,7 +22,7 @@ from reservoir_cli.server.proxy.forward import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.parse_request import ParsedRequest, parse
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
-from reservoir_cli.server.proxy.providers import Route, WireProtocol, protocol_at, route_of
+from reservoir_cli.server.proxy.providers import Route, protocol_at, route_of
 from reservoir_cli.server.proxy.scoped_paths import Target, parse_path
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener
@@ -30,23 +30,22 @@ from reservoir_cli.server.request_body import ClientGone, RefusedBody, read_body
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.upstreams import Upstream
 
-#: Values of headers that switch something off.
-_NO = ("", "0", "no", "false", "off", "never")
+_NO = ("", "0", "no", "false", "off", "never")  # values of headers that switch something off
 #: Base URLs with a version, such as ``https://host/v1beta/openai``.
 _VERSIONED = re.compile(r"(?<!/)/v\d[^/]*(/|$)")
 _VERSION_1 = re.compile(r"/v1$")
 #: The version at the beginning of a path, and Azure's base URLs with the beginning of its paths.
 _PATH_VERSION = re.compile(r"^/v1(?:alpha|beta)?(?=/)")
 _AZURE_BASE = re.compile(r"/openai(?:/v1)?$")
-#: The command ``ollama`` sends HEAD / first.
-_RUNNING = "Reservoir is running\n"
+_RUNNING = "Reservoir is running\n"  # the command ``ollama`` sends HEAD / first
 _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTANCE/v1/…\n"
 
 
 @dataclass(frozen=True, slots=True)
 class _Incoming:
-    """A request as it arrived."""
-
+    scope: Scope
+    receive: Receive
+    send: Send
     target: Target
     route: Route
     headers: Headers
@@ -58,7 +57,6 @@ class _Outgoing:
 
     :param note: for the answer's header ``x-reservoir``; empty for none.
     :param parsed: ``None`` if its answer is not to be read.
-    :param decoded: whether the client sent the body compressed.
     """
 
     body: bytes
@@ -94,39 +92,36 @@ class Proxy:
         if target is None:
             is_probe = path in ("", "/") and scope["method"] in ("GET", "HEAD")
             text, status = (_RUNNING, 200) if is_probe else (_NO_SUCH_PATH, 404)
-            answer = Response(text, status, media_type="text/plain")
-            await answer(scope, receive, send)
+            await Response(text, status, media_type="text/plain")(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        incoming = _Incoming(target, route_of(target.path, headers), headers)
-        protocol = incoming.route.protocol
+        route = route_of(target.path, headers)
+        incoming = _Incoming(scope, receive, send, target, route, headers)
         try:
             if "websocket" in headers.get("upgrade", "").lower():
-                raise _NoWebSocket("websockets are not supported; send a POST request")
-            upstream = self._upstream(incoming.route, headers.get("x-reservoir-upstream"))
+                # clients then use HTTP
+                raise _Refused(426, "websockets are not supported; send a POST request")
+            upstream = self._upstream(route, headers.get("x-reservoir-upstream"))
             body = await read_body(receive)
         except ClientGone:
             return
         except (RefusedBody, _Refused) as error:
-            await _failure(protocol, error.status, str(error))(scope, receive, send)
+            await _fail(incoming, error.status, str(error))
             return
-        outgoing = await self._prepare(scope["method"], incoming, body)
-        await self._exchange(scope, receive, send, incoming, upstream, outgoing)
+        await self._exchange(incoming, upstream, await self._prepare(incoming, body))
 
     def _upstream(self, route: Route, name: str | None) -> Upstream:
-        """Return a request's upstream: it may name any one that speaks its protocol."""
         upstream = self._state.upstreams.get(name or route.upstream)
         if upstream is None and not name:
             setting = f"upstreams.{route.upstream}.url"
-            raise _UnknownUpstream(f"this path needs a URL: reservoir config set {setting}=…")
+            raise _Refused(404, f"this path needs a URL: reservoir config set {setting}=…")
         if upstream is None or upstream.protocol != route.speaks:
-            raise _UnknownUpstream(f"no upstream of that name speaks {route.speaks}")
+            raise _Refused(404, f"no upstream of that name speaks {route.speaks}")
         return upstream
 
-    async def _prepare(self, method: str, incoming: _Incoming, body: bytes) -> _Outgoing:
-        """Return a request enriched with recalled messages, or unchanged."""
+    async def _prepare(self, incoming: _Incoming, body: bytes) -> _Outgoing:
         headers, shape = incoming.headers, incoming.route.shape
-        if method != "POST" or shape is None:
+        if incoming.scope["method"] != "POST" or shape is None:
             return _Outgoing(body)
         if headers.get("x-reservoir-bypass", "no").strip().lower() not in _NO:
             return _Outgoing(body, "bypassed")
@@ -140,9 +135,11 @@ class Proxy:
         return replace(await self._enrich(incoming, shape, body), decoded=True)
 
     async def _enrich(self, incoming: _Incoming, shape: str, body: bytes) -> _Outgoing:
-        """Return a readable request enriched with recalled messages, or unchanged."""
         try:
-            parsed = await _parse(shape, body, incoming.headers)
+            if len(body) <= limits.PARSED_IN_THREAD:
+                parsed = parse(shape, body, incoming.headers)
+            else:
+                parsed = await anyio.to_thread.run_sync(parse, shape, body, incoming.headers)
         except OddJSON:
             return _Outgoing(body, "skipped; reason=form")
         except Exception as error:  # it must be forwarded all the same
@@ -158,18 +155,15 @@ class Proxy:
         return _Outgoing(enriched.body, enriched.note, None if parsed.only_counts else parsed)
 
     def _scope_of(self, incoming: _Incoming, parsed: ParsedRequest) -> tuple[str, str]:
-        """Return the partition and the instance of a request."""
         instance = incoming.target.instance or identify_client.client_of(incoming.headers)
         return self._partition(incoming, parsed), instance
 
     def _partition(self, incoming: _Incoming, parsed: ParsedRequest) -> str:
-        """Return the partition that the path names, else that of the client's folder."""
         config, named = self._state.config, incoming.target.partition
         assigned = parsed.folder and not named and config.partition_of(parsed.folder)
         return named or assigned or str(config.lookup("partition")[0])
 
     def _listener(self, incoming: _Incoming, parsed: ParsedRequest | None) -> Listener | None:
-        """Return a listener for the answer; ``None`` if the client wants nothing stored."""
         headers, shape = incoming.headers, incoming.route.shape
         if parsed is None or shape is None:
             return None
@@ -187,49 +181,37 @@ class Proxy:
             storing=storing,
         )
 
-    async def _exchange(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        incoming: _Incoming,
-        upstream: Upstream,
-        outgoing: _Outgoing,
-    ) -> None:
-        """Forward a request until its answer has ended or the client disconnects."""
-        listener = self._listener(incoming, outgoing.parsed)
-        url = url_of(upstream, incoming.target.path, scope["query_string"])
-        scope["reservoir_log"] += [outgoing.note] if outgoing.note else []
+    async def _exchange(self, incoming: _Incoming, upstream: Upstream, outgoing: _Outgoing) -> None:
+        listener, notes = self._listener(incoming, outgoing.parsed), incoming.scope["reservoir_log"]
+        url = url_of(upstream, incoming.target.path, incoming.scope["query_string"])
+        notes += [outgoing.note] if outgoing.note else []
         try:
-            failure, began = await self._relay(scope, receive, send, url, outgoing, listener)
+            failure, began = await self._relay(incoming, url, outgoing, listener)
         finally:  # also if the server stops before the answer has ended
             if listener:
                 with anyio.CancelScope(shield=True):
-                    scope["reservoir_log"] += await listener.finish()
+                    notes += await listener.finish()
         if failure and began:
             raise failure  # closes the connection, so that the client's answer is cut, too
         if failure:
             name, host = upstream.name, urlsplit(upstream.url).netloc.rpartition("@")[2]
             setting = f"its URL is from upstreams.{name}.url or --upstream"
             problem = f"the upstream {name} at {host} {failure}; {setting}"
-            await _failure(incoming.route.protocol, 502, problem)(scope, receive, send)
+            await _fail(incoming, 502, problem)
 
     async def _relay(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        url: str,
-        outgoing: _Outgoing,
-        listener: Listener | None,
+        self, incoming: _Incoming, url: str, outgoing: _Outgoing, listener: Listener | None
     ) -> tuple[forward.UpstreamError | None, bool]:
         """Relay an answer; return why the upstream failed, if it did, and whether it had begun."""
         failure: forward.UpstreamError | None = None
-        began = False
+        began, scope = False, incoming.scope
+        extra = (
+            [(b"x-reservoir", outgoing.note.encode("ascii", "replace"))] if outgoing.note else []
+        )
         async with anyio.create_task_group() as tasks:
 
             async def watch_client() -> None:
-                await forward.wait_for_disconnect(receive)
+                await forward.wait_for_disconnect(incoming.receive)
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(watch_client)
@@ -239,7 +221,7 @@ class Proxy:
                     self._client, scope["method"], url, headers, outgoing.body
                 ) as response:
                     began = True
-                    await forward.relay(response, _note_header(outgoing.note), send, listener)
+                    await forward.relay(response, extra, incoming.send, listener)
             except forward.UpstreamError as error:
                 failure = error
             tasks.cancel_scope.cancel()
@@ -247,31 +229,12 @@ class Proxy:
 
 
 class _Refused(Exception):
-    """A request is not forwarded.
-
-    :cvar status: of the answer.
-    """
-
-    status = 400
-
-
-class _UnknownUpstream(_Refused):
-    """A request names an unknown upstream, or needs one that has no URL."""
-
-    status = 404
-
-
-class _NoWebSocket(_Refused):
-    """A request opens a websocket; clients then use HTTP."""
-
-    status = 426
+    def __init__(self, status: int, problem: str) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 def _decode(body: bytes, encoding: str) -> bytes:
-    """Return a body without its encoding.
-
-    :raises Undecodable: it is damaged, incomplete or too large, or the encoding is not read.
-    """
     decoder = Decoder(encoding, limits.MAX_BODY)
     decoded = decoder.decode(body)
     if not decoder.is_whole:
@@ -279,17 +242,8 @@ def _decode(body: bytes, encoding: str) -> bytes:
     return decoded
 
 
-async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
-    if len(body) <= limits.PARSED_IN_THREAD:
-        return parse(path, body, headers)
-    return await anyio.to_thread.run_sync(parse, path, body, headers)
-
-
 def url_of(upstream: Upstream, path: str, query: bytes) -> str:
-    """Return the URL of a request at an upstream, whose base URL may contain the path's beginning.
-
-    With OpenAI's protocol it may have another version than the path, and not at its end.
-    """
+    """Return the URL at an upstream, which may have the beginning of the path, or its version."""
     versioned = _VERSION_1 if upstream.protocol in ("anthropic", "ollama") else _VERSIONED
     azure = _AZURE_BASE.search(upstream.url)
     if azure and path.startswith(f"{azure[0]}/"):
@@ -299,11 +253,8 @@ def url_of(upstream: Upstream, path: str, query: bytes) -> str:
     return f"{upstream.url}{path}{'?' if query else ''}{query.decode('ascii', 'replace')}"
 
 
-def _note_header(note: str) -> list[tuple[bytes, bytes]]:
-    return [(b"x-reservoir", note.encode("ascii", "replace"))] if note else []
-
-
-def _failure(protocol: WireProtocol, status: int, problem: str) -> Response:
+async def _fail(incoming: _Incoming, status: int, problem: str) -> None:
     headers = {"Upgrade": "HTTP/1.1", "Connection": "Upgrade"} if status == 426 else None
-    body = protocol.error_body(status, problem)
-    return Response(body, status, headers, media_type="application/json")
+    body = incoming.route.protocol.error_body(status, problem)
+    answer = Response(body, status, headers, media_type="application/json")
+    await answer(incoming.scope, incoming.receive, incoming.send)

@@ -22,17 +22,8 @@ _STATUSES = range(200, 600)
 Headers = list[tuple[bytes, bytes]]
 #: Headers of a single connection, which are never forwarded.
 _HOP_BY_HOP = frozenset(
-    (
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    )
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
+    b"transfer-encoding upgrade".split()
 )
 #: Headers that the proxy sets itself: the length may change, and answers must not be compressed.
 _OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
@@ -50,10 +41,7 @@ class Watcher(Protocol):
 
 
 class UpstreamError(Exception):
-    """A model cannot be reached, or its connection failed before the end of its answer.
-
-    The text of the error is the end of a sentence that begins with the model.
-    """
+    """A model cannot be reached, or breaks off: the end of a sentence that begins with it."""
 
 
 def new_client() -> httpx2.AsyncClient:
@@ -71,10 +59,7 @@ def new_client() -> httpx2.AsyncClient:
 async def open_answer(
     client: httpx2.AsyncClient, method: str, url: str, headers: Headers, body: bytes
 ) -> AsyncIterator[httpx2.Response]:
-    """Send a request, and yield the answer with its body still unread.
-
-    :raises UpstreamError: the model cannot be reached, or its answer is not valid HTTP.
-    """
+    """Send a request and yield its answer, unread; UpstreamError if there is no valid one."""
     try:
         request = httpx2.Request(method, url, headers=headers, content=body)
         if not body and method in ("GET", "HEAD"):
@@ -96,11 +81,7 @@ async def open_answer(
 async def relay(
     response: httpx2.Response, extra: Headers, send: Send, watcher: Watcher | None
 ) -> None:
-    """Send an answer to the client as it arrives.
-
-    :param extra: headers to add.
-    :raises UpstreamError: the answer was interrupted; interrupt the client's answer, too.
-    """
+    """Send an answer to the client as it arrives; raise UpstreamError to interrupt both."""
     headers = [*to_client(response.headers.raw), *extra]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     if watcher:
@@ -128,10 +109,7 @@ async def wait_for_disconnect(receive: Receive) -> None:
 
 
 def to_upstream(headers: Iterable[tuple[bytes, bytes]], *, decoded: bool = False) -> Headers:
-    """Return the headers of a request that are sent to a model.
-
-    :param decoded: whether the body was decompressed.
-    """
+    """Return the headers of a request that are sent to a model."""
     dropped = _OURS | {b"content-encoding"} if decoded else _OURS
     forwarded = [
         (name, value)
@@ -142,10 +120,7 @@ def to_upstream(headers: Iterable[tuple[bytes, bytes]], *, decoded: bool = False
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers of an answer that are sent to the client.
-
-    An answer in chunks may be of another length than its header says.
-    """
+    """Return an answer's headers without the length, which differs if it is sent in chunks."""
     headers = [(name.lower(), value) for name, value in headers]
     is_chunked = any(name == b"transfer-encoding" for name, _ in headers)
     unwanted = {b"content-length"} if is_chunked else set()

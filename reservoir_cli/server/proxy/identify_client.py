@@ -1,7 +1,4 @@
-"""Identify the client of a request, and the folder that it works in.
-
-They decide where and whether the exchange is stored.
-"""
+"""Identify the client and folder of a request, which decide where and whether it is stored."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,8 +13,7 @@ _AGENTS = {
     "opencode": "opencode",
     "geminicli": "gemini-cli",
 }
-#: Headers that only one client sends.
-_OWN_HEADERS = {"x-claude-code-session-id": "claude-code"}
+_OWN_HEADERS = {"x-claude-code-session-id": "claude-code"}  # headers that only one client sends
 #: How clients name their working folder in a system prompt, and Codex in its first message. Only
 #: absolute paths of this machine count: looking at another's would send it the user's name.
 _FOLDER = re.compile(
@@ -30,15 +26,11 @@ _CODEX_FOLDER = re.compile(
 )
 #: The longest path of a folder, and how much of a system prompt is searched for one.
 _LONGEST, _SEARCHED = 1_000, 200_000
-#: The instance for all other clients.
-OTHER = "proxy"
+OTHER = "proxy"  # the instance for all other clients
 
 
 def client_of(headers: Mapping[str, str]) -> str:
-    """Return the name of a request's client, which is also the instance of its messages.
-
-    :param headers: by lower-case name.
-    """
+    """Return the name of a request's client, which is also the instance of its messages."""
     for header, client in _OWN_HEADERS.items():
         if header in headers:
             return client
@@ -51,11 +43,7 @@ def client_of(headers: Mapping[str, str]) -> str:
 
 
 def folder_of(system: str, first: Iterable[str]) -> str | None:
-    """Return the working folder that a client names, if it does.
-
-    :param system: its system prompt.
-    :param first: the texts of its first messages.
-    """
+    """Return the working folder that a client names, if it does."""
     matches = [_FOLDER.search(system[:_SEARCHED]), *map(_CODEX_FOLDER.match, first)]
     folder = next((match[1].strip() for match in matches if match), "")
     return folder if 0 < len(folder) <= _LONGEST else None

@@ -1,6 +1,5 @@
 """Find the positions of values in a JSON text, to change one string and no other byte.
 
-The standard library's scanner reads the values; this module only follows the path to a string.
 Anything unusual raises :class:`OddJSON`, and the text is then left unchanged.
 """
 
@@ -27,20 +26,15 @@ class Span(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The top-level object of a text.
-
-    :param members: its values by key.
-    :param items: the elements of the requested lists, by key.
-    """
+    """The top-level object of a text: its members, and the elements of the requested lists."""
 
     members: dict[str, Span]
     items: dict[str, list[Span]]
 
 
 def read_document(text: str, *lists: str) -> Document:
-    """Read a text that is a JSON object; of duplicate keys the last one counts, as for providers.
+    """Read an object, and some of its ``lists`` by element; of duplicate keys the last one counts.
 
-    :param lists: keys whose value is read element by element if it is a list.
     :raises OddJSON: the text is not an object, or one of these keys is duplicate.
     """
     items: dict[str, list[Span]] = {}
@@ -58,9 +52,8 @@ def read_document(text: str, *lists: str) -> Document:
 
 
 def string_end(text: str, span: Span, *path: str | int) -> int:
-    """Return the position of a string's closing quote.
+    """Return the position of the closing quote of the string at a path of keys and indexes.
 
-    :param path: keys and indexes that lead from the span's value to the string.
     :raises OddJSON: there is no such string, or a key of the path is duplicate.
     """
     try:
@@ -86,10 +79,6 @@ def _children(text: str, span: Span) -> Iterator[tuple[str | int, Span]]:
 def _members(
     text: str, at: int, lists: tuple[str, ...], items: dict[str, list[Span]], *, whole: bool = True
 ) -> Iterator[tuple[str, Span]]:
-    """Yield the members of an object.
-
-    :param whole: whether the object must end the text, but for white space.
-    """
     if text[at] != "{":
         raise OddJSON("not an object")
     at = _skip_space(text, at + 1)
@@ -123,7 +112,6 @@ def _elements(text: str, at: int) -> Iterator[Span]:
 
 
 def _next_position(text: str, at: int, close: str) -> int:
-    """Return the position of the next member or element, or of the closing bracket."""
     at = _skip_space(text, at)
     if text[at] == close:
         return at
@@ -142,10 +130,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def insert(text: str, insertions: dict[int, str]) -> str:
-    """Insert texts into strings of a JSON text.
-
-    :param insertions: texts by position, as returned by :func:`string_end`.
-    """
+    """Insert texts into strings of a JSON text, at positions from :func:`string_end`."""
     pieces, last = [], 0
     for at, addition in sorted(insertions.items()):
         pieces += [text[last:at], json.dumps(addition, ensure_ascii=False)[1:-1]]

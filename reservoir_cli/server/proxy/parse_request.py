@@ -31,16 +31,12 @@ _SESSION = re.compile(r'(?:_session_|"session_id": ?")([0-9A-Za-z-]{8,})')
 class ParsedRequest:
     """A parsed request.
 
-    :param text: the body.
     :param messages: with their identities in ``source_id``; without instructions.
     :param reply_id: the identity of the answer.
     :param side: whether it is not part of a conversation.
     :param characters: length of the body without encoded files.
-    :param named: whether the client gave the id of the conversation.
     :param continues: the reference to a history at the provider that the request continues.
     :param window: the context window in tokens, if the request sets it.
-    :param only_counts: whether only its tokens are counted.
-    :param folder: the working folder that the client names, if it does.
     """
 
     text: str
@@ -59,11 +55,7 @@ class ParsedRequest:
 
 
 def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
-    """Parse the body of a request.
-
-    :param path: one whose requests are enriched.
-    :raises OddJSON: it cannot be changed safely, or contains no question.
-    """
+    """Parse a body; raise OddJSON if it cannot be changed safely, or contains no question."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
@@ -108,11 +100,7 @@ def _hash(reference: str) -> str:
 
 
 def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> str | None:
-    """Return the id that a client gives its conversation, if any.
-
-    :param values: the members of the request.
-    :param headers: by lower-case name.
-    """
+    """Return the id that a client gives its conversation, if any."""
     metadata = obj(values.get("metadata"))
     user = metadata.get("user_id")
     session = _SESSION.search(user) if isinstance(user, str) else None
@@ -127,10 +115,9 @@ def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> st
 
 
 def cache_key_of(values: Mapping[str, Any]) -> str | None:
-    """Return the key by which a provider finds cached prompts, if a request has one.
+    """Return the key by which a provider finds cached prompts, if any.
 
-    Requests with different keys are of different conversations. Those with the same key need not
-    be of the same one: some programs use one key for all their conversations.
+    Different keys mean different conversations, but some programs use one for all of them.
     """
     return _clean(values.get("prompt_cache_key"))
 

@@ -1,8 +1,7 @@
 """Follow conversations whose history the provider keeps.
 
-Their requests contain only what is new, and refer to the answer that they continue: by
-``previous_response_id`` (Responses), or by the tokens of ``context`` (Ollama's ``/api/generate``).
-Requests with ``conversation`` (Responses) name the conversation alone.
+Requests have only what is new, and a reference: ``previous_response_id`` or ``conversation``
+(Responses), or the tokens of ``context`` (Ollama's ``/api/generate``).
 """
 
 import hashlib
@@ -16,10 +15,7 @@ from reservoir_cli.server import limits
 
 
 def reference_of(values: Mapping[str, Any]) -> str | None:
-    """Return a request's reference to a history at the provider; ``None`` if it has none.
-
-    :param values: the members of the request.
-    """
+    """Return a request's reference to a history at the provider; ``None`` if it has none."""
     if is_id(response := values.get("previous_response_id")):
         return str(response)
     if context := context_reference(values):

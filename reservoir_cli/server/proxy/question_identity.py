@@ -13,8 +13,7 @@ from reservoir_cli.server.proxy.side_requests import carries_summary
 from reservoir_cli.transfer.reading.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import identity_prefix, normalise
 
-#: An address in JSON with its query.
-_ADDRESS = re.compile(r'(https?://[^"?]*)\?[^"]*')
+_ADDRESS = re.compile(r'(https?://[^"?]*)\?[^"]*')  # an address in JSON with its query
 
 #: Why a question is sent as it is.
 HAS_CONTEXT, SUMMARY = "it has a context", "it has a summary"
@@ -45,11 +44,8 @@ class Question:
 class IdentityChain:
     """Read the messages of a request in order, and give each an identity.
 
-    The identity of a user message is a hash of its text, its pictures and other files, and the user
-    messages before it; that of any other message is its position after it, so that clients may
-    resend answers in any form.
-
-    :ivar has_files: whether a user message has pictures or other files.
+    That of a user message is a hash of its text, its files, and the user messages before it; that
+    of another is its position after it, so that clients may resend answers in any form.
     """
 
     def __init__(self, text: str, conversation: str) -> None:
@@ -128,11 +124,7 @@ class IdentityChain:
 
 
 def _files_of(element: Any) -> str:
-    """Return the pictures and other files of a message, as JSON; ``""`` if it has none.
-
-    What clients change when they resend a message is left out: cache marks, and the signatures of
-    addresses.
-    """
+    """Return the files of a message as JSON, without what clients change when they resend it."""
     if not isinstance(element, dict):
         return ""
     content, images = element.get("content"), element.get("images")  # Ollama lists images apart
@@ -146,12 +138,10 @@ def _files_of(element: Any) -> str:
 
 
 def _is_read(block: dict[str, Any]) -> bool:
-    """Return whether a block's text is a part of the message, or becomes another message."""
     return isinstance(block.get("text"), str) or str(block.get("type")).endswith("tool_result")
 
 
 def _text_end(text: str, span: Span) -> int | None:
-    """Return the end of a user message's last text; ``None`` if nothing can be added safely."""
     content = span.value.get("content")
     try:
         if isinstance(content, str):

@@ -13,6 +13,7 @@ from reservoir_cli.transfer.reading.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import normalise
 
 _SYSTEM = ("system", "developer")
+_SERVER_TOOLS = ("server_tool_use", "mcp_tool_use")  # blocks of tools that the provider runs
 #: Open WebUI's documents before a question. It sends the question alone in the next request.
 _DOCUMENTS = re.compile(
     r"(?s)### Task:\s+Respond to the user query using the provided context\b.*</context>(.+)"
@@ -21,22 +22,18 @@ _QUERY = re.compile(r"(?s)\s*<user_query>(.+?)</user_query>")
 
 
 def read_element(element: Any) -> list[Message]:
-    """Return the messages of one element of a request's list; none if it is not a message.
-
-    All four protocols are handled together: they differ only in tool calls and results.
-    """
+    """Return the messages of one element of a request's list; none if it is not a message."""
     if not isinstance(element, dict):
         return []
     try:
-        return [message for message in _read(element) if _has_content(message)]
+        return [
+            message
+            for message in _read(element)
+            if message.role == "tool"
+            or (message.role != "system" and (message.content or message.tool_calls))
+        ]
     except ValueError:
         return []
-
-
-def _has_content(message: Message) -> bool:
-    if message.role == "system":
-        return False
-    return bool(message.content or message.tool_calls or message.role == "tool")
 
 
 def _read(element: dict[str, Any]) -> Iterator[Message]:
@@ -49,7 +46,9 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
         yield Message(
             "tool", _text(element.get("content")), tool_call_id=_id(element, "tool_call_id")
         )
-    elif role == "assistant" and (listed := element.get("tool_calls") or _old_call(element)):
+    elif role == "assistant" and (
+        listed := element.get("tool_calls") or objects([element.get("function_call")])
+    ):
         calls = [call_from_dict(call) for call in (listed if isinstance(listed, list) else ())]
         yield Message("assistant", _text(element.get("content")), tool_calls=tuple(calls))
     elif role in ("user", "assistant"):
@@ -59,10 +58,7 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
 
 
 def _reply_blocks(content: Any) -> Any:
-    """Return the blocks of a reply as an answer is read: one message.
-
-    Tools that the provider runs are left out, and texts that its citations split are joined.
-    """
+    """Return the blocks of a reply as one message, without tools that the provider runs."""
     if not isinstance(content, list):
         return content
     blocks, was_text = list[Any](), False
@@ -71,22 +67,10 @@ def _reply_blocks(content: Any) -> Any:
         text = block.get("text") if kind in ("text", "output_text") else None
         if isinstance(text, str) and was_text:
             blocks[-1] = {"type": "text", "text": blocks[-1]["text"] + text}
-        elif not _is_server_tool(kind):
+        elif kind not in _SERVER_TOOLS and not str(kind).endswith("tool_result"):
             blocks.append(block)
         was_text = isinstance(text, str)
     return blocks
-
-
-def _is_server_tool(kind: Any) -> bool:
-    return isinstance(kind, str) and (
-        kind in ("server_tool_use", "mcp_tool_use") or kind.endswith("tool_result")
-    )
-
-
-def _old_call(element: dict[str, Any]) -> list[Any]:
-    """Return the call of a message in the form that OpenAI had before tool calls."""
-    call = element.get("function_call")
-    return [call] if isinstance(call, dict) else []
 
 
 def _normalise(message: Message) -> Message:
@@ -95,7 +79,6 @@ def _normalise(message: Message) -> Message:
 
 
 def _question(content: str) -> str:
-    """Return a user's message without the documents that Open WebUI adds to it."""
     if not (documents := _DOCUMENTS.match(content)):
         return content
     query = _QUERY.match(documents[1])
@@ -140,10 +123,7 @@ def is_system(element: Any) -> bool:
 
 
 def is_of_user(element: Any) -> bool:
-    """Return whether an element belongs to the turn of a question: the user's, or instructions.
-
-    Hooks of clients add their text to a question in an element of either kind.
-    """
+    """Return whether an element belongs to a question: the user's, or instructions of hooks."""
     return is_system(element) or (isinstance(element, dict) and element.get("role") == "user")
 
 

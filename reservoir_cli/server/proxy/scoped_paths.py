@@ -9,8 +9,7 @@ from reservoir_cli.messages import check_name
 
 #: Words that cannot be a partition in a path.
 RESERVED = ("v1", "v1alpha", "v1beta", "api", "mcp", "ui", "k", "partition")
-#: How the paths of providers begin.
-_ROOTS = "v1|v1alpha|v1beta|api|openai"
+_ROOTS = "v1|v1alpha|v1beta|api|openai"  # how the paths of providers begin
 #: The scope in a path: the original system's form, or just the two names.
 _ORIGINAL = re.compile(r"(?:/v1)?/partition/([^/]+)/instance/([^/]+)(/.*)?")
 _SCOPED = re.compile(rf"/([^/]+)/([^/]+)(/(?:{_ROOTS})/.+)")
@@ -23,10 +22,7 @@ _WITHOUT_VERSION = re.compile(rf"\A/(?!(?:{_ROOTS})/)")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A parsed path.
-
-    :param path: the provider's path, still percent-encoded: starts with ``/v1/`` or the like.
-    """
+    """A parsed path; ``path`` is the provider's, percent-encoded, such as ``/v1/…``."""
 
     path: str
     partition: str | None = None
@@ -34,10 +30,7 @@ class Target:
 
 
 def parse_path(path: str) -> Target | None:
-    """Parse a path; return ``None`` if the proxy has no such path.
-
-    :param path: percent-encoded, without the query.
-    """
+    """Parse a percent-encoded path without a query; ``None`` if the proxy has no such path."""
     if any(unquote(part) in (".", "..") for part in path.split("/")):
         return None
     if original := _ORIGINAL.fullmatch(path):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reservoir_cli.server.proxy import request_messages
-from reservoir_cli.server.proxy.providers import WireProtocol
+from reservoir_cli.server.proxy.providers.wire_protocol import WireProtocol
 
 #: System prompts of such requests.
 _SIDE = re.compile(
@@ -28,8 +28,7 @@ _SUMMARY_PURPOSE = re.compile(
     r"(?i)\b(?:continu|resum)\w*|\bnext steps?\b|\bpending\b|\bhand-?off\b|\btake over\b"
     r"|\bcontext (?:window|limit|length)|\bout of context\b|\blosing\b|\btoo (?:large|long)\b"
 )
-#: Such requests are long: they list what the summary must contain.
-_SHORTEST_REQUEST = 150
+_SHORTEST_REQUEST = 150  # such requests are long: they list what the summary must contain
 #: How a message begins that carries such a summary.
 _CARRIES_SUMMARY = re.compile(
     r"(?is)\bcontinu\w+ (?:from|of) (?:a|an|the|our|my) (?:previous|earlier|prior|last)\b"
@@ -49,19 +48,9 @@ _SEARCHED, _INTRODUCTION = 1_000, 600
 
 
 def is_side_request(
-    protocol: WireProtocol,
-    values: Mapping[str, Any],
-    first: str,
-    newest: str,
-    *,
-    has_answers: bool,
+    protocol: WireProtocol, values: Mapping[str, Any], first: str, newest: str, *, has_answers: bool
 ) -> bool:
-    """Return whether a request asks for a title or a summary, completes code, or checks a model.
-
-    :param first: its first question.
-    :param newest: its last question.
-    :param has_answers: whether it contains answers: then its system prompt only mentions titles.
-    """
+    """Return whether a request asks for a title or summary, completes code, or checks a model."""
     if protocol.wants_one_token(values) or protocol.completes_code(values):
         return True
     if _TASK.match(newest) or _TITLE.fullmatch(first):

@@ -2,23 +2,19 @@
 
 import json
 import re
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.compression import Decoder
 
-#: A line ends in CR, LF or both.
-_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
+_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")  # a line ends in CR, LF or both
 
 
 class Reader:
-    """Parse an answer chunk by chunk.
+    """Parse an answer chunk by chunk; raise Undecodable if its encoding is not read.
 
-    :param on_value: called with each JSON value.
     :ivar is_done: whether the mark ``[DONE]`` was read, which ends a whole answer.
-    :raises Undecodable: the answer has an encoding that is not read.
     """
 
     def __init__(self, content_type: str, encoding: str, on_value: Callable[[Any], None]) -> None:
@@ -30,19 +26,8 @@ class Reader:
         self._data: list[bytes] = []
         self.is_done = False
 
-    def feed(self, chunk: bytes) -> None:
-        """Parse the next chunk.
-
-        :raises Undecodable: the answer is too large or damaged.
-        """
-        _run(self.steps(chunk))
-
-    def end(self) -> None:
-        """Parse the rest of the buffer."""
-        _run(self.last_steps())
-
     def steps(self, chunk: bytes) -> Iterator[None]:
-        """Parse the next chunk as :meth:`feed` does, in steps of a bounded number of lines."""
+        """Parse the next chunk in steps of some lines; raise Undecodable if it is damaged."""
         chunk = self._decoder.decode(chunk)
         searched = max(len(self._buffer) - 1, 0)  # the last byte may be a CR that an LF follows
         self._buffer += chunk
@@ -50,7 +35,7 @@ class Reader:
             yield from self._read_lines(self._take_lines(searched))
 
     def last_steps(self) -> Iterator[None]:
-        """Parse the rest of the buffer as :meth:`end` does, in such steps."""
+        """Parse the rest of the buffer in such steps."""
         rest, self._buffer = bytes(self._buffer), bytearray()
         if not self._lines:
             if self._read_value(rest):
@@ -59,17 +44,12 @@ class Reader:
         yield from self._read_lines(rest + b"\n\n")
 
     def _take_lines(self, start: int) -> bytes:
-        """Remove the complete lines from the buffer.
-
-        :param start: no line ends before this position in the buffer.
-        """
         end = max(self._buffer.rfind(b"\n", start), self._buffer.rfind(b"\r", start, -1))
         lines = bytes(self._buffer[: end + 1])
         del self._buffer[: end + 1]
         return lines
 
     def _read_lines(self, lines: bytes) -> Iterator[None]:
-        """Read whole lines, and yield after each step."""
         for number, line in enumerate(_LINE.finditer(lines), 1):
             self._read_line(line[1])
             if number % limits.LINES_AT_A_TIME == 0:
@@ -85,7 +65,6 @@ class Reader:
             self._data.append(line[5:].removeprefix(b" "))
 
     def _read_value(self, data: bytes) -> bool:
-        """Parse a JSON value; return whether it is one."""
         if not data or data.isspace():
             return False
         if data.strip() == b"[DONE]":
@@ -97,7 +76,3 @@ class Reader:
             return False
         self._on_value(value)
         return True
-
-
-def _run(steps: Iterator[None]) -> None:
-    deque(steps, maxlen=0)

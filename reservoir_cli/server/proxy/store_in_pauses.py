@@ -18,20 +18,13 @@ from reservoir_cli.transfer.proxied.exchange import Exchange
 
 
 class _Waiting(NamedTuple):
-    """A queued exchange, and when it ended by the wall clock and by the monotonic clock."""
-
     exchange: Exchange
     now: datetime
     since: float
 
 
 class ExchangeQueue:
-    """A queue of exchanges, which are stored and then embedded in batches.
-
-    They stay queued while the store cannot be written, as when another program writes.
-
-    :param on_embedded: called in another thread after a batch was embedded.
-    """
+    """Exchanges, stored and embedded in batches; they stay here while the store is locked."""
 
     def __init__(self, state: ServerState, on_embedded: Callable[[], None]) -> None:
         self._writer, self._embedder, self._log = state.writer, state.embedder, state.log
@@ -55,7 +48,6 @@ class ExchangeQueue:
             self._writer.submit(self._store_queued).add_done_callback(self._retry_failed)
 
     def _store_queued(self, reservoir: Reservoir) -> None:
-        """Store all queued exchanges."""
         added, oldest = Counter[Scope](), time.monotonic()
         try:
             for waiting, count in self._store_each(reservoir):
@@ -68,10 +60,9 @@ class ExchangeQueue:
     def _store_each(self, reservoir: Reservoir) -> Iterator[tuple[_Waiting, int]]:
         """Store the queued exchanges, and yield each with the number of messages added.
 
-        A batch is stored in one transaction, since each transaction invalidates the caches of
-        questions. If an exchange in it fails, they are stored one by one.
+        All are stored in one transaction, which invalidates caches once; if it fails, one by one.
 
-        :raises StoreError: an exchange could not be stored; it is queued again, as the last one.
+        :raises StoreError: an exchange could not be stored; it is queued again.
         """
         batch, counts = list(self._waiting), list[int]()
         if len(batch) > 1:
@@ -93,10 +84,7 @@ class ExchangeQueue:
             yield waiting, count
 
     def _store_batch(self, reservoir: Reservoir, batch: Sequence[_Waiting]) -> list[int]:
-        """Store exchanges in one transaction, which gives way to questions for a while.
-
-        :returns: how many messages each added.
-        """
+        """Store exchanges in one transaction, which gives way to questions for a while."""
         due, counts = time.monotonic() + limits.MAX_HOLD, list[int]()
         with reservoir.store.write():
             for waiting in batch:
@@ -105,10 +93,6 @@ class ExchangeQueue:
         return counts
 
     def _store(self, reservoir: Reservoir, waiting: _Waiting) -> int:
-        """Store an exchange; return how many messages were added.
-
-        :raises StoreError: the store cannot be written.
-        """
         try:
             return reservoir.exchanges.store(waiting.exchange, waiting.now)
         except StoreError:
@@ -125,7 +109,6 @@ class ExchangeQueue:
                 call.add_done_callback(self._retry_failed)
 
     def _retry_failed(self, stored: Future[None]) -> None:
-        """Try again later to store what is still queued; drop the oldest if there are too many."""
         error = None if stored.cancelled() else stored.exception()
         if error is None or not self._waiting:
             self._problem = ""

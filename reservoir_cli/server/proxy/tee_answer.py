@@ -13,7 +13,7 @@ from reservoir_cli.server.proxy.answer import Answer
 from reservoir_cli.server.proxy.compression import Undecodable
 from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
-from reservoir_cli.server.proxy.providers import WireProtocol
+from reservoir_cli.server.proxy.providers.wire_protocol import WireProtocol
 from reservoir_cli.server.proxy.split_stream import Reader
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.store_threads import StoreThread
@@ -22,14 +22,9 @@ from reservoir_cli.transfer.reading.foreign_values import obj
 
 
 class Listener:
-    """Read one answer.
+    """Read one answer, record the provider's token counts, and store the exchange.
 
-    :param writer: records the provider's token counts.
-    :param queue: stores the exchange.
-    :param histories: gets the answer's conversation.
-    :param scope: the partition and instance to store it in.
-    :param named_scope: whether the client chose the partition; else the exchange is stored where
-        its conversation is.
+    :param named_scope: the client chose the partition; else it is stored where its conversation is.
     :param storing: whether to store the exchange; otherwise only the counts are recorded.
     """
 
@@ -98,7 +93,6 @@ class Listener:
         return [*notes, "cut" if exchange.partial else "stored"]
 
     def _record_counts(self) -> list[str]:
-        """Record how many request tokens came from the provider's cache; return log notes."""
         tokens, cached = self._answer.tokens, self._answer.cached
         if cached is None:
             return []

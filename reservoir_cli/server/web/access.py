@@ -1,8 +1,4 @@
-"""Restrict the page to sessions, and set the security headers of every response.
-
-Sessions, and the one-time codes that were exchanged for them, are kept in memory only, so all end
-with the process.
-"""
+"""Restrict the page to sessions, which are kept in memory only, and set security headers."""
 
 import secrets
 import time
@@ -25,12 +21,7 @@ _BYTES = 32
 
 @dataclass(slots=True)
 class Session:
-    """A browser's session.
-
-    :param host: the Host header that it began with; it is invalid with any other.
-    :param csrf: the token that every form of this session must contain.
-    :param used: when it was last used, by the clock of the sessions.
-    """
+    """A browser's session: its Host header, the token of its forms, and when it was last used."""
 
     host: str
     csrf: str
@@ -39,14 +30,14 @@ class Session:
 
 @dataclass(slots=True)
 class Sessions:
-    """The used codes and the valid sessions of a server.
+    """The used codes and the valid sessions of a server; the clock is monotonic, in seconds.
 
-    :param server: checks codes.
-    :param clock: a monotonic clock in seconds.
+    :param violations: how many policy violations browsers reported.
     """
 
     server: ServerIdentity
     clock: Callable[[], float] = time.monotonic
+    violations: int = 0
     _used: dict[str, int] = field(default_factory=dict)
     _sessions: dict[str, Session] = field(default_factory=dict)
 
@@ -103,24 +94,13 @@ View = Callable[[Request], Awaitable[Response]]
 Form = dict[str, str]
 
 
-@dataclass(slots=True)
-class PageState:
-    """The state of one server's page; ``app.state.page``.
-
-    :param violations: the number of policy violations that browsers reported.
-    """
-
-    sessions: Sessions
-    violations: int = 0
-
-
-def page_of(request: Request) -> PageState:
-    """Return the state of this server's page."""
+def sessions_of(request: Request) -> Sessions:
+    """Return the sessions of this server's page."""
     state = request.app.state
     if not hasattr(state, "page"):
-        state.page = PageState(Sessions(state.server.identity))
-    page: PageState = state.page
-    return page
+        state.page = Sessions(state.server.identity)
+    sessions: Sessions = state.page
+    return sessions
 
 
 def open_to_all(view: View) -> View:
@@ -188,24 +168,21 @@ def problem(request: Request, status: int, message: str, hint: str | None = None
 
 def _session_of(request: Request) -> Session | None:
     name = request.cookies.get(COOKIE, "")
-    return page_of(request).sessions.find(name, request.headers.get("host", ""))
+    return sessions_of(request).find(name, request.headers.get("host", ""))
 
 
 async def prove(request: Request) -> Response:
     """Prove to a program that this server knows the token."""
-    proof = page_of(request).sessions.prove(request.query_params.get("nonce", ""))
+    proof = sessions_of(request).prove(request.query_params.get("nonce", ""))
     return PlainTextResponse(proof or "400: not a nonce\n", 200 if proof else 400)
 
 
 async def enter(request: Request) -> Response:
-    """Show the form that redeems a code; redeem the code when the form is submitted.
-
-    A GET never redeems it, so that link previews do not use it up.
-    """
+    """Show the form that redeems a code: a GET never does, so link previews do not use it up."""
     if request.method != "POST":
         return render(request, "enter_code.html", code=request.query_params.get("code", ""))
     code, host = (await read_form(request)).get("code", ""), request.headers.get("host", "")
-    name = page_of(request).sessions.redeem(code, host)
+    name = sessions_of(request).redeem(code, host)
     if name is None:
         return render(request, "locked.html", status_code=401, spent=True)
     response = RedirectResponse("/ui/", 303)
@@ -215,7 +192,7 @@ async def enter(request: Request) -> Response:
 
 async def leave(request: Request) -> Response:
     """End the session."""
-    page_of(request).sessions.end(request.cookies.get(COOKIE, ""))
+    sessions_of(request).end(request.cookies.get(COOKIE, ""))
     response = RedirectResponse("/ui/", 303)
     response.delete_cookie(COOKIE, path="/ui", httponly=True, samesite="strict")
     return response
@@ -223,5 +200,5 @@ async def leave(request: Request) -> Response:
 
 async def count_violation(request: Request) -> Response:
     """Count a report of a policy violation, without reading it."""
-    page_of(request).violations += 1
+    sessions_of(request).violations += 1
     return Response(status_code=204)

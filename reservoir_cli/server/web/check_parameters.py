@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import clean_text
 
-#: The largest number that SQLite can store.
-_MAX_NUMBER = 2**63 - 1
+_MAX_NUMBER = 2**63 - 1  # the largest number that SQLite can store
 
 Query = Mapping[str, str]
 
@@ -22,10 +21,7 @@ def name_of(query: Query, name: str) -> str | None:
 
 
 def number_of(query: Query, name: str, default: int | None = None) -> int | None:
-    """Return a parameter that is a whole number above 0.
-
-    :raises UsageError: it is not.
-    """
+    """Return a parameter that is a whole number above 0, or raise UsageError."""
     typed = text_of(query, name).replace(",", "")
     if not typed:
         return default
@@ -36,10 +32,7 @@ def number_of(query: Query, name: str, default: int | None = None) -> int | None
 
 
 def fraction_of(query: Query, name: str, most: float = 1.0) -> float | None:
-    """Return a parameter that is a number from 0 to ``most``.
-
-    :raises UsageError: it is not.
-    """
+    """Return a parameter that is a number from 0 to ``most``, or raise UsageError."""
     typed = text_of(query, name)
     if not typed:
         return None

@@ -1,16 +1,15 @@
 """Read the filter of the list of conversations from an address, and write it into links."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Role, Scope, parse_role
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.check_parameters import Query, name_of, number_of, text_of
-from reservoir_cli.server.web.rendering import now
 from reservoir_cli.util.parse_time_options import parse_time
 
-#: The roles that the list can be filtered by.
-ROLES = tuple(role.value for role in Role)
+ROLES = tuple(role.value for role in Role)  # the roles that the list can be filtered by
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +26,7 @@ class ConversationFilter:
 
     @classmethod
     def of(cls, query: Query) -> "ConversationFilter":
-        """Read the query parameters of a list.
-
-        :raises UsageError: a parameter is invalid.
-        """
+        """Read the query parameters of a list; raise UsageError if one is invalid."""
         role = text_of(query, "role")
         return cls(
             partition := name_of(query, "p"),
@@ -49,14 +45,12 @@ class ConversationFilter:
 
     @property
     def where(self) -> Filter:
-        """The filter by role and time.
-
-        :raises UsageError: ``since`` or ``until`` is not a time.
-        """
+        """The filter by role and time; UsageError if ``since`` or ``until`` is not a time."""
+        now = datetime.now(UTC)
         return Filter(
             role=self.role or None,
-            since=parse_time(self.since, now()) if self.since else None,
-            until=parse_time(self.until, now()) if self.until else None,
+            since=parse_time(self.since, now) if self.since else None,
+            until=parse_time(self.until, now) if self.until else None,
         )
 
     @property

@@ -6,8 +6,7 @@ from reservoir_cli.messages import DOCUMENT_SOURCES, StoredMessage, title_of
 from reservoir_cli.util.front_matter import FRONT_MATTER, find_title
 
 _HEADING = re.compile(r"#{1,6}[ \t]")
-#: How many characters are searched for a title.
-_SEARCHED = 10_000
+_SEARCHED = 10_000  # how many characters are searched for a title
 
 
 def is_document(message: StoredMessage) -> bool:

@@ -41,7 +41,6 @@ async def write(request: Request, function: Callable[[Reservoir], T]) -> T:
 async def index(request: Request) -> Response:
     """List conversations, or the best matches for a text."""
     query = ConversationFilter.of(request.query_params)
-
     part = "part" in request.query_params
     # The whole page keeps its form, with what was typed.
     problem = None if part else query.problem
@@ -71,10 +70,7 @@ async def index(request: Request) -> Response:
 
 
 def thread_of(request: Request) -> read_conversations.Thread:
-    """Return the conversation named by the query parameters.
-
-    :raises UsageError: they name none.
-    """
+    """Return the conversation in the query parameters; raise UsageError if they name none."""
     partition, instance, conversation = (name_of(request.query_params, name) for name in "pic")
     if partition is None or instance is None:
         raise UsageError("the address names no conversation")
@@ -118,17 +114,12 @@ async def document(request: Request) -> Response:
 
 
 async def _find_message(request: Request) -> StoredMessage:
-    """Return the message named by the query parameters.
-
-    :raises UsageError: they name none.
-    :raises MissingError: it does not exist.
-    """
     partition = name_of(request.query_params, "p")
     number = number_of(request.query_params, "id")
     if partition is None or number is None:
         raise UsageError("the address names no message")
     return await read(
-        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
+        request, lambda store: read_conversations.find_message(store, partition, number)
     )
 
 
@@ -137,9 +128,7 @@ async def delete(request: Request) -> Response:
     if "id" in request.query_params:
         return await _delete_message(request)
     thread = thread_of(request)
-    page = await read(
-        request, lambda reservoir: read_conversations.read_thread(reservoir, thread, 1)
-    )
+    page = await read(request, lambda store: read_conversations.read_thread(store, thread, 1))
     if request.method != "POST":
         return render(request, "confirm_delete.html", page=page, shown=None)
     gone = await write(request, lambda reservoir: read_conversations.forget(reservoir, thread))

@@ -76,7 +76,6 @@ def _lower_heading(
 
 
 def _highlight(code: str, language: str, _attributes: str) -> str:
-    """Return highlighted code; ``""`` to leave it unhighlighted."""
     language = language.lower()
     if language not in _LANGUAGES or len(code) > limits.MAX_CODE or _LONG_LINE.search(code):
         return ""

@@ -9,15 +9,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import (
-    Key,
-    Role,
-    Scope,
-    StoredMessage,
-    call_text,
-    plain_text,
-    title_of,
-)
+from reservoir_cli.messages import Key, Role, Scope, StoredMessage, call_text, plain_text, title_of
 from reservoir_cli.reservoir import Filter, ListedThread, Reservoir, ThreadList
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
@@ -40,13 +32,10 @@ class MissingError(ReservoirError):
 class Item:
     """A row of the list: a conversation, a document, or the single messages of an instance.
 
-    :param conversation: its id; ``None`` for documents and single messages.
     :param document: the id of the document's message; ``None`` for the others.
-    :param title: ``None`` for the single messages of an instance.
     :param source: the tool it came from, if its instance has another name.
     :param snippet: what it begins with, if the title does not say so already, or its last text.
     :param messages: how many of its messages match the filter.
-    :param last: the time of the last of them.
     """
 
     partition: str
@@ -62,11 +51,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of the list: conversations, or hits of a search.
+    """A page of the list, by the month of the last message: conversations, or hits of a search.
 
-    :param items: the rows, by the month of their last message.
-    :param total: how many rows all pages have; those that are neither ``conversations`` nor
-        ``documents`` are the single messages of an instance.
+    :param total: how many rows all pages have, with the single messages of instances.
     """
 
     items: "Sequence[tuple[str, Sequence[Item]]]"
@@ -101,10 +88,8 @@ class HitSnippet:
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """A message as the page shows it.
+    """A message as the page shows it: as HTML, or plain text such as tool calls.
 
-    :param html: its rendered text; ``None`` if it is shown as plain text.
-    :param text: plain text to show, such as tool calls.
     :param rest: how many characters are left out.
     """
 
@@ -116,10 +101,7 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """A page of a conversation, or a document.
-
-    :param document: the id of the document's message.
-    """
+    """A page of a conversation, or a document with the id of its message."""
 
     thread: Thread
     title: str | None
@@ -133,10 +115,8 @@ class ConversationPage:
 
 def list_or_search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     """Return the conversations, newest first; or if the query has a text, its best matches."""
-    return _search(reservoir, query) if query.text else _list(reservoir, query)
-
-
-def _search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
+    if not query.text:
+        return _list(reservoir, query)
     hits = reservoir.search(
         query.text, limit=limits.HITS, scope=query.scope, where=query.where, passages=True
     )
@@ -202,7 +182,6 @@ def _item(reservoir: Reservoir, thread: ListedThread) -> Item:
 
 
 def _repeats(title: str, text: str) -> bool:
-    """Return whether a title only repeats the beginning of a text."""
     short, long = (" ".join(words.split()) for words in (title.rstrip("….").rstrip(), text))
     return long.startswith(short)
 
@@ -212,10 +191,7 @@ def _count_pages(count: int, size: int) -> int:
 
 
 def find_message(reservoir: Reservoir, partition: str, number: int) -> StoredMessage:
-    """Return a message by its id.
-
-    :raises MissingError: the message does not exist.
-    """
+    """Return a message by its id, or raise MissingError."""
     for message in reservoir.messages([Key(partition, number)]):
         return message
     raise MissingError(f"there is no message {number} in {partition}")
@@ -224,13 +200,10 @@ def find_message(reservoir: Reservoir, partition: str, number: int) -> StoredMes
 def read_thread(
     reservoir: Reservoir, thread: Thread, page: int | None, at: int | None = None
 ) -> ConversationPage:
-    """Return a page of a conversation; by default the last one.
-
-    :param at: the id of a message; return the page that contains it.
-    :raises MissingError: the conversation does not exist.
-    """
+    """Return the page with a message, by default the last one; MissingError without any."""
     partition, ids = thread[0], ids_of(reservoir, thread)
-    thread = _masked(reservoir, thread)
+    conversation = thread[2] and reservoir.redactor.id(partition, thread[2])
+    thread = (partition, thread[1], conversation)
     if not ids:
         raise MissingError("there is no such conversation")
     pages = _count_pages(len(ids), limits.MESSAGES)
@@ -245,10 +218,7 @@ def read_thread(
 
 
 def read_document(reservoir: Reservoir, partition: str, number: int) -> ConversationPage:
-    """Read a document by the id of its message.
-
-    :raises MissingError: there is no such document.
-    """
+    """Read a document by the id of its message, or raise MissingError."""
     message = find_message(reservoir, partition, number)
     if not is_document(message):
         raise MissingError(f"message {number} in {partition} is not a document")
@@ -258,10 +228,7 @@ def read_document(reservoir: Reservoir, partition: str, number: int) -> Conversa
 
 
 def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
-    """Return the ids of a conversation's messages in chronological order.
-
-    :param thread: its id may be masked; without one, documents are left out.
-    """
+    """Return the ids of a thread's messages in order, documents left out; its id may be masked."""
     partition, instance, conversation = thread
     scope = Scope(partition, instance)
     if conversation is not None:
@@ -271,16 +238,7 @@ def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
     return threads.get((partition, instance, conversation), ())
 
 
-def _masked(reservoir: Reservoir, thread: Thread) -> Thread:
-    """Return the name of a conversation as the page and its links show it."""
-    partition, instance, conversation = thread
-    if conversation is None:
-        return thread
-    return partition, instance, reservoir.redactor.id(partition, conversation)
-
-
 def _find_title(reservoir: Reservoir, thread: Thread) -> str | None:
-    """Return the title of a conversation; ``None`` for messages outside of one."""
     if thread[2] is None:
         return None
     scope = Scope(*thread[:2])
@@ -298,11 +256,7 @@ def _show_page(messages: Iterable[StoredMessage]) -> Iterator[ShownMessage]:
 
 
 def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) -> ShownMessage:
-    """Prepare a message to be shown: Markdown is rendered, tool results are plain text.
-
-    :param whole: show the complete message as plain text.
-    :param plain: show Markdown as plain text.
-    """
+    """Prepare a message to be shown: Markdown rendered unless ``whole`` or ``plain``."""
     calls = "\n".join(map(call_text, message.tool_calls))
     text = message.content if whole or message.role is Role.TOOL else ""
     if whole:

@@ -2,7 +2,7 @@
 
 import re
 from calendar import month_abbr, month_name
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -17,8 +17,7 @@ from reservoir_cli.util.clock import to_local
 from reservoir_cli.util.unicode_text import CONTROLS
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
-#: Unicode's control pictures, in the order of the control characters.
-_PICTURES = 0x2400
+_PICTURES = 0x2400  # Unicode's control pictures, in the order of the control characters
 
 
 def visible(text: str) -> str:
@@ -97,17 +96,9 @@ def _build_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "day": day,
-        "short_day": short_day,
-        "minute": minute,
-        "number": number,
-        "percent": percent,
-        "place": place,
-        "visible": visible,
-        "first_words": first_words,
-        "draw": stacked_bar.draw,
-    }
+    filters = (day, short_day, minute, number, percent, place, visible, first_words)
+    environment.filters |= {function.__name__: function for function in filters}
+    environment.filters["draw"] = stacked_bar.draw
     environment.globals |= {"link": link, "link_to_message": link_to_message}
     return environment
 
@@ -123,8 +114,3 @@ def render(
     shared = {"csrf": session.csrf if session else "", "session": session is not None}
     text = _TEMPLATES.get_template(template).render({**shared, "spent": False, **values})
     return HTMLResponse(text, status_code)
-
-
-def now() -> datetime:
-    """Return the current time in UTC."""
-    return datetime.now(UTC)

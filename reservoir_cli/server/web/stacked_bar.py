@@ -17,12 +17,7 @@ class Part:
 
 
 def stack(values: Iterable[tuple[str, float]], whole: float, decimals: int) -> list[Part]:
-    """Return the parts of a stacked bar.
-
-    :param values: the name and the value of each part.
-    :param whole: the value of the whole bar.
-    :param decimals: of the printed values.
-    """
+    """Return the parts of a bar of this size; their values are printed with ``decimals``."""
     parts, start = [], 0.0
     for name, value in values:
         size = max(0.0, value) / whole if whole > 0 else 0.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from reservoir_cli.context.weekly_statistics import largest_tools, last_weeks
+from reservoir_cli.context.weekly_statistics import count_tools, largest_tools, last_weeks
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
 from reservoir_cli.server import limits
 from reservoir_cli.server.web.stacked_bar import Part, stack
@@ -13,10 +13,8 @@ from reservoir_cli.server.web.stacked_bar import Part, stack
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A day in the chart.
+    """A day in the chart: its parts, from the ground up, as fractions of the busiest day's.
 
-    :param parts: its other contexts, those that were truncated, and its recalls, from the ground
-        up, as fractions of the busiest day's.
     :param cached: the fraction of its proxied request tokens that came from providers' caches.
     """
 
@@ -32,10 +30,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """A bar of a chart by week.
-
-    :param figures: what the bar shows, in words.
-    """
+    """A bar of a chart by week, and in words what it shows."""
 
     week: str
     figures: str
@@ -44,11 +39,7 @@ class Week:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart by week.
-
-    :param scale: what the full height means.
-    :param legend: the names of the parts, from the ground up, each with its figure.
-    """
+    """A chart by week: what the full height means, and its parts from the ground up."""
 
     title: str
     scale: str
@@ -58,10 +49,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The data of the view.
-
-    :param busiest: contexts and recalls of the busiest day in the chart.
-    """
+    """The data of the view; ``busiest`` are the contexts and recalls of the busiest day."""
 
     stats: Mapping[str, Any]
     charts: Sequence[Chart]
@@ -86,7 +74,7 @@ def draw_weeks(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     tools = largest_tools(weeks, limits.TOOLS)
     charts = []
     if tools:
-        counts = [_count_tools(week["stored"], tools) for week in weeks]
+        counts = [count_tools(week["stored"], tools) for week in weeks]
         charts.append(
             _chart("Stored messages", "messages", [name for name, _ in tools], weeks, counts)
         )
@@ -100,7 +88,6 @@ def draw_weeks(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
 
 
 def _draw_shares(title: str, name: str, weeks: Sequence[Mapping[str, Any]]) -> Chart:
-    """Return a chart of a share of each week."""
     shares = [round(100 * (week[name] or 0.0)) for week in weeks]
     most = max(100, *shares)
     bars = [
@@ -108,12 +95,6 @@ def _draw_shares(title: str, name: str, weeks: Sequence[Mapping[str, Any]]) -> C
         for week, share in zip(weeks, shares, strict=True)
     ]
     return Chart(title, f"{most}%", (), bars)
-
-
-def _count_tools(stored: Mapping[str, int], tools: Sequence[tuple[str, int]]) -> list[int]:
-    """Return a week's messages of each tool; those of tools without a name count as others."""
-    named = [stored.get(name, 0) for name, _ in tools]
-    return [*named[:-1], sum(stored.values()) - sum(named[:-1])]
 
 
 def _chart(

@@ -17,8 +17,7 @@ from reservoir_cli.server.web.stacked_bar import Part, stack
 from reservoir_cli.server.web.window_form import Question, context_command
 from reservoir_cli.settings.schema import Settings
 
-#: Parts of a priority below this share of the bar are not listed.
-_SMALLEST_PART = 0.0005
+_SMALLEST_PART = 0.0005  # parts of a priority below this share of the bar are not listed
 _PART_NAMES = {"question": "question it answers"}
 
 
@@ -26,9 +25,7 @@ _PART_NAMES = {"question": "question it answers"}
 class Row:
     """A candidate.
 
-    :param kept: whether it is in the window.
     :param near: whether it was left out only for lack of room.
-    :param tokens: its token count, the same as in ``--format json``.
     :param running: tokens of the window up to and including it; ``None`` if it is left out.
     :param scores: how its priority was computed, in words.
     """
@@ -48,17 +45,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class WindowView:
-    """A window as the view shows it.
+    """A window as the view shows it, with the settings of the sliders, and the usual ones.
 
-    :param settings: the settings with the sliders applied.
-    :param usual: the settings without them.
     :param above: tokens of the question and the sections, which are never pruned.
     :param unlisted: how many messages that could only have filled the budget have no row.
     :param framing: tokens of titles, day lines and the like: the rest of the used tokens.
-    :param milliseconds: duration of the selection, without embedding the question.
     :param newcomers: ids of the messages that are in only because another one is left out.
-    :param pending: how many messages of the partition are not embedded yet. The command embeds some
-        of them first.
+    :param pending: how many messages are not embedded yet; the command embeds some first.
     """
 
     question: Question
@@ -94,11 +87,7 @@ class WindowView:
 
 
 def choose(reservoir: Reservoir, question: Question, default_store: str) -> WindowView:
-    """Choose the context window of a question.
-
-    :param default_store: the store of the settings, which the command need not name.
-    :raises UsageError: the model is unknown, or the budget is too small.
-    """
+    """Choose the window of a question; UsageError for a wrong model or a small budget."""
     window = _build_window(reservoir, question)
     partition = window.request.partition
     usual = reservoir.config.settings(partition, window.request.model)
@@ -173,7 +162,6 @@ def _find_newcomers(
 def _kept_rows(
     window: ContextWindow, messages: Sequence[WindowMessage], settings: Settings, running: int
 ) -> Iterator[Row]:
-    """Yield the messages in the window, in the order in which they were selected."""
     candidates = {candidate.message.id: candidate for candidate in window.kept}
     printed = {message.id: message for message in messages if message.id is not None}
     reasons = window.selection.reasons
@@ -186,28 +174,25 @@ def _kept_rows(
 
 
 def _left_out_rows(window: ContextWindow, settings: Settings) -> list[Row]:
-    """Return the candidates that were left out: those for lack of room first, best first."""
     fillers = sorted(window.selection.passed_over, key=_sort_key)[: limits.MAX_FILLERS]
     left_out = sorted([*window.selection.dropped, *fillers], key=_sort_key)
-    return [_left_out_row(window, drop, settings) for drop in left_out]
+    return [
+        Row(
+            **_score_fields(drop.candidate, settings, ""),
+            text=plain_text(drop.candidate.message),
+            kept=False,
+            near=drop.for_room,
+            why=describe_reason(drop.reason, drop.candidate.message),
+            excerpt=False,
+            tokens=window.meter.scale(drop.candidate.message.tokens),
+            running=None,
+        )
+        for drop in left_out
+    ]
 
 
 def _sort_key(drop: Dropped) -> tuple[bool, float, int]:
     return not drop.for_room, -drop.candidate.scores.priority, -drop.candidate.message.id
-
-
-def _left_out_row(window: ContextWindow, drop: Dropped, settings: Settings) -> Row:
-    candidate = drop.candidate
-    return Row(
-        **_score_fields(candidate, settings, ""),
-        text=plain_text(candidate.message),
-        kept=False,
-        near=drop.for_room,
-        why=describe_reason(drop.reason, candidate.message),
-        excerpt=False,
-        tokens=window.meter.scale(candidate.message.tokens),
-        running=None,
-    )
 
 
 def _row(
@@ -296,7 +281,6 @@ def _budget_bar(window: ContextWindow, messages: Sequence[WindowMessage]) -> lis
 
 
 def _render(window: ContextWindow) -> str:
-    """Return the window as it would be printed, or the error that prevents it."""
     try:
         rendered = window.to()
     except UsageError as error:

@@ -17,8 +17,7 @@ from reservoir_cli.server.web.check_parameters import (
 )
 from reservoir_cli.settings.schema import Settings
 
-#: The default budget in tokens, if no model is given either.
-BUDGET = 4_000
+BUDGET = 4_000  # the default budget in tokens, if no model is given either
 #: Options of ``reservoir context``, by setting.
 _COMMAND_OPTIONS = {"recall_floor": "--floor", "excerpts": "--excerpts"}
 
@@ -39,10 +38,7 @@ class Question:
 
     @classmethod
     def of(cls, query: Query) -> "Question":
-        """Read the form.
-
-        :raises UsageError: a field is invalid.
-        """
+        """Read the form; raise UsageError if a field is invalid."""
         model, asked = name_of(query, "model"), "q" in query
         budget = number_of(query, "budget")
         form = text_of(query, "format") or "text"
@@ -62,10 +58,7 @@ class Question:
 
 
 def read_form(query: Query) -> tuple[Question, UsageError | None]:
-    """Read the form without its invalid fields.
-
-    :returns: the question, and what is wrong with the first invalid field.
-    """
+    """Read the form without its invalid fields, and what is wrong with the first one."""
     try:
         return Question.of(query), None
     except UsageError as error:
@@ -84,10 +77,7 @@ def _printable(text: str) -> str:
 
 
 def _options(query: Query) -> ContextOptions:
-    """Read the sliders; those that were not moved are left to the settings.
-
-    A form sends all its sliders, and the initial value of each as ``was-NAME``.
-    """
+    """Read the sliders that were moved: a form sends the initial value of each as ``was-NAME``."""
     excerpts, over = text_of(query, "excerpts"), number_of(query, "excerpt_over")
     if excerpts not in ("", "auto", "off"):
         raise UsageError("excerpts are auto or off")
@@ -111,10 +101,7 @@ def _is_unmoved(query: Query, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Slider:
-    """A slider for a number.
-
-    :param was: its initial value, as the form sends it.
-    """
+    """A slider for a number; ``was`` is its initial value, as the form sends it."""
 
     name: str
     label: str
@@ -125,11 +112,7 @@ class Slider:
 
 
 def sliders(options: ContextOptions, usual: Settings, floor: float) -> list[Slider]:
-    """Return the sliders at their current positions.
-
-    :param usual: the settings without the sliders.
-    :param floor: the recall floor without the sliders; it depends on the model and the store.
-    """
+    """Return the sliders at their positions; ``usual`` and ``floor`` hold if they are not moved."""
     return [
         _slider("similarity_weight", "similarity", options, usual.similarity_weight, 1, 0.01),
         _slider("recency_weight", "recency", options, usual.recency_weight, 1, 0.01),
@@ -157,10 +140,7 @@ def context_command(
     form: str,
     options: ContextOptions,
 ) -> str:
-    """Return the command that prints the window shown on the page, quoted for a shell.
-
-    :param database: the store, if it is not the default one.
-    """
+    """Return the command for the window on the page; no ``database`` stands for the default."""
     flags = options.flags()
     named = {
         "--partition": partition,

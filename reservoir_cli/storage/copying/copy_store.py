@@ -1,9 +1,6 @@
-"""Copy a whole store to another, between any two databases.
+"""Copy a whole store to another, in batches that can be resumed, and compare the two at the end.
 
-The copy runs in batches. Each transaction also stores the position reached, so that an
-interrupted copy can resume there. At the end both stores are read and compared. Messages keep
-their ids, unless the target is a file and two partitions of a server use the same id. Indexes are
-rebuilt at the target.
+Messages keep their ids, unless the target is a file and two partitions of a server use the same id.
 """
 
 import hashlib
@@ -21,22 +18,14 @@ from reservoir_cli.storage.transactions import reading
 from reservoir_cli.util.progress import Progress
 
 _AT_ONCE = 500
-#: The modulus for sums of hashes.
-_HASHES = 2**256
+_HASHES = 2**256  #: The modulus for sums of hashes.
 
 
-#: The new ids of messages that cannot keep theirs in the target.
-NewIds = Mapping[Key, int]
+NewIds = Mapping[Key, int]  #: The new ids of messages that cannot keep theirs in the target.
 
 
 def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
-    """Copy a store into an empty one, or resume an interrupted copy.
-
-    :returns: the number of copied rows of each kind.
-    :raises UsageError: the target is the source, or is not empty.
-    :raises StoreError: the source is itself an unfinished copy.
-    :raises ReservoirError: the two stores differ at the end.
-    """
+    """Copy a store into an empty one, or resume an interrupted copy."""
     _refuse_itself(source, target)
     target.receiving = True
     try:
@@ -46,12 +35,7 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
 
 
 def check(source: Store, target: Store) -> dict[str, int]:
-    """Check that a store can be copied into another, and write nothing.
-
-    :returns: what would be copied in all, by its kind.
-    :raises UsageError: the target is the source, or holds something else.
-    :raises StoreError: the source is itself an unfinished copy, or the target is read-only.
-    """
+    """Check that a store can be copied into another, and write nothing."""
     _refuse_itself(source, target)
     if target.read_only:
         raise StoreError(f"{target.location} cannot be written to", hint="name another target")
@@ -71,7 +55,10 @@ def _counts(store: Store) -> dict[str, int]:
 
 
 def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
-    after = _begin(source, target)
+    mark = _find_mark(source, target)
+    if mark is None:
+        _set_mark(source, target, None)
+    after = Key(*mark["after"]) if mark and mark["after"] else None
     total = source.holdings()["messages"]
     with source.snapshot():
         source.lift_timeouts()
@@ -116,15 +103,6 @@ def _find_shared_ids(store: Store) -> list[Key]:
     return [Key(*row) for row in same if first[row[1]] != row[0]]
 
 
-def _begin(source: Store, target: Store) -> Key | None:
-    """Mark the target as a copy, and return the last key already copied, if any."""
-    mark = _find_mark(source, target)
-    if mark is None:
-        _set_mark(source, target, None)
-        return None
-    return Key(*mark["after"]) if mark["after"] else None
-
-
 def _find_mark(source: Store, target: Store) -> Any:
     """Return the mark of an interrupted copy of the source; ``None`` if the target is empty."""
     mark = json.loads(target.get_property(UNFINISHED_COPY) or "null")
@@ -146,13 +124,11 @@ def _find_mark(source: Store, target: Store) -> Any:
 
 
 def _place(store: Store) -> str:
-    """Return the absolute path or the URL of a store."""
     files = store.files()
     return str(files[0]) if files else store.location
 
 
 def _describe_removal(store: Store) -> str:
-    """Return the instruction that removes a store."""
     if store.files():
         path, log, index, *_ = store.files()
         return f"remove {path}, and {log.name} and {index.name} if they exist"
@@ -171,7 +147,6 @@ def _batches(store: Store, after: Key | None = None) -> Iterator[DumpBatch]:
 
 
 def _rename(batch: DumpBatch, new_ids: NewIds) -> DumpBatch:
-    """Return a batch with the new ids of its messages."""
     if new_ids.keys().isdisjoint(batch.keys):
         return batch
     new = {key.id: new_ids.get(key, key.id) for key in batch.keys}
@@ -186,10 +161,7 @@ def _rename(batch: DumpBatch, new_ids: NewIds) -> DumpBatch:
 
 
 def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int, int]]:
-    """Return the number of rows of each kind, and a hash of them that ignores their order.
-
-    :param new_ids: the ids that messages have in the other store.
-    """
+    """Return the number of rows of each kind, and a hash of them that ignores their order."""
     new_ids = new_ids or {}
     names = ("messages", "vectors", "waiting", "marks", "runs", "metadata")
     counts, sums = dict.fromkeys(names, 0), dict.fromkeys(names, 0)

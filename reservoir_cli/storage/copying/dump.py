@@ -25,14 +25,8 @@ from reservoir_cli.storage.tables.writes import COLUMNS, WAITING, find_waiting
 from reservoir_cli.storage.transactions import reading, writing
 
 #: Properties that describe the state of a store instead of its contents.
-_NOT_COPIED = (
-    UNFINISHED_COPY,
-    properties.UNFINISHED,
-    properties.INDEX,
-    properties.DIMENSIONS,
-)
-#: The attributes of a message that name its place.
-_PLACE = ("partition", "instance")
+_NOT_COPIED = (UNFINISHED_COPY, properties.UNFINISHED, properties.INDEX, properties.DIMENSIONS)
+_PLACE = ("partition", "instance")  #: The attributes of a message that name its place.
 _PARTITION = COLUMNS.split(", ").index("partition")
 
 
@@ -57,10 +51,7 @@ class DumpBatch:
         return [Key(row[_PARTITION], row[0]) for row in self.messages]
 
     def passages(self, model_ids: Sequence[str | None]) -> "dict[tuple[str, str], Embedded]":
-        """Return the passages of embedded messages by (partition, model).
-
-        :param model_ids: the active model, and the one that is being built.
-        """
+        """Return the passages of embedded messages by (partition, model)."""
         import numpy as np
 
         vectors: dict[tuple[str, int], list[Passage]] = {}
@@ -89,7 +80,6 @@ class DumpMetadata:
     :param conversations: (partition, instance, id, title, source, model, project, branch).
     :param runs: records of built contexts, oldest first, without their ids.
     :param forgotten: tombstones, ascending.
-    :param properties: the properties of the store.
     :param summaries: rows with the columns of
         :data:`reservoir_cli.storage.tables.summaries.COLUMNS`.
     :param sources: rows with the columns of :data:`reservoir_cli.storage.tables.sources.COLUMNS`.

@@ -7,10 +7,7 @@ UNFINISHED_COPY = "unfinished_copy"
 
 
 def unfinished_copy_error(mark: str, place: str) -> StoreError:
-    """Return the error for a store that is an unfinished copy.
-
-    :param mark: the value of :data:`UNFINISHED_COPY`.
-    """
+    """Return the error for a store that is an unfinished copy."""
     import json
     from shlex import quote
 
@@ -25,9 +22,6 @@ def unfinished_copy_error(mark: str, place: str) -> StoreError:
 
 
 def refuse(mark: str | None, place: str) -> None:
-    """Refuse to write to or copy a store that is an unfinished copy.
-
-    :raises StoreError: the store has the mark.
-    """
+    """Refuse to write to or copy a store that is an unfinished copy."""
     if mark is not None:
         raise unfinished_copy_error(mark, place)

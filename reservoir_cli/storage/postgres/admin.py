@@ -87,8 +87,6 @@ def read_sizes(store: Transactions) -> dict[str, list[dict[str, Any]]]:
 
 
 def _shards(store: Transactions, statement: str) -> list[Any]:
-    """Return rows about shards; none without Citus or for a user who may not see them."""
-
     def read() -> list[Any]:
         has_citus = store._connection.number(
             "SELECT (to_regclass('pg_catalog.citus_shards') IS NOT NULL)::int"

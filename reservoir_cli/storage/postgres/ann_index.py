@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: How many passages the index returns: the maximum of pgvector's ``ef_search``.
-FOUND = 1_000
+FOUND = 1_000  #: How many passages the index returns: the maximum of pgvector's ``ef_search``.
 #: The recall is measured with this many stored vectors and their nearest neighbours.
 _SAMPLES, _NEAREST = 50, 20
 
@@ -57,8 +56,6 @@ def build(store: Transactions, partition: str, progress: Progress) -> Index:
     """Build the index of a partition by the active model, and measure its recall.
 
     Others may write meanwhile.
-
-    :raises ReservoirError: there is no vector in the partition.
     """
     planned = _plan(store, partition)
     progress("building the index", 0, 0)
@@ -91,7 +88,6 @@ def build(store: Transactions, partition: str, progress: Progress) -> Index:
 
 
 def _plan(store: Transactions, partition: str) -> Index:
-    """Return the index to build for a partition, its recall not yet known."""
     with store.snapshot():
         model_id = properties.get(store._connection, properties.MODEL_ID)
         if model_id is None:
@@ -110,10 +106,7 @@ def _plan(store: Transactions, partition: str) -> Index:
 
 
 def drop(store: Transactions, partition: str, name: str | None = None) -> bool:
-    """Remove the index of a partition.
-
-    :returns: whether there was one.
-    """
+    """Remove the index of a partition; return whether there was one."""
     with store.write():
         description = properties.get(store._connection, key(partition))
         properties.drop(store._connection, key(partition))
@@ -147,7 +140,6 @@ def cosines(
 
 
 def _measure_recall(connection: Connection, partition: str, index: Index) -> float:
-    """Return the share of the true nearest neighbours that the index finds."""
     import numpy as np
 
     sample = connection.with_vectors(

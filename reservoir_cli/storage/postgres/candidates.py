@@ -77,10 +77,7 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Uncompared
 def _compare(
     connection: Connection, candidates: Candidates, query: Query, model_id: str
 ) -> NDArray[np.float32]:
-    """Compare messages with a question, each by its best passage, and fill in ``passages``.
-
-    :returns: the cosines, shape (n, vectors).
-    """
+    """Compare messages with a question, each by its best passage, and fill in ``passages``."""
     import numpy as np
 
     # As exact as in a file, so that both stores give the same answers.

@@ -1,7 +1,4 @@
-"""Connect to the server, and run statements that serve both databases.
-
-Only this package loads psycopg, and only for a store at the URL of a server.
-"""
+"""Connect to the server, and run statements that serve both databases."""
 
 import itertools
 import json
@@ -37,8 +34,7 @@ except ImportError as missing:  # pragma: no cover - the tests install it
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 _names = itertools.count()
-#: The batch size for reading many rows.
-_AT_ONCE = 2_000
+_AT_ONCE = 2_000  #: The batch size for reading many rows.
 #: The expressions that convert a number to bytes, by its type in numpy.
 _SEND = {
     "i8": "int8send(({})::int8)",
@@ -46,10 +42,8 @@ _SEND = {
     "i2": "int2send(({})::int2)",
     "f4": "float4send(({})::float4)",
 }
-#: The number of values that one statement can have.
-_MOST_VALUES = 65_535
-#: The OIDs of the types ``real`` and ``real[]``.
-_REAL, _REALS = 700, 1021
+_MOST_VALUES = 65_535  #: The number of values that one statement can have.
+_REAL, _REALS = 700, 1021  #: The OIDs of the types ``real`` and ``real[]``.
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +103,6 @@ class Connection:
     """See :class:`reservoir_cli.storage.portable_sql.Connection`.
 
     :param server: psycopg's connection.
-    :param ids: generates the ids of this writer.
     :param last: the last statement and its values.
     :param locked: the partitions that the open transaction has locked.
     :param may_delete: whether the user may delete rows; a member calls a function of the owner.
@@ -144,7 +137,6 @@ class Connection:
         return int(row[0] or 0) if row else 0
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
-        """Run a statement for each row."""
         values = list(rows)
         if values:
             self.last = _translate(sql), values[0]
@@ -162,7 +154,6 @@ class Connection:
             yield from cursor
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> Sequence[int]:
-        """Return an integer column without nulls."""
         ids: Sequence[int] = self.arrays({"ids": (column, "i8")}, rest, values)["ids"].tolist()
         return ids
 
@@ -180,7 +171,6 @@ class Connection:
         :param columns: by name, an expression that is never null, and its numpy type (``i8``).
         :param rest: the SQL after ``SELECT columns``.
         :param values: the values of the whole statement, in order.
-        :param before: the SQL before ``SELECT``.
         """
         import numpy as np
 
@@ -229,13 +219,11 @@ class Connection:
             self.execute(f"SELECT {SCHEMA}.add_shared(?, ?, NULL)", [table, marks])
 
     def together(self) -> AbstractContextManager[object]:
-        """Return a context in which statements without results are sent in one round trip."""
         return self.server.pipeline()
 
     def delete(
         self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
     ) -> None:
-        """Delete the rows of a partition that meet a condition."""
         found = f"FROM {table} WHERE partition = ? AND {condition}", [partition, *values]
         if self.may_delete:
             self.execute(f"DELETE {found[0]}", found[1])
@@ -246,7 +234,6 @@ class Connection:
             self.execute(f"SELECT {SCHEMA}.delete_rows(?, ?, ?::json)", arguments)
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
-        """Return the condition that a column has one of these values."""
         cast = "::bigint[]" if values and isinstance(values[0], int) else ""
         return f"{column} = ANY(?{cast})", [list(values)]
 
@@ -255,15 +242,12 @@ class Connection:
         return ""
 
     def null_safe(self, column: str) -> str:
-        """Return the condition that a column equals a value, null being equal to null."""
         return f"{column} IS NOT DISTINCT FROM ?"
 
     def octets(self, column: str) -> str:
-        """Return the expression for the length of a text column in bytes."""
         return f"octet_length({column})"
 
     def lock(self, partitions: Iterable[str] | None, /) -> None:
-        """Take the write locks of these partitions until the transaction ends."""
         try:
             if partitions is None:
                 locks.lock_everything(self)
@@ -275,7 +259,6 @@ class Connection:
             raise locked_error() from None
 
     def new_ids(self, partition: str, table: str = "messages") -> Iterator[int]:
-        """Yield ids for new rows of a partition; call it inside a write transaction."""
         return self.ids.take(self, partition, table)
 
 
@@ -284,10 +267,7 @@ def _translate(sql: str) -> bytes:
 
 
 def place_of(url: str) -> str:
-    """Return the URL of a store without its password and parameters.
-
-    :raises StoreError: it is not a valid URL of a server.
-    """
+    """Return the URL of a store without its password and parameters."""
     try:
         parts = conninfo.conninfo_to_dict(url)
     except psycopg.Error:
@@ -320,7 +300,6 @@ def place_of(url: str) -> str:
 
 
 def _hosts(parts: Mapping[str, Any]) -> str:
-    """Return the servers of a URL, each with its port; a single port applies to all."""
     hosts = quote(str(parts.get("host") or ""), safe="/,.:[]").split(",")
     ports = str(parts.get("port") or "").split(",")
     if len(ports) == 1:
@@ -333,12 +312,7 @@ def _hosts(parts: Mapping[str, Any]) -> str:
 def connect(
     url: str, place: str, *, patience: float, options: str = ""
 ) -> "psycopg.Connection[Any]":
-    """Connect to a server, waiting for one that is just starting or has no connection left.
-
-    :param patience: the most seconds to wait between attempts.
-    :param options: command-line options for the server, added to those of the URL.
-    :raises StoreError: the server cannot be reached, or refuses the connection.
-    """
+    """Connect to a server, waiting for one that is just starting or has no connection left."""
     # Override the encoding of PGCLIENTENCODING, the URL and the database.
     parts = {**_DEFAULTS, **conninfo.conninfo_to_dict(url), "client_encoding": "UTF8"}
     if options:

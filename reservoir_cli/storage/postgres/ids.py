@@ -29,21 +29,14 @@ class IdSource:
     def take(
         self, connection: Connection, partition: str, table: str = "messages"
     ) -> Iterator[int]:
-        """Yield ids for one transaction, which holds the lock of the partition.
-
-        :param table: ``messages`` or ``context_runs``.
-        """
-        now = _now_ms()
+        """Yield ids for one transaction, which holds the lock of the partition."""
+        # Milliseconds since 2020, clamped to the range of ids.
+        now = min(max(time.time_ns() // 1_000_000 - _SINCE_2020, 0), _LAST_MS)
         newest = _newest(connection, partition, table, (now + _DAY) * _PER_MS)
         self._last = max(self._last, newest, now * _PER_MS + randbelow(_RANDOM) - 1)
         while True:
             self._last += 1
             yield self._last
-
-
-def _now_ms() -> int:
-    """Return the milliseconds since 2020, clamped to the range of ids."""
-    return min(max(time.time_ns() // 1_000_000 - _SINCE_2020, 0), _LAST_MS)
 
 
 def _newest(connection: Connection, partition: str, table: str, ceiling: int) -> int:

@@ -6,8 +6,7 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.tables import SCHEMA
 
-#: The oldest supported versions of PostgreSQL and pgvector.
-_POSTGRES, _VECTOR = 15, (0, 8)
+_POSTGRES, _VECTOR = 15, (0, 8)  #: The oldest supported versions of PostgreSQL and pgvector.
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +14,9 @@ class Server:
     """The state of a server and of the store on it.
 
     :param version: of PostgreSQL, such as 160004.
-    :param vector: the version of pgvector in this database, or else the one available to install.
-    :param schema: the number of applied migrations; ``None`` if there is no store yet.
-    :param writable: whether this user may write to the store, or create one.
     :param whole: whether this user sees the whole store, and may change shared properties.
     :param may_delete: whether this user may delete rows, other than by the function for members.
     :param listed: whether the user sees all partitions, or is a member of any.
-    :param is_cluster: whether the server has Citus.
     :param path: the ``search_path`` of the tables and of pgvector's operators.
     """
 
@@ -78,10 +73,6 @@ def inspect(connection: Connection) -> Server:
 
 
 def _refuse(version: int, encoding: str, vector: str | None) -> None:
-    """Refuse a server that cannot hold a store.
-
-    :raises StoreError: it is too old, lacks pgvector, or its encoding cannot represent every text.
-    """
     if version < _POSTGRES * 10_000:
         raise StoreError(
             f"the server is PostgreSQL {version // 10_000}", hint=f"{_POSTGRES} or newer is needed"

@@ -1,8 +1,4 @@
-"""Read the postings of a question's words on a server, and search for typed terms and phrases.
-
-An index finds the rows that contain any of the stems. The scores are computed from their counts
-with the same formulas as in the store in a file.
-"""
+"""Read the postings of a question's words on a server, and search for typed terms and phrases."""
 
 from __future__ import annotations
 
@@ -23,10 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     _Ints = NDArray[np.int64]
-#: Up to this number of stems, ranking each of them is faster than unpacking the rows.
-_FEW = 40
-#: Few texts contain a word more often.
-_OFTEN = 32
+_FEW = 40  #: Up to this number of stems, ranking each of them is faster than unpacking the rows.
+_OFTEN = 32  #: Few texts contain a word more often.
 #: A misspelled word is compared with words that share this many first letters, in this many rows.
 _BEGINNING, _SAMPLED = 3, 500
 
@@ -92,8 +86,6 @@ def correct_misspelt(
 
     The server has no list of its words: candidates come from a sample of the scope's rows that
     contain a word with the same beginning.
-
-    :param absent: their stems, as :func:`read_postings` returned them for the question.
     """
     words = fulltext.content_words(question).split()
     stems = stemmer.stems(words)
@@ -130,10 +122,7 @@ def correct_misspelt(
 def _counts(
     connection: Connection, scope: Scope, stems: Sequence[str]
 ) -> tuple[_Ints, NDArray[np.int32]]:
-    """Return the messages that contain any of these stems, and the count of each stem in them.
-
-    :returns: ids ascending, shape (n,), and counts, shape (stems, n).
-    """
+    """Return the messages that contain any of these stems, and the count of each stem in them."""
     import numpy as np
 
     ranked = _counts_by_rank(connection, scope, stems) if len(stems) <= _FEW else None
@@ -155,7 +144,6 @@ def _ranks(connection: Connection, most: int) -> NDArray[np.float32] | None:
 
     Deriving the count from the rank takes a tenth of the time of unpacking the row.
 
-    :param most: the highest count.
     :returns: ascending, shape (most + 1,); ``None`` if different counts have the same rank.
     """
     import numpy as np

@@ -1,12 +1,8 @@
-"""Exempt long administrative work from the timeouts of a server, a database or a role.
-
-Ordinary reads and writes keep them.
-"""
+"""Exempt long administrative work from the timeouts of a server, a database or a role."""
 
 #: The timeouts that end a transaction; a write transaction sets ``lock_timeout`` itself.
 _OF_TRANSACTIONS = ("statement_timeout", "idle_in_transaction_session_timeout")
-#: The first version of PostgreSQL with ``transaction_timeout``.
-_TRANSACTION_TIMEOUT = 170_000
+_TRANSACTION_TIMEOUT = 170_000  #: The first version of PostgreSQL with ``transaction_timeout``.
 
 
 def in_transaction(version: int) -> str:

@@ -46,7 +46,6 @@ def find(
     """Run a statement that waited for a lock again, and read meanwhile who blocks it.
 
     :param waiting: a connection without a transaction.
-    :param watching: another connection to the same server.
     :param begin: the statements that begin a transaction like that of the statement.
     """
     waiting.execute(f"{begin}; SET LOCAL lock_timeout = '{_AGAIN}s'".encode())

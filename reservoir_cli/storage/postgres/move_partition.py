@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.keys import thread_key
-from reservoir_cli.storage.portable_sql import batches
+from reservoir_cli.storage.portable_sql import batches, select_messages
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.schema import OF_MESSAGES, TABLES
 from reservoir_cli.storage.search.stemmer import scope_stems
 from reservoir_cli.storage.tables import find_by_filter, tag_and_pin_rows, writes
 
 _Place = tuple[str, str]
-#: The number of messages whose rows are in memory at once.
-_AT_ONCE = 1_000
+_AT_ONCE = 1_000  #: The number of messages whose rows are in memory at once.
 #: The columns of a message that do not change.
 _KEPT = ", ".join(
     name
@@ -74,11 +73,8 @@ def _copy_messages(
     connection: Connection, old: _Place, new: _Place, new_ids: Mapping[int, int]
 ) -> None:
     """Copy messages with their words, vectors, and rows of ``pending`` and ``rebuilding``."""
-    listed, values = connection.in_list("id", list(new_ids))
-    rows = connection.rows(
-        f"SELECT id, conversation_id, {_KEPT} FROM messages WHERE partition = ? AND {listed}",
-        [old[0], *values],
-    )
+    columns = f"id, conversation_id, {_KEPT}"
+    rows = select_messages(connection, columns, old[0], list(new_ids))
     moved = [
         (*new, thread_key(*new, conversation), new_ids[message_id], conversation, *kept)
         for message_id, conversation, *kept in rows

@@ -35,15 +35,8 @@ def count_lacking(connection: Connection, model_id: str) -> int:
     return connection.number(f"SELECT count(*) FROM ({_LACKING}) t", [model_id])
 
 
-def rebuild(
-    connection: Connection,
-    stemmer: Stemmer,
-    model_id: str | None,
-) -> None:
-    """Rebuild the full-text index.
-
-    Messages that have lost their vectors become pending.
-    """
+def rebuild(connection: Connection, stemmer: Stemmer, model_id: str | None) -> None:
+    """Rebuild the full-text index; messages that have lost their vectors become pending."""
     connection.lock(None)
     connection.execute("DELETE FROM words")
     for partition, instance, _ in holdings.places(connection):

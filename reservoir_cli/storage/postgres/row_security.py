@@ -27,7 +27,6 @@ def guard_statements(path: str, *, is_cluster: bool) -> list[str]:
     """Return the statements that restrict users to their partitions in the table ``members``.
 
     :param path: the ``search_path`` of the store, whose last schema is that of pgvector.
-    :param is_cluster: whether Citus may copy rows without asking the policies.
     """
     name, of_pgvector = SCHEMA, path.rpartition(", ")[2]
     # A cluster repeats the statements on each machine, with the names that this path needs.

@@ -20,8 +20,7 @@ from reservoir_cli.storage.postgres.tables import EVERYWHERE, SCHEMA, SPREAD
 from reservoir_cli.storage.schema import TABLES, Table, define_columns, statements
 from reservoir_cli.storage.transactions import refuse_newer
 
-#: The greatest number that ranking can hold.
-_GREATEST = 2**31 - 1
+_GREATEST = 2**31 - 1  #: The greatest number that ranking can hold.
 _TIMES = f"BETWEEN {FIRST_MS} AND {LAST_MS}"
 #: The check constraints of tables, whoever writes to them.
 RANGES = {
@@ -58,7 +57,6 @@ DELETABLE = [name for name in TABLES if name not in EVERYWHERE]
 
 
 def _delete(table: str) -> str:
-    """Return the branch of ``delete_rows`` for a table."""
     types = TABLES[table].types()
     key = TABLES[table].key.removeprefix("partition, ").split(", ")
     same = " AND ".join(
@@ -173,7 +171,6 @@ _OWN_TABLES = """
 
 
 def _define(name: str, table: Table) -> str:
-    """Return the statement that creates a table that both databases have."""
     parts = define_columns(table, _WORDS)
     if name == "messages":  # see keys.thread_key
         parts.append("thread bigint NOT NULL")
@@ -185,26 +182,21 @@ def _define(name: str, table: Table) -> str:
     return f"CREATE TABLE {name} ({', '.join(parts)})"
 
 
-def _ranges() -> str:
-    return ";".join(
-        f"ALTER TABLE {table} ADD CONSTRAINT {table}_in_range CHECK ({check})"
-        for table, check in RANGES.items()
-    )
-
-
+_CONSTRAINTS = ";".join(
+    f"ALTER TABLE {table} ADD CONSTRAINT {table}_in_range CHECK ({check})"
+    for table, check in RANGES.items()
+)
 #: The name and the statements of each migration.
 MIGRATIONS: tuple[tuple[str, str], ...] = (
-    ("all tables", f"{';'.join(statements(_define))};{_OWN_TABLES}{_FUNCTIONS}{_ranges()}"),
+    (
+        "all tables",
+        f"{';'.join(statements(TABLES, _define))};{_OWN_TABLES}{_FUNCTIONS}{_CONSTRAINTS}",
+    ),
 )
 
 
 def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> list[str]:
-    """Migrate a store in one transaction; do nothing if another process has just migrated it.
-
-    :param settings: the settings of every transaction, as a statement.
-    :param guarding: the statements that guard a store, run again if the store is guarded.
-    :returns: the names of the applied migrations.
-    """
+    """Migrate a store in one transaction; do nothing if another process has just migrated it."""
     applied = []
     with connection.server.transaction():
         connection.execute(settings)
@@ -232,16 +224,17 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
         if applied:
             vectors.note_dimensions(connection)
             _grant_as_on_messages(connection)
-            _guard(connection, guarding)
+            guarded = connection.number(
+                "SELECT relrowsecurity::int FROM pg_class "
+                f"WHERE oid = '{SCHEMA}.messages'::regclass"
+            )
+            for statement in guarding if guarded else ():
+                connection.execute(statement)
         _finish(connection)
     return applied
 
 
 def _add_vector(connection: Connection) -> None:
-    """Add pgvector to the database.
-
-    :raises StoreError: this user may not add it.
-    """
     try:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except errors.InsufficientPrivilege:
@@ -252,7 +245,6 @@ def _add_vector(connection: Connection) -> None:
 
 
 def _grant_as_on_messages(connection: Connection) -> None:
-    """Grant the users of ``messages`` the same rights on the new tables."""
     rights = connection.rows(
         """
         SELECT string_agg(a.privilege_type, ', '), CASE a.grantee WHEN 0 THEN 'PUBLIC'
@@ -273,15 +265,5 @@ def _grant_as_on_messages(connection: Connection) -> None:
         connection.execute(f"GRANT {privileges} ON {SCHEMA}.{table} TO {user}")
 
 
-def _guard(connection: Connection, statements: Sequence[str]) -> None:
-    """Guard the new tables if the others are guarded."""
-    guarded = connection.number(
-        f"SELECT relrowsecurity::int FROM pg_class WHERE oid = '{SCHEMA}.messages'::regclass"
-    )
-    for statement in statements if guarded else ():
-        connection.execute(statement)
-
-
 def _finish(connection: Connection) -> None:
-    """Comment the schema, as the last statement of a migration."""
     connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")

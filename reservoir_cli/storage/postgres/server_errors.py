@@ -18,10 +18,8 @@ _CONFLICTS = ("40001", "40P01", "23505")
 _BUSY = "55P03"
 #: How Citus names the machine on which a statement failed.
 _WORKER = re.compile(r"(?:remote node (?:\S+@)?|command on )([^\s@]+:\d+)")
-#: The most characters of the server's own words in an error.
-_MOST_SHOWN = 200
-#: The server or a proxy in front of it has closed the connection.
-_LOST = ("57P", "08")
+_MOST_SHOWN = 200  #: The most characters of the server's own words in an error.
+_LOST = ("57P", "08")  #: The server or a proxy in front of it has closed the connection.
 #: The message and the hint for an SQLSTATE, by its beginning.
 _MEANINGS = {
     "28": ("the server {place} refused the user or the password", "check the URL, or ~/.pgpass"),

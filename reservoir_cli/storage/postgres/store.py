@@ -53,18 +53,15 @@ class PostgresStore(Transactions, Store):
         return Stemmer()
 
     def close(self) -> None:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         if "_stemmer" in self.__dict__:  # only if it was used
             self._stemmer.close()
         super().close()
 
     def files(self) -> list[Path]:
-        """Return nothing."""
         return []
 
     @reading
     def size(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         return self._connection.number(
             """
             SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
@@ -75,10 +72,7 @@ class PostgresStore(Transactions, Store):
         )
 
     def engine(self) -> str:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         return self.server.describe()
-
-    # Writing
 
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         with_threads = [(*row, thread_key(*(row[at] for at in _THREAD))) for row in rows]
@@ -95,7 +89,6 @@ class PostgresStore(Transactions, Store):
         *,
         embedded: Iterable[StoredMessage] = (),
     ) -> None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         if not self.server.whole and self.dimensions() is None:
             # In a transaction of its own, so that the check of a member's vectors sees it.
             first = [passage for of_message in passages.values() for passage in of_message]
@@ -131,7 +124,6 @@ class PostgresStore(Transactions, Store):
 
     @reading
     def dimensions(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         return vectors.dimensions(self._connection)
 
     def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
@@ -139,7 +131,7 @@ class PostgresStore(Transactions, Store):
 
     @property
     def lists_places(self) -> bool:  # type: ignore[override]
-        """See :class:`~reservoir_cli.storage.store.Store`."""
+        """Whether a list of all places is read from one machine."""
         return not self.server.is_cluster
 
     def _purge(self, partitions: Iterable[str] = ()) -> bool:
@@ -160,7 +152,6 @@ class PostgresStore(Transactions, Store):
         return True
 
     def require_removable_tombstones(self) -> None:
-        """See :class:`~reservoir_cli.storage.store.Writes`."""
         granted = f"SELECT has_table_privilege('{SCHEMA}.tombstones', 'DELETE')::int"
         if not self._run_read(lambda: self._connection.number(granted)):
             raise StoreError(
@@ -170,7 +161,6 @@ class PostgresStore(Transactions, Store):
 
     @writing
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
-        """See :class:`~reservoir_cli.storage.store.Writes`."""
         self.lift_timeouts()
         return self._move(old, check_name(new))
 
@@ -181,10 +171,6 @@ class PostgresStore(Transactions, Store):
         move_partition.move_runs(self._connection, old, new)
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
-        """Refuse to copy a store on a server to a file.
-
-        :raises ReservoirError: always.
-        """
         raise ReservoirError(
             "a backup is a copy of a file, and this store is on a server",
             hint="back it up with pg_dump DATABASE, or copy it to a file with reservoir db copy",
@@ -207,7 +193,6 @@ class PostgresStore(Transactions, Store):
         )
 
     def _next_partition(self, partition: str | None) -> str | None:
-        """Return the next partition in order of name; the first one after ``None``."""
         condition = "" if partition is None else "WHERE partition > ?"
         rows = self._connection.rows(
             f"SELECT partition FROM messages {condition} ORDER BY partition LIMIT 1",
@@ -215,10 +200,7 @@ class PostgresStore(Transactions, Store):
         )
         return str(rows[0][0]) if rows else None
 
-    # Checking and repairing
-
     def problems(self) -> list[Problem]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         with self.snapshot():
             self.lift_timeouts()
             model_id = self._model_id()
@@ -228,32 +210,23 @@ class PostgresStore(Transactions, Store):
 
     @writing
     def repair(self) -> Repaired:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         self.lift_timeouts()
         tag_and_pin_rows.remove_orphans(self._connection)
         repair.rebuild(self._connection, self._stemmer, self._model_id())
         return Repaired()  # a server refuses invalid bytes
 
-    # Questions
-
     @reading
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         matching = self._matching(scope, where)
         return keyword_search.search(self._connection, self._stemmer, text, scope, limit, matching)
 
     def _gather(self, query: Query) -> Uncompared:
         return candidates.gather(self._connection, self._stemmer, query)
 
-    # Models
-
     def _require_whole(self) -> None:
-        """Keep a member, who does not see every message, from changing the shared model.
-
-        :raises StoreError: this user is a member.
-        """
+        """Keep a member, who does not see every message, from changing the shared model."""
         if not self.server.whole:
             raise StoreError(
                 f"only the owner can change the model of the store {self.location}",
@@ -262,19 +235,12 @@ class PostgresStore(Transactions, Store):
 
     @writing
     def activate_model(self, model_id: str, name: str) -> None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
-
-        A member can only set the first model.
-        """
+        """Make a model the active one; a member can only set the first model."""
         put = properties.put if self.server.whole else properties.put_first
         put(self._connection, properties.MODEL_ID, model_id)
         put(self._connection, properties.MODEL_NAME, name)
 
     def begin_model(self, model_id: str, name: str) -> str:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
-
-        :raises StoreError: this user is a member, who does not see every message.
-        """
         self._require_whole()
         return self._begin_model(model_id, name)
 
@@ -286,24 +252,15 @@ class PostgresStore(Transactions, Store):
         return kept_as
 
     def give_up_model(self) -> None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
-
-        :raises StoreError: this user is a member, who does not see every message.
-        """
         if self.next_model() is not None:
             self._require_whole()
             super().give_up_model()
 
     @writing
     def switch_model(self, kept_as: str) -> None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         self.lift_timeouts()
         super().switch_model(kept_as)
         vectors.note_dimensions(self._connection)
 
     def clear_former_model(self) -> bool:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
-
-        A member does nothing; the owner deletes them.
-        """
         return self.server.whole and super().clear_former_model()

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import properties, transactions
+from reservoir_cli.storage import transactions
 from reservoir_cli.storage.copying import unfinished_copy
 from reservoir_cli.storage.postgres import lift_timeouts, lock_holders, schema
 from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
@@ -92,11 +92,7 @@ class Transactions(transactions.Transactions, ABC):
             self._connection.server.close()
 
     def prepare(self) -> None:
-        """Set up an empty database, or migrate an older store.
-
-        :raises StoreError: the store is newer than the program, or not writable, or the user has
-            no partition.
-        """
+        """Set up an empty database, or migrate an older store."""
         version = self.server.schema
         transactions.refuse_newer(version or 0, len(schema.MIGRATIONS))
         if not self.server.listed:
@@ -132,11 +128,8 @@ class Transactions(transactions.Transactions, ABC):
             hint="ask its owner to run db migrate once",
         )
 
-    # Transactions
-
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         with self._reserve(self._patience if wait is None else wait) as left:
             if self._depth:
                 self._require_write_transaction()
@@ -150,28 +143,24 @@ class Transactions(transactions.Transactions, ABC):
                 yield
 
     def _require_writable(self) -> None:
-        if self.read_only:
-            self._refuse_unfinished()
-            raise StoreError(
-                f"the store {self.location} cannot be written to",
-                hint="the server or the user is read-only",
-            )
-
-    def _refuse_unfinished(self) -> None:
+        if not self.read_only:
+            return
         if not self.receiving:
-            with self.snapshot():
-                mark = properties.get(self._connection, unfinished_copy.UNFINISHED_COPY)
-            unfinished_copy.refuse(mark, self.location)
+            unfinished_copy.refuse(
+                self.get_property(unfinished_copy.UNFINISHED_COPY), self.location
+            )
+        raise StoreError(
+            f"the store {self.location} cannot be written to",
+            hint="the server or the user is read-only",
+        )
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {wait_for_locks(self._patience)}"
         with self._transaction(begin, writes=False):
             yield
 
     def lift_timeouts(self) -> None:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         self._connection.execute(lift_timeouts.in_transaction(self.server.version))
 
     def execute_alone(self, statement: str) -> None:
@@ -226,7 +215,6 @@ class Transactions(transactions.Transactions, ABC):
             server.close()
 
     def _find_holders(self, begin: str, waited: tuple[bytes, Any]) -> list[Holder]:
-        """Return who holds the lock for which a statement waited; nobody if that is not known."""
         begin = f"{begin}; {self._settings}"
         with suppress(psycopg.Error, StoreError):  # the lock is what the error has to report
             with closing(connect(self._url, self.location, patience=0)) as watching:
@@ -234,10 +222,7 @@ class Transactions(transactions.Transactions, ABC):
         return []
 
     def _begin(self, begin: str, *, writes: bool) -> None:
-        """Begin a transaction, on a new connection if the last one was lost.
-
-        :raises StoreError: the store is closed, or an unfinished copy that must not be written to.
-        """
+        """Begin a transaction, on a new connection if the last one was lost."""
         self._connection.locked.clear()
         if self._closed:
             raise transactions.closed_error(self.location)
@@ -259,10 +244,7 @@ class Transactions(transactions.Transactions, ABC):
             unfinished_copy.refuse(row[0] if row else None, self.location)
 
     def _commit(self, *, writes: bool) -> None:
-        """Commit the transaction.
-
-        :raises UncertainCommitError: the connection was lost before the server answered.
-        """
+        """Commit the transaction."""
         try:
             self._connection.execute("COMMIT")
         except psycopg.OperationalError as error:
@@ -272,8 +254,6 @@ class Transactions(transactions.Transactions, ABC):
             raise
 
     def _run_read(self, work: Callable[[], Result]) -> Result:
-        """Call a function in a read transaction; retry it if the connection was lost."""
-
         def read() -> Result:
             with self.snapshot():
                 return work()

@@ -1,7 +1,4 @@
-"""Store vectors on a server, and compare them by exact search.
-
-They are made from the codes that a file would hold, so that both stores give the same answers.
-"""
+"""Store vectors on a server, made from the codes that a file would hold, and compare them."""
 
 from __future__ import annotations
 
@@ -19,8 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: The columns of a passage.
-_PASSAGE = 'passage, start, "end", vector'
+_PASSAGE = 'passage, start, "end", vector'  #: The columns of a passage.
 
 
 def to_text(vector: NDArray[np.float32]) -> str:
@@ -81,10 +77,7 @@ def add(
     model_id: str,
     by_message: Mapping[int, Sequence[Passage]],
 ) -> None:
-    """Store passages of one partition.
-
-    :param by_message: passages by the id of their message.
-    """
+    """Store passages of one partition."""
     import numpy as np
 
     passages = [passage for of_message in by_message.values() for passage in of_message]
@@ -92,12 +85,8 @@ def add(
         return
     put_dimensions(connection, passages)
     stored = round_to_codes(np.stack([passage.vector for passage in passages]))
-    listed, bound = connection.in_list("id", list(by_message))
     instances = dict(
-        connection.rows(
-            f"SELECT id, instance FROM messages WHERE partition = ? AND {listed}",
-            [partition, *bound],
-        )
+        portable_sql.select_messages(connection, "id, instance", partition, list(by_message))
     )
     ids = [message_id for message_id, of_message in by_message.items() for _ in of_message]
     connection.insert(
@@ -139,19 +128,12 @@ def read(
     """Return the message of each passage, ascending, and its vector; ``None`` without any."""
     import numpy as np
 
-    rows = list(
-        connection.with_vectors(
-            """
-            SELECT message_id, vector FROM embeddings
-            WHERE partition = ? AND message_id = ANY(?::bigint[]) AND model_id = ?
-            ORDER BY message_id, passage
-            """,
-            [partition, list(ids), model_id],
-        )
-    )
-    if not rows:
+    by_message = read_passages(connection, partition, model_id, ids)
+    passages = [passage for of_message in by_message.values() for passage in of_message]
+    if not passages:
         return None
-    return np.array([row[0] for row in rows], np.int64), np.stack([row[1] for row in rows])
+    numbers = np.array([passage.message_id for passage in passages], np.int64)
+    return numbers, np.stack([passage.vector for passage in passages])
 
 
 def dimensions(connection: Connection) -> int | None:
@@ -180,10 +162,7 @@ def note_dimensions(connection: Connection) -> None:
 
 
 def add_missing(connection: Connection, model_id: str) -> None:
-    """Add all messages without vectors of the next model to ``rebuilding``.
-
-    A member may have added messages without recording them there.
-    """
+    """Add all messages without vectors of the next model to ``rebuilding``, as members do not."""
     connection.execute(
         """
         INSERT INTO rebuilding (partition, message_id)

@@ -42,10 +42,7 @@ class Posting(NamedTuple):
 
 
 class QuestionVector(NamedTuple):
-    """The embedding of a question by the active model, which another thread may still compute.
-
-    :param wait: returns the vector, shape (dimensions,), length 1.
-    """
+    """The embedding of a question by the active model, which another thread may still compute."""
 
     dimensions: int
     wait: "Callable[[], NDArray[np.float32]]"
@@ -179,7 +176,6 @@ class Candidates:
         return replace(self, matching=rest if self.matching is None else self.matching & rest)
 
     def _contain(self, keys: Keys) -> "NDArray[np.bool_]":
-        """Return whether each message is one of these."""
         import numpy as np
 
         contained = np.zeros(len(self.ids), bool)
@@ -251,13 +247,7 @@ def add_postings(
     find_titled: "Callable[[list[str]], dict[str, NDArray[np.intp]]]",
     correct_misspelt: Callable[[list[str]], tuple[tuple[Correction, ...], tuple[Posting, ...]]],
 ) -> Candidates:
-    """Return the candidates with the postings of a question and of the turns before it.
-
-    :param postings: returns the postings of a text's stems, and the stems that have none.
-    :param find_titled: returns by stem the positions of messages whose conversation has it in its
-        title.
-    :param correct_misspelt: corrects stems that have no posting.
-    """
+    """Return the candidates with the postings of a question and of the turns before it."""
     stems, absent = postings(query.question)
     titled = find_titled([*(posting.stem for posting in stems), *absent])
     if titled:

@@ -45,9 +45,6 @@ def correct(
     :param absent: the words as typed, by their stems.
     :param vocabulary: returns the stems of the index that begin like a stem, with the number of
         their messages.
-    :param posting_of: returns the posting of a stem in the scope.
-    :param stems_of: returns the stems of words.
-    :returns: the corrected words, and the postings of their corrections.
     """
     common = stems_of(foreign_function_words(question)[:_COMMON])
     if not all(len(posting_of(stem).places) for stem in common):
@@ -66,7 +63,6 @@ def correct(
 
 
 def _nearest(stem: str, vocabulary: Iterable[tuple[str, int]]) -> list[str]:
-    """Return the stems that differ least first, and of equally near ones the most common first."""
     most, letters = slips_allowed(stem), set(stem)
     shorter = stems_without_ending(stem)
     near = []

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.languages import function_words
 
-#: The offsets of a part's first character and of the one after its last.
-Span = tuple[int, int]
+Span = tuple[int, int]  #: The offsets of a part's first character and of the one after its last.
 #: Scripts written without spaces: each character is indexed as a word, and a run of them is
 #: searched as a phrase. FTS5's tokenizer would treat a whole sentence as one word. The pattern is
 #: compiled on first use, which takes 1 ms.
@@ -39,8 +38,7 @@ _UMLAUTS = str.maketrans(
     {**dict.fromkeys("äÄ", "ae"), **dict.fromkeys("öÖ", "oe"), **dict.fromkeys("üÜ", "ue")}
 )
 TOKENIZE = "tokenize='porter unicode61 remove_diacritics 2'"
-#: The characters of a question that are read.
-_LONGEST_QUESTION = 1 << 14
+_LONGEST_QUESTION = 1 << 14  #: The characters of a question that are read.
 #: A phrase in quotes, or anything up to the next space.
 _TYPED = re.compile(r'"([^"]*)"(\*?)|(\S+)')
 
@@ -76,7 +74,6 @@ def indexed_spans(text: str) -> list[Span]:
 
 
 def _second_spellings(folded: str) -> Iterator[tuple[Span, str]]:
-    """Yield the words with umlauts: their spans in a folded text, and their other spellings."""
     if not any(chr(letter) in folded for letter in _UMLAUTS):
         return
     for word in _WORD.finditer(folded):

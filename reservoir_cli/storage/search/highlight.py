@@ -15,8 +15,7 @@ from reservoir_cli.storage.search.fulltext import Span
 #: The marks that FTS5 puts around words: noncharacters, which have no meaning in a text.
 _START, _END = "\ufdd0", "\ufdd1"
 _WORD = re.compile(r"[^\W_]+")
-#: The most different words that are looked for.
-_MOST_TERMS = 200
+_MOST_TERMS = 200  #: The most different words that are looked for.
 #: The longest text that is examined whole, in characters, and the parts of longer ones that are
 #: indexed together.
 _LONGEST, _BATCH = 1 << 15, 8
@@ -54,7 +53,6 @@ def find_words(
 
 
 def _choose_part(connection: sqlite3.Connection, text: str, terms: Sequence[str]) -> Span:
-    """Return a part of a long text with all terms, or else with some of them."""
     best = None
     parts = _split(text)
     while batch := list(islice(parts, _BATCH)):
@@ -67,7 +65,6 @@ def _choose_part(connection: sqlite3.Connection, text: str, terms: Sequence[str]
 
 
 def _split(text: str) -> Iterator[Span]:
-    """Yield the parts of a text, cut between words if possible."""
     start = 0
     while start < len(text):
         end = start + _LONGEST
@@ -78,20 +75,15 @@ def _split(text: str) -> Iterator[Span]:
 
 
 def _add_rows(connection: sqlite3.Connection, texts: Iterable[str]) -> int:
-    """Index texts, and return the number of the first one's row."""
     [[rows]] = connection.execute("SELECT count(*) FROM texts")
-    contents = [(fulltext.indexed_text(_remove_marks(text)),) for text in texts]
+    # Without marks, but of the same length; faster than ``translate``.
+    plain = (text.replace(_START, "\ufffd").replace(_END, "\ufffd") for text in texts)
+    contents = [(fulltext.indexed_text(text),) for text in plain]
     connection.executemany("INSERT INTO texts (text) VALUES (?)", contents)
     return int(rows) + 1
 
 
-def _remove_marks(text: str) -> str:
-    """Return a text of the same length without the marks; faster than ``translate``."""
-    return text.replace(_START, "\ufffd").replace(_END, "\ufffd")
-
-
 def _best_row(connection: sqlite3.Connection, first: int, query: str) -> int | None:
-    """Return the position, from a row on, of the one that fits a query best; ``None`` if none."""
     row = connection.execute(
         "SELECT rowid FROM texts WHERE texts MATCH ? AND rowid >= ? ORDER BY rank LIMIT 1",
         [query, first],
@@ -102,7 +94,6 @@ def _best_row(connection: sqlite3.Connection, first: int, query: str) -> int | N
 def _find_within(
     connection: sqlite3.Connection, text: str, span: Span, terms: Sequence[str]
 ) -> list[Span]:
-    """Return the spans of terms in a part of a text."""
     start, end = span
     row = _add_rows(connection, [text[start:end]])
     marked = connection.execute(
@@ -132,7 +123,6 @@ def word_with_stem(text: str, stem: str) -> str | None:
 
 
 def _spans(text: str, marked: str) -> list[Span]:
-    """Map the marks of an indexed text to spans of the text itself, without overlaps."""
     origins = fulltext.indexed_spans(text)
     marks, at, start = set[Span](), 0, 0
     for character in marked:

@@ -1,11 +1,9 @@
-"""Links: which messages of a thread are about the same topic.
+"""Links: which messages of a thread are about the same topic. The documents say synapses.
 
 Each message is linked to its predecessor and to the nearest three of the 256 before it, if their
-cosine reaches a threshold. A thread is a conversation, or the messages of an instance outside of
-conversations. Where the chain breaks, the topic changed. The documents call links synapses.
+cosine reaches a threshold; a thread is a conversation, or the rest of an instance.
 
-Links are not stored. Those of a few messages are computed when they are asked for, from the
-vectors of the messages around them.
+Links are not stored, but computed when asked for from the vectors of the messages around.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,15 +16,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: A partition and an instance.
-Place = tuple[str, str]
+Place = tuple[str, str]  #: A partition and an instance.
 #: The message of each vector, ascending, shape (n,), and the vectors, shape (n, dimensions).
 Vectors = tuple["NDArray[np.int64]", "NDArray[np.float32]"]
 #: Reads the vectors of those messages of a place that have any.
 ReadVectors = Callable[[Place, Sequence[int]], Vectors | None]
 
-#: How many messages back a link can reach.
-BEFORE = 256
+BEFORE = 256  #: How many messages back a link can reach.
 _NEAREST = 3
 #: Cosines are compared after rounding, so that equal texts are equally near on every machine.
 _DECIMALS = 6
@@ -50,10 +46,7 @@ def find_linked(
     scope: Scope,
     min_cosine: float,
 ) -> list[int]:
-    """Return the messages at most ``depth`` links away, without the given ones.
-
-    :param min_cosine: the least cosine of linked messages.
-    """
+    """Return the messages at most ``depth`` links away, without the given ones."""
     start = set(ids)
     reached, edge = set(start), set(start)
     for _ in range(depth):
@@ -98,14 +91,7 @@ def _read_around(connection: Connection, moment: _Moment) -> list[int]:
         AND {condition} AND NOT EXISTS
         (SELECT 1 FROM pending p WHERE {of_message("p")})
     """
-    bound = [
-        moment.partition,
-        moment.instance,
-        *values,
-        moment.created_at,
-        moment.id,
-        BEFORE,
-    ]
+    bound = [moment.partition, moment.instance, *values, moment.created_at, moment.id, BEFORE]
     before = connection.execute(
         f"{thread} AND (m.created_at, m.id) < (?, ?) ORDER BY m.created_at DESC, m.id DESC LIMIT ?",
         bound,
@@ -123,12 +109,7 @@ def _link(
     vectors: "NDArray[np.float32]",
     min_cosine: float,
 ) -> list[int]:
-    """Return the messages of a thread that are linked to one of them, in either direction.
-
-    :param thread: the messages around it, in order of time.
-    :param ids: the messages that have vectors, ascending.
-    :param vectors: one for each of these, shape (n, dimensions).
-    """
+    """Return the messages of a thread that are linked to one of them, in either direction."""
     import numpy as np
 
     numbers = np.array(thread, np.int64)
@@ -150,10 +131,7 @@ def _link(
 
 
 def choose(cosines: "NDArray[np.float32]", min_cosine: float) -> "NDArray[np.intp]":
-    """Return the positions of the messages that a message is linked to.
-
-    :param cosines: of the message with those before it, shape (n,), the last one's last.
-    """
+    """Return the positions of the messages that a message is linked to."""
     import numpy as np
 
     order = np.lexsort((-np.arange(len(cosines)), -cosines))[:_NEAREST]

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: The greatest number that two codes of a question can hold.
-_GREATEST = 127 * 128 + 63
+_GREATEST = 127 * 128 + 63  #: The greatest number that two codes of a question can hold.
 #: The bits of a float32 that a scale does not use: it has 17 of the 24 significant ones.
 _UNUSED = 0x7F
 

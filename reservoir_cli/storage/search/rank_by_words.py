@@ -20,7 +20,6 @@ def rank(
 
     :param lengths: the number of words of each message of a scope, by its id.
     :param counts_by_term: for each term its count in messages of any scope, by their ids.
-    :param matching: the only messages that may be hits.
     :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
     """
     allowed = lengths.keys() if matching is None else lengths.keys() & matching.ids

@@ -12,8 +12,7 @@ from reservoir_cli.storage.search import fulltext
 
 #: The limits of a ``tsvector``: the highest position, the positions of one stem, and the bytes.
 _POSITIONS, OF_ONE, _BYTES = 16_000, 255, 400_000
-#: Bytes of the longest stem; the end of a longer one is replaced by a hash.
-_LONGEST = 1_900
+_LONGEST = 1_900  #: Bytes of the longest stem; the end of a longer one is replaced by a hash.
 #: The prefix of a scope's words among the stems; the tokenizer never returns it in a stem.
 _MARK = "#"
 
@@ -45,10 +44,7 @@ class Stemmer:
         return stems
 
     def vectors(self, texts: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
-        """Yield the parts of each text as (position offset, ``tsvector``).
-
-        Nearly every text has one part, which may be empty.
-        """
+        """Yield the parts of each text, mostly one, as (position offset, ``tsvector``)."""
         for stems in self.stems([fulltext.indexed_text(text) for text in texts]):
             yield list(_split(stems))
 
@@ -94,10 +90,7 @@ def scope_stems(partition: str, instance: str) -> list[str]:
 
 
 def query(words: str, scope: Scope) -> str:
-    """Return the ``tsquery`` for words inside a scope.
-
-    :param words: a ``tsquery``.
-    """
+    """Return the ``tsquery`` for words inside a scope."""
     if scope.partition is None:
         return words
     in_partition, in_instance = scope_stems(scope.partition, scope.instance or "")

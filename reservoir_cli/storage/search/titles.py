@@ -72,10 +72,6 @@ def match_titles(titles: Sequence[str], stems: Sequence[str]) -> dict[str, list[
 
 
 def _find_words(text: str, beginning: str) -> Iterator[tuple[int, str]]:
-    """Yield the positions of words with a beginning, and the words.
-
-    A regular expression for the question would take longer to compile than this takes.
-    """
     start = text.find(beginning)
     while start >= 0:
         end = start + len(beginning)
@@ -93,7 +89,6 @@ def _without_accents(title: str) -> str:
 
 
 def _positions(candidates: Candidates, threads: Sequence[tuple[str, str, str]]) -> NDArray[np.intp]:
-    """Return the positions of the messages of conversations."""
     import numpy as np
 
     keys = np.sort(np.array([thread_key(*thread) for thread in threads], np.int64))

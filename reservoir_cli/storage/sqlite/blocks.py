@@ -1,11 +1,8 @@
 """Blocks: the vectors of up to 256 passages with all that ranking needs, packed into one row.
 
-A question over a million messages reads these rows in one scan, and rows of messages only for the
-best ones. A block belongs to one model, partition and instance. Its codes and offsets are the only
-record of an embedding; its other columns repeat the messages' and can be renewed from them.
-
-A block is never changed but replaced by one with a new id, so a process that has read it can tell
-by its id whether it is still current.
+A block belongs to one model, partition and instance. Its codes and offsets are the only record of
+an embedding; its other columns repeat the messages'. A block is never changed but replaced by one
+with a new id, so its id tells a process that has read it whether it is still current.
 """
 
 from __future__ import annotations
@@ -102,10 +99,7 @@ class Entries(NamedTuple):
 def append(
     connection: Connection, model_id: str, passages: Mapping[int, Sequence[Passage]]
 ) -> None:
-    """Add messages that were just embedded; those without a passage have no text to embed.
-
-    :param passages: by the id of their message.
-    """
+    """Add messages that were just embedded; those without a passage have no text to embed."""
     for place, message_ids in by_place(connection, list(passages)).items():
         entries = _entries({message_id: passages[message_id] for message_id in message_ids})
         _append(connection, place, model_id, repeat_messages(connection, place, entries)[0])
@@ -219,13 +213,6 @@ def _read_some(
     message_ids: NDArray[np.int64] | None,
     model_id: str | None = None,
 ) -> list[tuple[int, Entries]]:
-    """Return the blocks of a partition and instance that may hold some messages, oldest first.
-
-    An index holds the least and the greatest id of each block.
-
-    :param message_ids: ascending; ``None`` for all blocks.
-    :param model_id: ``None`` for the blocks of all models.
-    """
     model, values = ("", []) if model_id is None else ("AND model_id = ?", [model_id])
     rows = connection.execute(
         "SELECT id, lowest, highest FROM blocks "
@@ -244,10 +231,6 @@ def _read_some(
 
 
 def _entries(passages: Mapping[int, Sequence[Passage]]) -> Entries:
-    """Return the entries of messages, without what is repeated from their rows.
-
-    A message without text has one passage of zeros.
-    """
     import numpy as np
 
     vectors = [passage.vector for of_message in passages.values() for passage in of_message]
@@ -286,7 +269,6 @@ def repeat_messages(
 ) -> tuple[Entries, NDArray[np.bool_]]:
     """Return entries with what they repeat of messages, as it is now.
 
-    :param condition: further conditions on the messages.
     :returns: the entries, and for each whether there is such a message in the place.
     """
     import numpy as np
@@ -323,7 +305,6 @@ def repeat_messages(
 
 
 def _append(connection: Connection, place: Place, model_id: str, fresh: Entries) -> None:
-    """Fill the last block of a partition and instance, then add new blocks."""
     tail = connection.execute(
         f"""
         SELECT id, {NAMES} FROM blocks
@@ -357,9 +338,10 @@ def replace(connection: Connection, block_id: int, place: Place, entries: Entrie
 
 
 def _values(connection: Connection, place: Place, entries: Entries) -> dict[str, Any]:
-    """Return the values of a block's row, with a new id."""
+    [last] = connection.execute("SELECT MAX(id) FROM blocks").fetchone()
     return {
-        "id": _new_id(connection),
+        # No block ever had this id: SQLite alone would reuse those of deleted blocks.
+        "id": max(int(last or 0) + 1, time.time_ns()),
         "partition": place[0],
         "instance": place[1],
         "n": entries.size,
@@ -373,17 +355,8 @@ def _values(connection: Connection, place: Place, entries: Entries) -> dict[str,
     }
 
 
-def _new_id(connection: Connection) -> int:
-    """Return an id that no block ever had: SQLite alone would reuse those of deleted blocks."""
-    last = connection.execute("SELECT MAX(id) FROM blocks").fetchone()[0] or 0
-    return max(int(last) + 1, time.time_ns())
-
-
 def unpack(blobs: Sequence[bytes]) -> Entries:
-    """Return the entries of a block from its packed columns.
-
-    :raises StoreCorruptError: they cannot be decoded.
-    """
+    """Return the entries of a block from its packed columns."""
     import numpy as np
 
     with decoding("blocks of vectors"):
@@ -397,9 +370,6 @@ def unpack(blobs: Sequence[bytes]) -> Entries:
 
 
 def require_length(columns: Iterable[NDArray[Any]], length: int) -> None:
-    """Check the length of the columns of a block.
-
-    :raises ValueError: a column has another length.
-    """
+    """Check the length of the columns of a block."""
     if any(len(column) != length for column in columns):
         raise ValueError("columns of a block differ in length")

@@ -1,7 +1,4 @@
-"""Gather every message of a scope with its ranking data, in order of time.
-
-Embedded messages are read from the blocks, pending ones from their rows.
-"""
+"""Gather every message of a scope with its ranking data, in order of time."""
 
 from __future__ import annotations
 
@@ -31,8 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    #: Data of messages by name; arrays of one length.
-    Columns = dict[str, NDArray[Any]]
+    Columns = dict[str, NDArray[Any]]  #: Data of messages by name; arrays of one length.
 
 
 def gather(connection: Connection, query: Query, cache: QuestionCache | None = None) -> Uncompared:
@@ -77,7 +73,6 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
 
 
 def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
-    """Return the ids of an instance's documents, ascending; the query reads only an index."""
     import numpy as np
 
     rows = connection.execute(
@@ -131,12 +126,9 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
 class Timeline:
     """The messages of a scope in order of time, the same for every question; shape (n,).
 
-    :param columns: their data by name.
     :param order: the positions at which their passages were read, shape (passages,).
     :param first: the position of each message's first passage in this order.
     :param by_id: the positions of the messages in order of id.
-    :param passages: int32, how many passages each has.
-    :param known: a cache of values that do not depend on the question.
     """
 
     columns: Columns
@@ -164,11 +156,7 @@ class Timeline:
 
 
 def build_timeline(blocks: Blocks | None, pending: Columns, own: str | None) -> Timeline:
-    """Sort passages by time, and group them by message.
-
-    :param pending: messages without vectors.
-    :param own: the instance that history comes from.
-    """
+    """Sort passages by time, and group them by message."""
     import numpy as np
 
     columns = pending
@@ -193,11 +181,7 @@ def build_timeline(blocks: Blocks | None, pending: Columns, own: str | None) -> 
 
 
 class QuestionCache:
-    """The data that a warm store keeps in memory between questions.
-
-    :ivar helper: a thread that embeds a question while its words are looked up, and then compares
-        half of the codes.
-    """
+    """The data that a warm store keeps in memory between questions."""
 
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor

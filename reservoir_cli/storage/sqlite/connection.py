@@ -15,8 +15,7 @@ from reservoir_cli.storage.transactions import closed_error
 #: (3.32), ``trusted_schema`` (3.31), aggregates with ``FILTER`` (3.30) and FTS5's
 #: ``remove_diacritics 2`` (3.27).
 _OLDEST = (3, 32)
-#: The most values bound in one statement; SQLite's limit is 32,766.
-_MOST_VALUES = 5_000
+_MOST_VALUES = 5_000  #: The most values bound in one statement; SQLite's limit is 32,766.
 _PERMISSIONS = "check the permissions of the file and its folder"
 #: The error and the hint for each of SQLite's primary result codes.
 _FAULTS = {
@@ -64,7 +63,7 @@ def _translate(error: sqlite3.Error, location: str) -> ReservoirError:
         )
     if "closed database" in str(error):  # Python's own error has no code
         return closed_error(location)
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = primary_code(error)
     if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
         code = sqlite3.SQLITE_CORRUPT  # raised by Python: a text is not valid UTF-8
     # Not the error's own text, which may quote a query or a message.
@@ -78,17 +77,16 @@ def _translate(error: sqlite3.Error, location: str) -> ReservoirError:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Return whether an error means that another process holds a lock."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-    )
+    return primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """Return SQLite's result code without what extends it; 0 for an error of Python's."""
+    return int(getattr(error, "sqlite_errorcode", 0) & 0xFF)
 
 
 def refuse_old_sqlite() -> None:
-    """Refuse a version of SQLite that would fail later, with a syntax error.
-
-    :raises StoreError: it is too old.
-    """
+    """Refuse a version of SQLite that would fail later, with a syntax error."""
     if sqlite3.sqlite_version_info < _OLDEST:
         needed = ".".join(map(str, _OLDEST))
         raise StoreError(
@@ -98,11 +96,7 @@ def refuse_old_sqlite() -> None:
 
 
 def connect(uri: str, patience: float) -> "Connection":
-    """Connect to a file.
-
-    :param uri: the file's URI with the mode.
-    :param patience: seconds to wait for a lock.
-    """
+    """Connect to a file."""
     return sqlite3.connect(
         uri,
         uri=True,
@@ -121,33 +115,27 @@ class Connection(sqlite3.Connection):
     vectors, vectors_key, vectors_at_once = "blocks", "id", 16
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
-        """Yield the rows of a query."""
         return self.execute(sql, values)
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> list[int]:
-        """Return a column of integers."""
         return [row[0] for row in self.execute(f"SELECT {column} {rest}", values)]
 
     def insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
     ) -> None:
-        """Insert rows."""
         names = columns.split(", ")
         # Not INSERT OR IGNORE, which would also skip rows that break another constraint.
         conflict = "ON CONFLICT DO NOTHING" if ignore else ""
         self.executemany(
-            f"INSERT INTO {table} ({columns}) VALUES ({placeholders(names)}) {conflict}",
-            rows,
+            f"INSERT INTO {table} ({columns}) VALUES ({placeholders(names)}) {conflict}", rows
         )
 
     def together(self) -> AbstractContextManager[object]:
-        """Return a context that changes nothing: a file has no round trips."""
         return nullcontext()
 
     def delete(
         self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
     ) -> None:
-        """Delete the rows of a partition that meet a condition."""
         # Without the hint SQLite would scan the partition.
         hint = self.index_hint(None) if table == "messages" else ""
         self.execute(
@@ -167,22 +155,18 @@ class Connection(sqlite3.Connection):
         return f"{column} IN (SELECT value FROM json_each(?))", [json.dumps(list(values))]
 
     def index_hint(self, index: str | None) -> str:
-        """Return the planner hint to use an index."""
         return f"INDEXED BY {index}" if index else "NOT INDEXED"
 
     def null_safe(self, column: str) -> str:
-        """Return the condition that a column equals a value, null being equal to null."""
         return f"{column} IS ?"
 
     def octets(self, column: str) -> str:
-        """Return the expression for the length of a text column in bytes."""
         return f"LENGTH(CAST({column} AS BLOB))"
 
     def lock(self, _partitions: Iterable[str] | None, /) -> None:
         """Do nothing: every write transaction locks the whole file."""
 
     def new_ids(self, _partition: str, table: str = "messages") -> Iterator[int]:
-        """Yield ids greater than any used before; call it inside a write transaction."""
         last_used = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
         row = self.execute(
             last_used if table == "messages" else f"SELECT MAX(id) FROM {table}"

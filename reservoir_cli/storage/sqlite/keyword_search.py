@@ -1,9 +1,6 @@
-"""Search for words, phrases and prefixes as typed, ranked by BM25 over the scope.
+"""Search for words, phrases and prefixes as typed, ranked by BM25 over the scope, without numpy.
 
-The words are looked up in the index's postings. FTS5's own ranking uses the frequencies of the
-whole file, so text in other partitions would change the scores.
-
-This module does without numpy, because loading it takes longer than the search.
+FTS5's own ranking uses the whole file: text in other partitions would change the scores.
 """
 
 import sys
@@ -21,8 +18,7 @@ from reservoir_cli.storage.search import fulltext, rank_by_words
 from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
 
-#: The most stems of a query: more take seconds, and nobody types them.
-MOST_STEMS = 10_000
+MOST_STEMS = 10_000  #: The most stems of a query: more take seconds, and nobody types them.
 
 
 def index(
@@ -66,9 +62,7 @@ def search(
 ) -> tuple[list[tuple[int, float]], bool]:
     """Find the messages that contain all typed terms, or else any of them.
 
-    :param model_id: the active model, whose vector blocks hold the lengths of messages.
     :param matching: the only messages that may be hits; scores stay those of the scope.
-    :raises UsageError: the query has too many words.
     :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
@@ -88,7 +82,6 @@ def too_many() -> UsageError:
 
 
 def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict[int, int]:
-    """Return the number of words of each message of a scope, by its id."""
     where, values = portable_sql.where_scope(scope)
     lengths: dict[int, int] = dict(
         connection.execute(
@@ -108,7 +101,6 @@ def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict
 
 
 def _unpack(kind: str, blob: bytes) -> "array[int]":
-    """Decode the little-endian integers in a column of a block."""
     integers = array(kind, blob)
     if sys.byteorder == "big":
         integers.byteswap()
@@ -116,7 +108,6 @@ def _unpack(kind: str, blob: bytes) -> "array[int]":
 
 
 def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
-    """Return the stems of each term in their order, and whether the last one is a prefix."""
     postings.open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
     connection.executemany(
@@ -132,21 +123,11 @@ def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bo
 
 
 def _count_matches(connection: Connection, stems: list[str], is_prefix: bool) -> Counter[int]:
-    """Count how often each message contains stems in sequence, the last one maybe as a prefix."""
-    last = len(stems) - 1
-    starts = [
-        _starts(connection, stem, at, is_prefix and at == last) for at, stem in enumerate(stems)
-    ]
+    starts: list[set[Any]] = []
+    for before, stem in enumerate(stems):
+        condition, values = "term = ?", [stem]
+        if is_prefix and before == len(stems) - 1:
+            condition, values = "term >= ? AND term < ?", [stem, stem + "\U0010ffff"]
+        places = f"SELECT doc, offset - ? FROM temp.stem_places WHERE {condition} AND col = 'text'"
+        starts.append(set(connection.execute(places, [before, *values])))
     return Counter(message for message, _ in set.intersection(*starts))
-
-
-def _starts(connection: Connection, stem: str, before: int, is_prefix: bool) -> set[Any]:
-    """Return the (id, position) at which a sequence with this stem can start.
-
-    :param before: how many stems of the sequence precede this one.
-    """
-    condition, values = "term = ?", [stem]
-    if is_prefix:
-        condition, values = "term >= ? AND term < ?", [stem, stem + "\U0010ffff"]
-    places = f"SELECT doc, offset - ? FROM temp.stem_places WHERE {condition} AND col = 'text'"
-    return set(connection.execute(places, [before, *values]))

@@ -23,17 +23,11 @@ if TYPE_CHECKING:
 #: How many occurrences of a word are always read, and how many for one question beyond that.
 #: Reading a million occurrences takes 0.1 s, and counting them a tenth of that.
 _FEW, _READ_AT_MOST = 10_000, 250_000
-#: The length of the words in the index's column ``scope``.
-_SCOPE_KEY = 18
+_SCOPE_KEY = 18  #: The length of the words in the index's column ``scope``.
 
 
 class Stem:
-    """The occurrences of a stem, read on first use.
-
-    :param total: how many messages contain it.
-    :param limit: how many of its occurrences are read.
-    :param is_whole: whether these are all occurrences.
-    """
+    """The occurrences of a stem, read on first use."""
 
     def __init__(
         self, connection: Connection, name: str, total: int, limit: int, *, is_whole: bool
@@ -65,7 +59,10 @@ def read_postings(
     common: list[Stem] = []
     large = len(candidates.ids) > rank_by_words.LARGE
     most = rank_by_words.COMMON * len(candidates.ids)
-    elsewhere = _last_id(connection) - len(candidates.ids) if large else 0
+    elsewhere = 0
+    if large:  # at most as many as the highest id
+        [last] = connection.execute("SELECT MAX(id) FROM messages").fetchone()
+        elsewhere = (last or 0) - len(candidates.ids)
     for stem in look_up(connection, words):
         if large and (not stem.is_whole or stem.total - elsewhere > most):
             common.append(stem)  # its count alone proves that
@@ -84,18 +81,10 @@ def read_postings(
     return tuple(postings or (_in_scope(candidates, *stem.holders) for stem in common[:1])), absent
 
 
-def _last_id(connection: Connection) -> int:
-    """Return the highest message id, an upper bound of the number of messages."""
-    return int(connection.execute("SELECT MAX(id) FROM messages").fetchone()[0] or 0)
-
-
 def correct_misspelt(
     connection: Connection, candidates: Candidates, question: str, absent: list[str]
 ) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
-    """Correct the words of a question that no message of a scope contains.
-
-    :param absent: their stems, as :func:`read_postings` just returned them for the question.
-    """
+    """Correct the words of a question that no message of a scope contains."""
     words = _words_by_stem(connection, fulltext.content_words(question))
     typed = {stem: words[stem] for stem in absent if stem in words}
     letters = 1 if len(candidates.ids) <= rank_by_words.LARGE else 2
@@ -132,10 +121,7 @@ def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:
 
 
 def look_up(connection: Connection, words: str) -> list[Stem]:
-    """Return the stems of words.
-
-    Rare stems come first, so that the common ones share what is left of the limit.
-    """
+    """Return the stems of words."""
     open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
     connection.execute("INSERT INTO temp.question VALUES (?)", [words])
@@ -156,7 +142,6 @@ def look_up(connection: Connection, words: str) -> list[Stem]:
 
 
 def _totals(connection: Connection, stem: str) -> tuple[int, int]:
-    """Return how many messages contain a stem, and how often it occurs."""
     query = "SELECT doc, cnt FROM temp.stem_counts WHERE term = ?"
     if len(stem) == _SCOPE_KEY:  # stem_counts also counts the words in the column scope
         query = (
@@ -168,10 +153,7 @@ def _totals(connection: Connection, stem: str) -> tuple[int, int]:
 
 
 def _count(docs: _Ints) -> tuple[_Ints, _Ints]:
-    """Return the messages that contain a stem, ascending, and its count in each.
-
-    :param docs: the message of each occurrence, ascending unless the index is damaged.
-    """
+    """Return the messages that contain a stem, ascending, and its count in each."""
     import numpy as np
 
     if (docs[1:] < docs[:-1]).any():
@@ -181,7 +163,6 @@ def _count(docs: _Ints) -> tuple[_Ints, _Ints]:
 
 
 def _in_scope(candidates: Candidates, holders: _Ints, counts: _Ints) -> Posting:
-    """Return the posting of a stem in a scope."""
     import numpy as np
 
     places, known = candidates.places(holders)
@@ -205,7 +186,6 @@ def _match(connection: Connection, candidates: Candidates, scope: Scope, word: s
 
 
 def _docs(connection: Connection, stem: str, limit: int) -> _Ints:
-    """Return the message of each occurrence of a stem, up to a limit."""
     # The condition on the column doubles the time, so use it only if necessary.
     column = "AND col = 'text'" if len(stem) == _SCOPE_KEY else ""
     return _numbers(
@@ -231,8 +211,6 @@ def open_vocabularies(connection: Connection) -> None:
     """Create the temporary tables that list the index's stems, and those that stem a question.
 
     ``stem_places`` has a row for each occurrence of a stem, ``stem_counts`` one for each stem.
-    ``question`` has the tokenizer of the index; ``question_stems`` and ``question_places`` list
-    the stems of the text in it.
     """
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.question USING fts5(text, {fulltext.TOKENIZE})"

@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from sqlite_utils import Database, Migrations
 
-from reservoir_cli.storage.schema import VERSION, Table, define_columns, statements
+from reservoir_cli.storage.schema import TABLES, VERSION, Table, define_columns, statements
 from reservoir_cli.storage.search import fulltext
+from reservoir_cli.storage.sqlite.blocks import COLUMNS
 
 migrations = Migrations("reservoir")
 
@@ -18,37 +19,19 @@ _TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "blob": "BLOB"}
 #: The tables whose key is the row id. The ids of messages are never used again.
 _NUMBERED = {
     "messages": "INTEGER PRIMARY KEY AUTOINCREMENT",
-    "context_runs": "INTEGER PRIMARY KEY",
+    **dict.fromkeys(("context_runs", "blocks"), "INTEGER PRIMARY KEY"),
 }
 #: The tables with long rows, of which a damaged file keeps more with row ids.
 _LONG_ROWS = ("summaries", "sources", "ledger")
 #: See the module ``blocks``. An index answers which blocks hold a message, and which are new.
-_BLOCKS = """
-    CREATE TABLE blocks (
-        id INTEGER PRIMARY KEY,
-        model_id TEXT NOT NULL,
-        partition TEXT NOT NULL,
-        instance TEXT NOT NULL,
-        n INTEGER NOT NULL,
-        embedded INTEGER NOT NULL,
-        lowest INTEGER NOT NULL,
-        highest INTEGER NOT NULL,
-        ids BLOB NOT NULL,
-        created_at BLOB NOT NULL,
-        threads BLOB NOT NULL,
-        tokens BLOB NOT NULL,
-        word_counts BLOB NOT NULL,
-        flags BLOB NOT NULL,
-        scales BLOB NOT NULL,
-        starts BLOB NOT NULL,
-        ends BLOB NOT NULL,
-        codes BLOB NOT NULL
-    )
-"""
-_BLOCKS_BY_PLACE = """
-    CREATE INDEX blocks_by_place
-    ON blocks (partition, instance, model_id, id, lowest, highest, embedded)
-"""
+_BLOCKS = Table(
+    "id integer, model_id text, partition text, instance text, n integer, embedded integer, "
+    f"lowest integer, highest integer, {', '.join(f'{name} blob' for name in COLUMNS)}",
+    key="id",
+    indexes={
+        "blocks_by_place": "partition, instance, model_id, id, lowest, highest, embedded",
+    },
+)
 #: Contentless: the index holds the words, and only ``messages`` the text.
 _FULL_TEXT = f"""
     CREATE VIRTUAL TABLE messages_fts USING fts5 (text, scope, content='', {fulltext.TOKENIZE})
@@ -58,12 +41,11 @@ _FULL_TEXT = f"""
 @migrations()
 def m001(db: Database) -> None:
     """Create all tables."""
-    for statement in (*statements(_define), _BLOCKS, _BLOCKS_BY_PLACE, _FULL_TEXT):
+    for statement in (*statements({**TABLES, "blocks": _BLOCKS}, _define), _FULL_TEXT):
         db.execute(statement)
 
 
 def _define(name: str, table: Table) -> str:
-    """Return the statement that creates a table."""
     parts = define_columns(table, _TYPES)
     if name in _NUMBERED:
         parts = [f'"id" {_NUMBERED[name]}' if part.startswith('"id" ') else part for part in parts]
@@ -78,12 +60,7 @@ def _define(name: str, table: Table) -> str:
 
 
 def migrate(connection: sqlite3.Connection, application: int, check: Callable[[], None]) -> None:
-    """Migrate a file in one transaction; do nothing if another process has just migrated it.
-
-    :param application: the ``PRAGMA application_id`` to set.
-    :param check: called before and after the migrations, in the transaction; raises to refuse the
-        file.
-    """
+    """Migrate a file in one transaction; do nothing if another process has just migrated it."""
     database = Database(connection, execute_plugins=False)  # finding them takes 10 ms
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -1,8 +1,8 @@
 """The store in one SQLite file."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,9 @@ from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.problems import Problem, Repaired
-from reservoir_cli.storage.schema import VERSION
+from reservoir_cli.storage.schema import OF_MESSAGES, VERSION
 from reservoir_cli.storage.search.links import Place, Vectors
 from reservoir_cli.storage.search.quantize import restore
 from reservoir_cli.storage.sqlite import blocks
@@ -21,6 +22,7 @@ from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import Transactions
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tables import reads
 from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
@@ -43,7 +45,6 @@ class SqliteStore(Transactions, Store):
         self._warm = True
 
     def start(self, work: Callable[[], Result]) -> Callable[[], Result]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         if not self._warm:
             return super().start(work)
         return self._get_cache().helper.submit(work).result
@@ -56,21 +57,16 @@ class SqliteStore(Transactions, Store):
         return self._kept
 
     def files(self) -> list[Path]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         if "://" in self.location:  # an empty store in memory in place of a missing one on a server
             return []
         return paths.store_files(path_of(self.location))
 
     def size(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         files = self.files()
         return files[0].stat().st_size if files and files[0].exists() else None
 
     def engine(self) -> str:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         return f"SQLite {sqlite3.sqlite_version}, schema {VERSION}"
-
-    # Writing
 
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self._connection.insert("messages", COLUMNS, rows)
@@ -99,7 +95,6 @@ class SqliteStore(Transactions, Store):
 
     @reading
     def dimensions(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
         return blocks.dimensions(self._connection, self._model_id())
 
     def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
@@ -120,7 +115,6 @@ class SqliteStore(Transactions, Store):
             return erase_deleted_text.finish(self._connection, CHECKPOINT)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         with self.write():
             moved, dropped = self._move(old, check_name(new))
             if dropped:  # one of two texts may be gone, which an edit was to erase
@@ -130,9 +124,27 @@ class SqliteStore(Transactions, Store):
         return moved, dropped
 
     def _move_messages(self, old: Place, new: Place) -> int:
-        from reservoir_cli.storage.sqlite import move_partition
+        from reservoir_cli.storage.sqlite import keyword_search
 
-        return move_partition.move(self._connection, old, new)
+        connection = self._connection
+        select = "SELECT id FROM messages WHERE partition = ? AND instance = ? ORDER BY id"
+        ids = [row[0] for row in connection.execute(select, old)]
+        for batch in batches(ids):
+            messages = reads.by_id(connection, batch, Scope(*old))
+            keyword_search.unindex(connection, old, messages)
+            keyword_search.index(connection, new, messages)
+            listed, bound = connection.in_list("message_id", batch)
+            for table in OF_MESSAGES:
+                connection.execute(
+                    f"UPDATE {table} SET partition = ? WHERE partition = ? AND {listed}",
+                    [new[0], old[0], *bound],
+                )
+        connection.execute(
+            "UPDATE messages SET partition = ?, instance = ? WHERE partition = ? AND instance = ?",
+            [*new, *old],
+        )
+        blocks.move(connection, old, new)
+        return len(ids)
 
     def _move_runs(self, old: str, new: str) -> None:
         self._connection.execute(
@@ -140,7 +152,6 @@ class SqliteStore(Transactions, Store):
         )
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite.care import online_copy
 
         with self.snapshot():
@@ -152,10 +163,7 @@ class SqliteStore(Transactions, Store):
             [after.id if after else 0, count],
         ).fetchall()
 
-    # Checking and repairing
-
     def problems(self) -> list[Problem]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite.care import repair
 
         with self._lock, errors(self.location):
@@ -167,7 +175,6 @@ class SqliteStore(Transactions, Store):
             return list(repair.problems(self._connection, self._model_id()))
 
     def repair(self) -> Repaired:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite.care import repair
 
         with self._lock, errors(self.location):
@@ -176,9 +183,11 @@ class SqliteStore(Transactions, Store):
         if not damaged:
             with self.write():
                 return Repaired(repair.rebuild(self._connection, self._model_id))
-        with self._temporary_store() as fresh:
-            texts: list[int] = []
-            with self._outside_transaction():
+        texts: list[int] = []
+        remove_leftovers(self._file)
+        with temporary_folder(self._file.parent, f".{self._file.name}.") as folder:
+            fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
+            with closing(fresh), self._outside_transaction():
                 summaries = repair.rewrite_damaged(
                     self._file,
                     fresh._file,
@@ -187,22 +196,10 @@ class SqliteStore(Transactions, Store):
                 )
         return Repaired(texts, summaries)
 
-    @contextmanager
-    def _temporary_store(self) -> "Iterator[SqliteStore]":
-        """Yield an empty store in a private folder beside this one."""
-        remove_leftovers(self._file)
-        with temporary_folder(self._file.parent, f".{self._file.name}.") as folder:
-            fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
-            with closing(fresh):
-                yield fresh
-
-    # Questions
-
     @reading
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
-        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import keyword_search
 
         matching = self._matching(scope, where)

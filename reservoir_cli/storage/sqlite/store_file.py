@@ -24,10 +24,8 @@ from reservoir_cli.storage.sqlite.connection import (
 from reservoir_cli.storage.transactions import refuse_newer
 from reservoir_cli.util.private_files import make_private_dir
 
-#: The application id in the file's header: "Rsvr".
-APPLICATION_ID = 0x52737672
-#: The endings of SQLite's files beside a store.
-_COMPANIONS = ("-wal", "-shm", "-journal")
+APPLICATION_ID = 0x52737672  #: The application id in the file's header: "Rsvr".
+_COMPANIONS = ("-wal", "-shm", "-journal")  #: The endings of SQLite's files beside a store.
 _WAY_BACK = "move it and the files -wal and -shm beside it away, then copy a backup there"
 #: Our tables; those of the full-text index start with :data:`FULL_TEXT`.
 TABLES = frozenset({*schema.TABLES, "blocks", "_sqlite_migrations"})
@@ -35,10 +33,8 @@ FULL_TEXT = "messages_fts"
 
 
 def open_file(path: Path, create: bool, patience: float) -> tuple[Connection, bool]:
-    """Open a file, or create it.
+    """Open a file; create a missing one, or open a database in memory in its place.
 
-    :param create: whether to create a missing file; otherwise a database in memory is opened.
-    :param patience: seconds to wait while other processes write.
     :returns: the connection, and whether the file or its folder cannot be written to.
     """
     refuse_old_sqlite()
@@ -70,13 +66,7 @@ def open_file(path: Path, create: bool, patience: float) -> tuple[Connection, bo
 def check_and_migrate(
     connection: Connection, location: str, read_only: bool, patience: float
 ) -> None:
-    """Set the connection's pragmas, check whose file it is, and migrate an older schema.
-
-    :param location: of the store, for errors.
-    :param patience: seconds to wait while other processes write.
-    :raises StoreError: another program's database, a newer schema, or an older one that cannot be
-        migrated.
-    """
+    """Set the connection's pragmas, check whose file it is, and migrate an older schema."""
     version = known_version(connection)
     for pragma, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {pragma} = {value}").fetchall()
@@ -91,17 +81,13 @@ def check_and_migrate(
 
 
 def known_version(connection: Connection) -> int:
-    """Return the schema version; call it in each transaction, as a newer program may change it.
-
-    :raises StoreError: it is newer than this program.
-    """
+    """Return the schema version; call it in each transaction, as a newer program may change it."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     refuse_newer(version, VERSION)
     return version
 
 
 def _refuse_others(connection: Connection, location: str) -> None:
-    """Refuse the database of another program; an empty one is accepted."""
     mark = connection.execute("PRAGMA application_id").fetchone()[0]
     tables = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
     # Read again: another process may have set up the file between the two statements.
@@ -115,7 +101,6 @@ def _refuse_others(connection: Connection, location: str) -> None:
 
 
 def _migrate(connection: Connection, location: str, patience: float) -> None:
-    """Migrate a file to the newest schema, and give it a write-ahead log."""
     from reservoir_cli.storage.sqlite import schema
 
     check = partial(refuse_code, connection, location)
@@ -152,10 +137,7 @@ def uri_of(path: Path) -> str:
 
 
 def exists(path: Path) -> bool:
-    """Return whether there is a file or folder.
-
-    :raises StoreError: the system reports an error, or the path is invalid.
-    """
+    """Return whether there is a file or folder."""
     try:
         return path.exists()
     except (OSError, ValueError) as error:
@@ -253,7 +235,6 @@ def find_code(connection: sqlite3.Connection) -> str | None:
 def _describe(
     connection: sqlite3.Connection, kind: str, name: str, table: str, sql: str
 ) -> str | None:
-    """Describe the code in an entry of the schema, if any; escape its name."""
     if kind == "view":
         return f"a view ({name!a})"
     if table not in TABLES and not table.startswith(FULL_TEXT):
@@ -264,11 +245,8 @@ def _describe(
         return None
     if sql.upper().startswith("CREATE VIRTUAL") != (table == FULL_TEXT):
         return f"another kind of table in place of {table}"
-    if table != FULL_TEXT and _has_generated(connection, table):
-        return f"a generated column in {table}"
-    return None
-
-
-def _has_generated(connection: sqlite3.Connection, table: str) -> bool:
-    rows = connection.execute("SELECT hidden FROM pragma_table_xinfo(?)", [table])
-    return any(hidden in (2, 3) for (hidden,) in rows)
+    if table == FULL_TEXT:
+        return None
+    columns = connection.execute("SELECT hidden FROM pragma_table_xinfo(?)", [table])
+    is_generated = any(hidden in (2, 3) for (hidden,) in columns)
+    return f"a generated column in {table}" if is_generated else None

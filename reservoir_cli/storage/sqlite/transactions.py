@@ -27,10 +27,7 @@ from reservoir_cli.storage.sqlite.store_file import (
 
 
 class Transactions(transactions.Transactions, ABC):
-    """A connection to the file of a store.
-
-    :param patience: seconds to wait while other processes write.
-    """
+    """A connection to the file of a store."""
 
     _connection: Connection
 
@@ -66,29 +63,16 @@ class Transactions(transactions.Transactions, ABC):
         if self._identity:
             refuse_hard_link(self._file)
 
-    def _refuse_new_code(self) -> None:
-        """Refuse code again if the schema has changed since the last check."""
-        version = self._connection.execute("PRAGMA schema_version").fetchone()[0]
-        if version != self._checked_schema:
-            store_file.refuse_code(self._connection, self.location)
-            self._checked_schema = version
-
     def close(self) -> None:
-        """Close the file, and finish a deletion that a reader has blocked until now.
-
-        A transaction of another thread is finished first: SQLite would crash.
-        """
+        """Close the file after the transactions of other threads, and finish a deletion."""
         with self._lock:
             with suppress(sqlite3.Error):
                 if not self.read_only:
                     erase_deleted_text.finish(self._connection, wait=0)
             self._connection.close()
 
-    # Transactions
-
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         patience = self._patience if wait is None else wait
         with self._reserve(patience) as left, errors(self.location):
             if self._connection.in_transaction:
@@ -102,29 +86,32 @@ class Transactions(transactions.Transactions, ABC):
                 with self._transaction(writes=True):
                     self._require_same_file()
                     known_version(self._connection)
-                    self._refuse_new_code()
+                    schema = self._connection.execute("PRAGMA schema_version").fetchone()[0]
+                    if schema != self._checked_schema:
+                        store_file.refuse_code(self._connection, self.location)
+                        self._checked_schema = schema
                     self._refuse_unfinished()
                     yield
-                    self._refuse_missing()
+                    if self.missing:  # an empty store in memory
+                        raise StoreError(
+                            f"there is no store at {self.location}",
+                            hint="reservoir ingest creates it",
+                        )
             self._require_same_file()
 
     @contextmanager
     def _pragma(self, name: str, value: str | int, usual: str | int) -> Iterator[None]:
-        """Change a pragma inside the block, if the value differs from the usual one."""
-        if value != usual:
-            self._set(name, value)
+        if value == usual:
+            yield
+            return
+        self._connection.execute(f"PRAGMA {name} = {value}").fetchall()
         try:
             yield
         finally:
-            if value != usual:
-                self._set(name, usual)
-
-    def _set(self, pragma: str, value: str | int) -> None:
-        self._connection.execute(f"PRAGMA {pragma} = {value}").fetchall()
+            self._connection.execute(f"PRAGMA {name} = {usual}").fetchall()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         with self._lock, errors(self.location):
             if self._connection.in_transaction:
                 yield
@@ -136,7 +123,6 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[None]:
-        """Commit the transaction that was begun, or roll it back after an error."""
         self._writing = writes
         try:
             yield
@@ -147,13 +133,6 @@ class Transactions(transactions.Transactions, ABC):
             raise
         finally:
             self._writing = False
-
-    def _refuse_missing(self) -> None:
-        """Refuse to commit to an empty store in memory: the write would be lost."""
-        if self.missing:
-            raise StoreError(
-                f"there is no store at {self.location}", hint="reservoir ingest creates it"
-            )
 
     def _refuse_unfinished(self) -> None:
         if self.receiving:
@@ -174,7 +153,6 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def _outside_transaction(self) -> Iterator[None]:
-        """Lock the connection for statements that must run outside of transactions."""
         with self._lock, errors(self.location):
             self._require_writable()
             yield

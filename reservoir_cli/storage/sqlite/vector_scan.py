@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    #: The codes of one or several blocks, shape (n, dimensions).
-    _Codes = NDArray[np.int8]
-    #: The codes of groups by the ids of their blocks.
-    _Groups = dict[tuple[int, ...], _Codes]
+    _Codes = NDArray[np.int8]  #: The codes of one or several blocks, shape (n, dimensions).
+    _Groups = dict[tuple[int, ...], _Codes]  #: The codes of groups by the ids of their blocks.
     #: Takes the vectors of :meth:`Query.matrix`, and returns the cosines of all passages by their
     #: codes, shape (n, vectors); NaN for those without a vector.
     Compare = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -36,17 +34,12 @@ if TYPE_CHECKING:
 #: The columns of a block that ranking reads, except its codes.
 HEAD = tuple(name for name in packed_blocks.COLUMNS if name not in ("starts", "ends", "codes"))
 _ROW = ("id", "instance", "n", *HEAD)
-#: How many blocks are compared at once if they are kept.
-_AT_ONCE = 8
-#: The most bytes of codes that are kept between questions.
-MOST_KEPT = 256 * 1024**2
+_AT_ONCE = 8  #: How many blocks are compared at once if they are kept.
+MOST_KEPT = 256 * 1024**2  #: The most bytes of codes that are kept between questions.
 
 
 class Blocks:
-    """The blocks of a scope without their codes, in the order they were read.
-
-    :param rows: the id, instance, number of passages and :data:`HEAD` columns of each block.
-    """
+    """The blocks of a scope without their codes, in the order they were read."""
 
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
         self.rows = rows
@@ -92,8 +85,6 @@ class KeptBlocks:
 
     The codes of a group of blocks are one array: with an array for each block, two threads that
     compare them would mostly wait for Python's lock.
-
-    :param helper: a thread that compares half of the codes.
     """
 
     def __init__(self, helper: Executor) -> None:
@@ -107,8 +98,6 @@ class KeptBlocks:
         """Return the blocks of a scope and the codes of all groups; ``None`` if too large to keep.
 
         If no block has changed, the same :class:`Blocks` object is returned again.
-
-        :param width: the dimensions of a vector.
         """
         if (scope, model_id) in self._too_large:
             return None
@@ -118,7 +107,10 @@ class KeptBlocks:
             kept = set(blocks.ids).intersection(block_ids)
             size = sum(row[2] * width for row in blocks.rows if row[0] in kept)
             missing = [block_id for block_id in block_ids if block_id not in kept]
-            if size + _unread_size(connection, missing) > MOST_KEPT:
+            for ids in batches(missing):
+                lengths = f"SUM(LENGTH(codes)) FROM blocks WHERE id IN ({placeholders(ids)})"
+                size += connection.execute(f"SELECT {lengths}", ids).fetchone()[0]
+            if size > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
             blocks, groups = _update(connection, block_ids, blocks, groups, width)
@@ -139,7 +131,6 @@ def _size(groups: _Groups) -> int:
 
 
 def _divide(groups: _Groups, lengths: Mapping[int, int]) -> Iterator[tuple[int, _Codes]]:
-    """Yield the id and the codes of each block in groups."""
     for block_ids, codes in groups.items():
         start = 0
         for block_id in block_ids:
@@ -173,16 +164,6 @@ def _update(
     return Blocks([rows[block_id] for block_id in block_ids]), updated
 
 
-def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
-    """Return the bytes of the codes of blocks, without reading them."""
-    return sum(
-        connection.execute(
-            f"SELECT SUM(LENGTH(codes)) FROM blocks WHERE id IN ({placeholders(ids)})", ids
-        ).fetchone()[0]
-        for ids in batches(block_ids)
-    )
-
-
 def _read_blocks(connection: Connection, block_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
     for ids in batches(block_ids):
         yield from connection.execute(
@@ -192,10 +173,7 @@ def _read_blocks(connection: Connection, block_ids: Sequence[int]) -> Iterator[t
 
 
 class Scan(NamedTuple):
-    """The blocks of a scope, whose passages can be compared with a question.
-
-    :param compare: ``None`` without a question.
-    """
+    """The blocks of a scope, whose passages can be compared with a question."""
 
     blocks: Blocks
     compare: Compare | None
@@ -233,10 +211,6 @@ def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -
 def _to_cosines(
     blocks: Blocks, products: Sequence[NDArray[np.float32]], queries: Queries
 ) -> NDArray[np.float32]:
-    """Return the cosines of all passages, shape (n, vectors); NaN for those without a vector.
-
-    :param products: those of :func:`_compare`.
-    """
     import numpy as np
 
     parts = np.concatenate(products)
@@ -251,7 +225,6 @@ def _to_cosines(
 def _read(
     connection: Connection, scope: Scope, model_id: str, width: int, rows: list[tuple[Any, ...]]
 ) -> Iterator[_Codes]:
-    """Yield the codes of blocks one by one, and append their other columns to ``rows``."""
     for *row, codes in _select(connection, scope, model_id, (*_ROW, "codes")):
         rows.append(tuple(row))
         yield _decode(rows[-1][2], codes, width)
@@ -268,11 +241,7 @@ def _select(
 
 
 def _decode(length: int, packed: bytes, width: int) -> _Codes:
-    """Decode the codes of a block; zeros if nothing in it is embedded.
-
-    :param length: the number of passages.
-    :param width: the dimensions of a vector.
-    """
+    """Decode the codes of a block; zeros if nothing in it is embedded."""
     import numpy as np
 
     with decoding("blocks of vectors"):
@@ -288,8 +257,6 @@ def _compare(groups: Iterable[_Codes], queries: Queries) -> list[NDArray[np.floa
     """Return the products of all codes, in arrays of shape (n, 2 · vectors), of which one is empty.
 
     numpy would convert all codes to float32 first, and take three times as long.
-
-    :param groups: the codes of blocks.
     """
     import numpy as np
     from simsimd import cdist

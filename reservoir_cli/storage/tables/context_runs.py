@@ -21,12 +21,7 @@ def add(connection: Connection, run: Mapping[str, Any]) -> None:
 def read_answer_counts(
     connection: Connection, kind: str, since: datetime, most: int, partition: str | None = None
 ) -> list[tuple[str, str, int, int]]:
-    """Return model, counter, reported and own tokens of answers, the newest first.
-
-    :param kind: the format of such records.
-    :param most: how many.
-    :param partition: ``None`` for all.
-    """
+    """Return model, counter, reported and own tokens of answers, the newest first."""
     where, values = ("", []) if partition is None else ("partition = ? AND", [partition])
     return connection.execute(
         "SELECT model, counter, input_tokens, available FROM context_runs "

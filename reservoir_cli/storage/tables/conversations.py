@@ -35,10 +35,7 @@ _QUESTION_LENGTH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation, the number of its messages, and the times of its first and last one.
-
-    :param question: the beginning of its first question, if it has no title.
-    """
+    """A conversation, the number of its messages, and the times of its first and last one."""
 
     partition: str
     instance: str
@@ -106,7 +103,6 @@ def titles_in(connection: Connection, scope: Scope) -> list[tuple[str, str, str,
 def _read(
     connection: Connection, names: Collection[ThreadName], columns: str, condition: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the partitions and the columns of stored conversations."""
     for partition in {name[0] for name in names}:
         threads = [name for name in names if name[0] == partition]
         # The condition on the instance lets the database use the primary key.
@@ -123,10 +119,7 @@ def _read(
 def summaries(
     connection: Connection, scope: Scope, only: str | None = None
 ) -> list[ConversationSummary]:
-    """Return the conversations of a scope that have messages, in order of their first ones.
-
-    :param only: the id of the only conversations to return.
-    """
+    """Return the conversations of a scope that have messages, in order of their first ones."""
     condition, values = where_scope(scope)
     if only is not None:
         condition, values = f"{condition} AND m.conversation_id = ?", [*values, only]
@@ -162,10 +155,7 @@ def summaries(
 
 
 def drop_empty(connection: Connection, messages: Iterable[StoredMessage]) -> None:
-    """Delete the rows of conversations that have none of their messages left.
-
-    :param messages: the messages that were deleted.
-    """
+    """Delete the rows of conversations that have none of their messages left."""
     for (partition, instance), ids in conversation_ids(messages).items():
         listed, bound = connection.in_list("id", ids)
         connection.delete(

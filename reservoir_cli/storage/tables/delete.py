@@ -1,14 +1,10 @@
-"""Delete messages and everything derived from them.
-
-Only rows of these messages, their conversations and their blocks are touched. What remains of
-their words in the files of a store is erased by each store itself.
-"""
+"""Delete messages and everything derived from them."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage.portable_sql import Connection, batches, select_messages
 from reservoir_cli.storage.schema import OF_MESSAGES
 from reservoir_cli.storage.tables import (
     conversations,
@@ -33,19 +29,18 @@ def remove(
     mark: bool,
     progress: Progress = no_progress,
 ) -> None:
-    """Delete messages and everything derived from them; call it inside a write transaction.
-
-    :param ids: by partition.
-    :param mark: whether to write tombstones, so that they are not imported again.
-    :raises ReservoirError: one of them is gone; the transaction has to be rolled back.
-    """
+    """Delete messages and everything derived from them; call it inside a write transaction."""
     connection.lock(ids)
     total = sum(map(len, ids.values()))
     deleted = 0
     for partition, message_ids in ids.items():
         for batch in batches(message_ids):
             messages = reads.by_id(connection, batch, Scope(partition))
-            _require_all(messages, partition, batch)
+            if missing := set(batch) - {message.id for message in messages}:
+                raise ReservoirError(
+                    f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
+                    hint="another command moved or forgot it at the same time; run this one again",
+                )
             for place, of_place in by_place(messages).items():
                 unindex(place, of_place)
             summaries.forget(connection, messages)
@@ -56,7 +51,11 @@ def remove(
             for table in OF_MESSAGES:
                 writes.delete_rows(connection, table, partition, batch)
             connection.delete("messages", partition, *connection.in_list("id", batch))
-            _require_none(connection, partition, batch)
+            for (remaining,) in select_messages(connection, "id", partition, batch):
+                raise StoreError(
+                    f"message {remaining} could not be deleted, so nothing was",
+                    hint="reservoir doctor",
+                )
             conversations.drop_empty(connection, messages)
             progress("forgetting", deleted := deleted + len(batch), total)
 
@@ -67,30 +66,3 @@ def by_place(messages: Sequence[StoredMessage]) -> dict[tuple[str, str], list[St
     for message in messages:
         places.setdefault((message.partition, message.instance), []).append(message)
     return places
-
-
-def _require_all(messages: Sequence[StoredMessage], partition: str, ids: Sequence[int]) -> None:
-    """Check that no message was moved to another partition since its id was read."""
-    if missing := set(ids) - {message.id for message in messages}:
-        raise ReservoirError(
-            f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
-            hint="another command moved or forgot it at the same time; run this one again",
-        )
-
-
-def _require_none(connection: Connection, partition: str, ids: Sequence[int]) -> None:
-    """Check that messages were deleted.
-
-    :raises StoreError: one was not; the transaction has to be rolled back.
-    """
-    listed, bound = connection.in_list("id", ids)
-    remaining = connection.execute(
-        f"SELECT id FROM messages {connection.index_hint(None)} "
-        f"WHERE partition = ? AND {listed} LIMIT 1",
-        [partition, *bound],
-    ).fetchone()
-    if remaining:
-        raise StoreError(
-            f"message {remaining[0]} could not be deleted, so nothing was",
-            hint="reservoir doctor",
-        )

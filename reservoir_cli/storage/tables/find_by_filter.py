@@ -123,7 +123,6 @@ def _stream(
     order: str,
     count: int | None = None,
 ) -> Iterator[Any]:
-    """Yield the rows of messages that match a filter, including its text."""
     condition, bound = conditions(connection, scope, where)
     if not where.text:
         sql = f"SELECT {columns} FROM messages m WHERE {condition} {order} LIMIT ?"
@@ -140,10 +139,6 @@ def _stream(
 
 
 def _contains_text(content: str, tool_calls: str | None, text: str) -> bool:
-    """Return whether a message contains a text, ignoring case alike for both databases.
-
-    :param text: the case-folded text.
-    """
     with decoding("texts of messages"):
         if text in fold(content):
             return True

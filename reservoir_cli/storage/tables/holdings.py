@@ -20,10 +20,7 @@ _BEFORE_1970 = (date(1970, 1, 1) - _FIRST_MONDAY).days * _WEEK // 7
 
 
 class PlaceSummary(NamedTuple):
-    """The number, size and times of the messages in one instance.
-
-    :param bytes: the size of their texts in UTF-8.
-    """
+    """The number, size and times of the messages in one instance."""
 
     partition: str
     instance: str

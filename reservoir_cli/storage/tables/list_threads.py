@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import DOCUMENT_SOURCES, Conversation, Scope
 from reservoir_cli.storage.portable_sql import Connection, placeholders
+from reservoir_cli.storage.tables import conversations
 from reservoir_cli.storage.tables.conversations import moment_of
 from reservoir_cli.storage.tables.find_by_filter import conditions
 
-#: How many characters of a text are read for a title and a snippet.
-_BEGINNING = 1_000
+_BEGINNING = 1_000  #: How many characters of a text are read for a title and a snippet.
 
 
 class ListedThread(NamedTuple):
@@ -19,9 +19,6 @@ class ListedThread(NamedTuple):
 
     :param conversation: ``None`` for documents and single messages.
     :param document: the id of the document's message; ``None`` for the others.
-    :param messages: how many of its messages match the filter.
-    :param last: the time of the last of them.
-    :param question: the beginning of its first question.
     :param latest: the beginning of the last text that a person or a model wrote, or the document's.
     """
 
@@ -57,9 +54,6 @@ def newest_threads(
     """Return the threads with messages that match a filter, those with the newest ones first.
 
     The database groups all messages by an index; texts are read only for the threads returned.
-
-    :param count: how many threads to return at most.
-    :param start: how many threads to leave out, from the newest on.
     """
     condition, values = conditions(connection, scope, where)
     is_document = f"m.source IN ({placeholders(DOCUMENT_SOURCES)})"
@@ -107,35 +101,14 @@ def _listed(connection: Connection, row: Sequence[Any]) -> ListedThread:
         thread = partition, name, instance
         question = _read_text(connection, f"{where} role = 'user'", *thread, order="ASC")
         latest = _read_text(connection, where + _SAID, *thread)
-        conversation = _read_conversation(connection, partition, instance, name)
+        key = partition, instance, name
+        conversation = conversations.read_known(connection, [key]).get(key, Conversation(name))
     return ListedThread(
-        partition,
-        instance,
-        conversation,
-        document,
-        messages,
-        moment_of(last),
-        question,
-        latest,
+        partition, instance, conversation, document, messages, moment_of(last), question, latest
     )
 
 
-def _read_conversation(
-    connection: Connection, partition: str, instance: str, name: str
-) -> Conversation:
-    row = connection.execute(
-        "SELECT title, source, model, project, branch FROM conversations"
-        " WHERE partition = ? AND instance = ? AND id = ?",
-        [partition, instance, name],
-    ).fetchone()
-    return Conversation(name, *(row or ()))
-
-
 def _read_text(connection: Connection, where: str, *values: Any, order: str = "DESC") -> str:
-    """Return the beginning of the first or last text that matches.
-
-    A query of its own, since a cluster runs no subquery for each row of a list.
-    """
     row = connection.execute(
         f"SELECT substr(content, 1, {_BEGINNING}) FROM messages WHERE {where}"
         f" ORDER BY created_at {order}, id {order} LIMIT 1",

@@ -1,7 +1,7 @@
-"""The ledger of the proxy: the block added to each question, so that it can be added again.
+"""The ledger of the proxy: the block added to each question.
 
-A client sends its own history back without the proxy's blocks. They have to be added again, byte
-for byte, for the provider's prompt cache to match.
+A client sends its history back without the proxy's blocks. They have to be added again, byte for
+byte, for the provider's prompt cache to match.
 """
 
 import os
@@ -11,11 +11,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reservoir_cli.messages import to_epoch_ms
-from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.portable_sql import Connection, select_messages
 from reservoir_cli.storage.transactions import Table, reading, reads_with, writing
 
-#: How long a row is kept.
-LIFETIME = timedelta(days=30)
+LIFETIME = timedelta(days=30)  #: How long a row is kept.
 #: Insert or replace the block added to a user's message.
 _PUT = """
     INSERT INTO ledger (partition, conversation, ordinal, question, block, tokens, masked, at)
@@ -39,7 +38,6 @@ class LedgerEntry(NamedTuple):
 
     :param ordinal: the question's number in its conversation.
     :param question: a hash of the question and of all questions before it.
-    :param masked: whether secrets in the block are redacted.
     """
 
     ordinal: int
@@ -64,10 +62,7 @@ class Ledger(Table):
     def get(
         self, partition: str, conversation: str, *, masked: bool, now: datetime
     ) -> dict[tuple[int, str], LedgerEntry]:
-        """Return the entries of a conversation by ordinal and question.
-
-        :param masked: whether to leave out entries in which secrets are not redacted.
-        """
+        """Return the entries of a conversation by ordinal and question."""
         rows = self._connection.execute(
             "SELECT ordinal, question, block, tokens, masked FROM ledger "
             "WHERE partition = ? AND conversation = ? AND at >= ? AND masked >= ?",
@@ -91,7 +86,6 @@ class Ledger(Table):
     ) -> bool:
         """Store an entry unless a text of the partition has changed since the messages were read.
 
-        :param quoted: the ids of the messages that the entry quotes.
         :param version: the result of :meth:`version` before they were read.
         :returns: whether it was stored.
         """
@@ -99,22 +93,15 @@ class Ledger(Table):
         values = [entry.block, entry.tokens, int(entry.masked), to_epoch_ms(now)]
         self._connection.lock([partition])
         changed = read_version(self._connection, partition) != version
-        if changed or not self._exist(partition, quoted):
+        if changed:
+            return False
+        found = select_messages(self._connection, "id", partition, quoted)
+        if len(found) != len(set(quoted)):  # they may have been moved
             return False
         self._connection.execute(_PUT, [partition, *key, *values])
         rows = [[partition, message_id, *key] for message_id in quoted]
         self._connection.executemany(_PUT_QUOTED, rows)
         return True
-
-    def _exist(self, partition: str, ids: Sequence[int]) -> bool:
-        """Return whether messages are still in the partition, which may have been moved."""
-        listed, bound = self._connection.in_list("id", ids)
-        hint = self._connection.index_hint(None)  # else SQLite scans the partition
-        rows = self._connection.execute(
-            f"SELECT COUNT(*) FROM messages {hint} WHERE partition = ? AND {listed}",
-            [partition, *bound],
-        )
-        return bool(rows.fetchone()[0] == len(set(ids)))
 
     @reading
     def partitions(self) -> list[str]:
@@ -131,12 +118,6 @@ class Ledger(Table):
         drop_quoted(self._connection, partition)
 
 
-def _change_version(connection: Connection, partition: str) -> None:
-    """Store a new version, in a row with an empty conversation."""
-    version_number, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
-    connection.execute(_PUT, [partition, "", 0, "", "", version_number, 1, now])
-
-
 def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
     """Delete the rows that quote messages; call it in the transaction that changes these."""
     listed, bound = connection.in_list("message_id", ids)
@@ -149,7 +130,9 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
         for row in rows:
             condition = "conversation = ? AND ordinal = ? AND question = ?"
             connection.delete(table, partition, condition, row)
-    _change_version(connection, partition)  # another process may be about to quote them
+    # A new version, in a row without a conversation: another process may be about to quote them.
+    version, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
+    connection.execute(_PUT, [partition, "", 0, "", "", version, 1, now])
 
 
 def drop_quoted(connection: Connection, partition: str) -> None:

@@ -23,6 +23,7 @@ from reservoir_cli.storage.portable_sql import (
     NO_LIMIT,
     UNDECODABLE,
     Connection,
+    select_messages,
     where_scope,
     where_thread,
 )
@@ -33,10 +34,8 @@ COLUMNS = (
     "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
     "m.secrets"
 )
-#: The upper end of the range of ids with a prefix.
-_LAST_CHARACTER = "\U0010ffff"
-#: How many ids to read for a prefix: enough to show that it is ambiguous.
-_IDS_SHOWN = 10
+_LAST_CHARACTER = "\U0010ffff"  #: The upper end of the range of ids with a prefix.
+_IDS_SHOWN = 10  #: How many ids to read for a prefix: enough to show that it is ambiguous.
 #: The columns that always hold text. In a damaged row of SQLite they may hold any type.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 _in_time = attrgetter("created_at", "id")
@@ -44,10 +43,7 @@ _ROLES: dict[str, Role] = {role.value: role for role in Role}
 
 
 def to_message(row: Sequence[Any]) -> StoredMessage:
-    """Convert a row that begins with :data:`COLUMNS` to a message.
-
-    :raises StoreCorruptError: the row cannot be a message, because the file was damaged.
-    """
+    """Convert a row that begins with :data:`COLUMNS` to a message."""
     number, trace_id, conversation_id, partition, instance, role, content, name = row[:8]
     calls, call_id, created_at, source, source_id, tokens, counter, secrets = row[8:16]
     try:
@@ -108,10 +104,6 @@ def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[Stor
 
 
 def _read(connection: Connection, source: str, values: Sequence[Any]) -> list[StoredMessage]:
-    """Return messages, oldest first.
-
-    :param source: the SQL after ``FROM``, which selects rows of ``messages m``.
-    """
     rows = connection.execute(f"SELECT {COLUMNS} FROM {source}", values).fetchall()
     return tag_and_pin_rows.attach(connection, sorted(map(to_message, rows), key=_in_time))
 
@@ -130,13 +122,8 @@ def edit_times(connection: Connection, messages: Sequence[StoredMessage]) -> dic
     """Return when a person edited messages, in milliseconds, for those among these that were."""
     times: dict[Key, int] = {}
     for partition, ids in by_partition(message.key for message in messages).items():
-        listed, bound = connection.in_list("id", ids)
-        rows = connection.execute(
-            f"SELECT id, edited_at FROM messages {connection.index_hint(None)} "
-            f"WHERE partition = ? AND {listed} AND edited_at IS NOT NULL",
-            [partition, *bound],
-        )
-        times |= {Key(partition, message_id): moment for message_id, moment in rows}
+        rows = select_messages(connection, "id, edited_at", partition, ids)
+        times |= {Key(partition, number): moment for number, moment in rows if moment is not None}
     return times
 
 
@@ -174,7 +161,6 @@ def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> l
 
 
 def _in_traces(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-    """Return the messages of a scope in the traces of these."""
     in_scope, values = where_scope(scope)
     these_in_scope, _ = where_scope(scope, "t")
     listed, bound = connection.in_list("t.id", ids)
@@ -191,7 +177,6 @@ def _in_traces(connection: Connection, ids: Sequence[int], scope: Scope) -> list
 
 
 def _find_results(connection: Connection, caller: StoredMessage) -> list[int]:
-    """Return the results of a message's tool calls."""
     listed, bound = connection.in_list("m.tool_call_id", [call.id for call in caller.tool_calls])
     rows = connection.execute(
         f"""

@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.portable_sql import Condition, Connection
 from reservoir_cli.storage.tables import holdings, reads, writes
 from reservoir_cli.storage.transactions import Table, reading, writing
 
-#: The key in a state for the conversations that must not be stored.
-MARKED = "do_not_index"
+MARKED = "do_not_index"  #: The key in a state for the conversations that must not be stored.
 #: The key in a state for a hash of the settings that left out messages of the file.
 LEFT_OUT = "left_out"
 #: The columns of :class:`reservoir_cli.storage.tables.sources.SourceFile`.
@@ -24,19 +23,30 @@ PUT = f"""
     ON CONFLICT (partition, machine, path) DO UPDATE SET
     {", ".join(f"{name} = excluded.{name}" for name in _STATE.split(", "))}
 """
-#: Up to this number of conversations, only the rows that name one of them are reset.
-_FEW = 50
+_FEW = 50  #: Up to this number of conversations, only the rows that name one of them are reset.
+
+
+def parse_state(state: str) -> dict[str, Any] | None:
+    """Return a state as an object; ``None`` if it is damaged: its file has to be read again."""
+    if not state:
+        return {}
+    try:
+        value = json.loads(state)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("importer", ""), dict | None):
+        return None
+    marked = value.get(MARKED, [])
+    are_ids = isinstance(marked, list) and all(isinstance(each, str) for each in marked)
+    return value if are_ids else None
 
 
 class SourceFile(NamedTuple):
     """A file of another tool, as of its last read.
 
-    :param machine: the name of the file's computer.
     :param tool: the importer that read it.
-    :param version: the version of the importer.
     :param head: a hash of the first bytes that were read, at most 4 KiB.
     :param tail: a hash of the 4 KiB before ``bytes_read``.
-    :param bytes_read: the offset at which reading continues.
     :param state: the importer's state at that offset, as JSON, never the text of a message.
         Empty if the file has to be read from its beginning.
     :param settled: whether none of its messages is held back.
@@ -57,10 +67,7 @@ class SourceFile(NamedTuple):
 
 
 class FileRow(NamedTuple):
-    """The size and time of a file when it was read.
-
-    :param left_out: its state, if settings left out messages of it; else empty.
-    """
+    """The size and time of a file when it was read."""
 
     size: int
     mtime_ns: int
@@ -128,10 +135,7 @@ class Sources(Table):
 
     @reading
     def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:
-        """Return the newest eight conversations with a message whose source id has a prefix.
-
-        :param beginning: the prefix, hexadecimal like the whole id.
-        """
+        """Return the newest eight conversations with a message whose source id has a prefix."""
         rows = self._connection.execute(
             "SELECT conversation_id, max(created_at) FROM messages "
             "WHERE partition = ? AND instance = ? AND source = ? "

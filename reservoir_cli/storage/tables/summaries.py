@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at, model_id, vector"
 #: Select all rows, in an order that both kinds of store share.
 ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversation_id"
-#: Insert a row.
-INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  #: Insert a row.
 #: Insert a row, or replace that of the conversation.
 _PUT = f"""
     {INSERT} ON CONFLICT (partition, instance, conversation_id) DO UPDATE SET
@@ -51,7 +50,6 @@ class Summary(NamedTuple):
 
 
 def _summary(row: Sequence[Any]) -> "Summary":
-    """Convert a row of :data:`COLUMNS` to a summary."""
     import numpy as np
 
     *values, data = row
@@ -78,16 +76,13 @@ class Summaries(Table):
     def put(self, summary: Summary) -> None:
         """Store a summary, replacing the conversation's previous one."""
         vector = None if summary.vector is None else pack(summary.vector)
-        key = [summary.partition, summary.instance, summary.conversation_id]
-        values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
-        self._connection.execute(_PUT, [*key, *values, vector])
+        self._connection.execute(_PUT, [*summary[:-1], vector])
 
     @writing
     def set_vector(self, summary: Summary, model_id: str, vector: "NDArray[np.float32]") -> None:
         """Store a summary's vector by another model, if the summary is still the same."""
-        key = [summary.partition, summary.instance, summary.conversation_id]
-        values = [model_id, pack(vector), *key, summary.digest, summary.text]
-        self._connection.execute(_SET_VECTOR, values)
+        key_digest_text = summary[:5]
+        self._connection.execute(_SET_VECTOR, [model_id, pack(vector), *key_digest_text])
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:

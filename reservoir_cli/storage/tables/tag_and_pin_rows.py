@@ -5,19 +5,11 @@ from dataclasses import replace
 
 from reservoir_cli.messages import Message, StoredMessage, check_name, from_epoch_ms, to_epoch_ms
 from reservoir_cli.storage.keys import by_partition
-from reservoir_cli.storage.portable_sql import (
-    Condition,
-    Connection,
-    batches,
-    decoding,
-    of_message,
-)
+from reservoir_cli.storage.portable_sql import Condition, Connection, batches, decoding, of_message
 from reservoir_cli.storage.schema import OF_MESSAGES
 
-#: Partition, message id, name.
-Tag = tuple[str, int, str]
-#: Partition, message id, milliseconds since 1970.
-Pin = tuple[str, int, int]
+Tag = tuple[str, int, str]  #: Partition, message id, name.
+Pin = tuple[str, int, int]  #: Partition, message id, milliseconds since 1970.
 
 TABLES = ("tags", "pins")
 
@@ -35,10 +27,7 @@ def add_pins(connection: Connection, pins: Iterable[Pin]) -> None:
 def add(
     connection: Connection, stored: StoredMessage | None, message: Message
 ) -> StoredMessage | None:
-    """Store the tags and the pin of a new message, and return the message with them.
-
-    :param stored: the message as stored; ``None`` if it is not new.
-    """
+    """Store the tags and the pin of a new message, and return the message with them."""
     if stored is None or not (message.tags or message.pinned_at):
         return stored
     names = sorted({check_name(name) for name in message.tags})
@@ -96,10 +85,7 @@ def _with_marks(message: StoredMessage, names: list[str], at: int | None) -> Sto
 
 
 def copy(connection: Connection, old: str, new: str, new_ids: Mapping[int, int]) -> None:
-    """Copy the tags and pins of messages to messages of another partition.
-
-    :param new_ids: the messages to copy to, by those to copy from.
-    """
+    """Copy the tags and pins of messages to messages of another partition."""
     for batch in batches(list(new_ids)):
         tags, pins = read(connection, old, batch)
         add_tags(connection, [(new, new_ids[message_id], name) for _, message_id, name in tags])

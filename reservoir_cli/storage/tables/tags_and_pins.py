@@ -13,10 +13,7 @@ class TagsAndPins(Table):
 
     @writing
     def add_tags(self, key: Key, names: Sequence[str]) -> None:
-        """Add tags to a message.
-
-        :raises UsageError: a name is empty or has control characters.
-        """
+        """Add tags to a message."""
         tags = [(*key, check_name(name)) for name in names]
         self._connection.lock([key.partition])
         if reads.by_key(self._connection, [key]):

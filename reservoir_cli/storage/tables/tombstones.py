@@ -36,10 +36,7 @@ def mark(connection: Connection, messages: Sequence[StoredMessage]) -> None:
 
 
 def mark_edited(connection: Connection, message: StoredMessage) -> None:
-    """Record that a person replaced the content of a message.
-
-    :param message: the message before the edit.
-    """
+    """Record that a person replaced the content of a message."""
     kinds = _SAID, _EDITED + _SAID
     _insert(connection, _mark_contents(_key(connection), [message], kinds))
 
@@ -47,10 +44,6 @@ def mark_edited(connection: Connection, message: StoredMessage) -> None:
 def _mark_contents(
     key: str, messages: Sequence[StoredMessage], kinds: Sequence[str] = (_SAID,)
 ) -> set[bytes]:
-    """Return the marks of contents that are forgotten in their sessions as of now.
-
-    :param kinds: the prefixes of the fingerprints.
-    """
     now = round(time.time() * 1000)
     conversations = {message.conversation_id for message in messages if message.conversation_id}
     marks = {
@@ -98,7 +91,6 @@ def remove(connection: Connection, messages: Sequence[Message]) -> None:
 
 
 def _with_time(mark: bytes, moment: int) -> bytes:
-    """Return the fingerprint of a content, its last bytes replaced by a time."""
     return mark[:-_TIME] + max(moment, 0).to_bytes(_TIME, "big")
 
 
@@ -137,7 +129,6 @@ def _check_parts(
     kind: str,
     quantifier: Callable[[Iterable[bool]], bool],
 ) -> list[bool]:
-    """Return for each message whether all or any of its parts have a fingerprint of a kind."""
     sessions = find_sessions(connection, (message.conversation_id for message in messages))
     key = str(properties.get(connection, properties.FORGOTTEN_KEY)) if sessions else ""
     between = "SELECT 1 FROM tombstones WHERE mark BETWEEN ? AND ? LIMIT 1"
@@ -165,7 +156,6 @@ def find_forgotten(
 
 
 def _find(connection: Connection, marks: Collection[bytes]) -> set[bytes]:
-    """Return the fingerprints among these that are stored."""
     known: set[bytes] = set()
     for batch in batches(list(marks)):
         condition, values = connection.in_list("mark", batch)

@@ -1,16 +1,12 @@
-"""Merge messages that would become the same by moving a partition, with the newest edit.
-
-They have the same source and source id. Those of the target keep their ids, and so their order.
-"""
+"""Merge messages of the same source and source id that moving a partition brings together."""
 
 from collections.abc import Callable, Sequence
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.portable_sql import Connection, batches
+from reservoir_cli.storage.portable_sql import Connection, batches, select_messages
 from reservoir_cli.storage.tables import find_by_filter, reads, tag_and_pin_rows
 
-#: A partition and an instance.
-Place = tuple[str, str]
+Place = tuple[str, str]  #: A partition and an instance.
 #: Gives a message, the first one, the text of another one, which was edited at a moment.
 ReplaceText = Callable[[StoredMessage, StoredMessage, int], None]
 
@@ -24,9 +20,6 @@ def merge(
 ) -> list[int]:
     """Give messages of a place the tags, and the newer edits, of their twins in another place.
 
-    :param old: the place of the twins.
-    :param new: the place of the messages.
-    :param among: only twins with these ids; ``None`` for all of the place.
     :returns: the ids of the twins, which can be deleted.
     """
     ids = find_by_filter.find(connection, Scope(*old)).ids if among is None else among
@@ -48,20 +41,10 @@ def merge(
 def _find(
     connection: Connection, old: Place, new: Place, candidates: Sequence[int]
 ) -> dict[int, int]:
-    """Return those messages of a place whose source and source id another place has, too.
-
-    :returns: the ids of the twins by those of the messages.
-    """
+    """Return the twins, by id, of messages whose source and source id another place has."""
     twins: dict[int, int] = {}
     for batch in batches(candidates):
-        listed, bound = connection.in_list("id", batch)
-        rows = connection.execute(
-            f"""
-            SELECT source, source_id, id FROM messages {connection.index_hint(None)}
-            WHERE partition = ? AND {listed}
-            """,
-            [old[0], *bound],
-        )
+        rows = select_messages(connection, "source, source_id, id", old[0], batch)
         by_source: dict[str, dict[str, int]] = {}
         for source, own, message_id in rows:
             by_source.setdefault(source, {})[own] = message_id

@@ -1,8 +1,6 @@
 """Convert stored conversations into turns that other formats accept.
 
-Results must follow their calls, and neither may be missing, as when one of the two was forgotten or
-not selected. Unpaired calls and results are quoted as text, a result as the user's: what a tool
-returned has no higher rank.
+Results follow their calls; unpaired ones are quoted, as the user's: a tool has no higher rank.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,10 +27,7 @@ _THINKING = "thinking"
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation, or an instance's messages outside conversations, in order of time.
-
-    :param about: the metadata that an import stored.
-    """
+    """A conversation, or an instance's messages outside conversations, in order of time."""
 
     name: ThreadName
     about: Conversation | None
@@ -41,10 +36,10 @@ class Thread:
     @property
     def title(self) -> str | None:
         """The title of a conversation, or else its first question, shortened."""
-        if self.about is None or self.about.title:
-            return self.about and self.about.title
+        if self.about is None:
+            return None
         questions = (row.content for row in self.messages if row.role is Role.USER)
-        return next(filter(None, map(title_of, questions)), None)
+        return self.about.title or next(filter(None, map(title_of, questions)), None)
 
     def masked(self, mask: Redactor) -> "Thread":
         """Return the conversation with its secrets redacted."""
@@ -69,10 +64,7 @@ class Thread:
 def read_threads(
     store: Store, ids_by_thread: Mapping[ThreadName, Sequence[int]]
 ) -> Iterator[Thread]:
-    """Read conversations one at a time.
-
-    :param ids_by_thread: the ids of the messages of each conversation.
-    """
+    """Read conversations one at a time, by the ids of their messages."""
     for name, ids in ids_by_thread.items():
         partition, instance, conversation_id = name
         about = store.known_conversations([name]).get(name) if conversation_id else None
@@ -84,7 +76,11 @@ def read_threads(
 def build_turns(thread: Thread) -> list[Turn]:
     """Return the turns of a conversation; messages before the first question are quoted."""
     messages = thread.messages
-    questions = (index for index, message in enumerate(messages) if _is_question(message))
+    questions = (
+        index
+        for index, message in enumerate(messages)
+        if message.role is Role.USER and message.content.strip()
+    )
     first = next(questions, len(messages))
     leading = [message for message in messages[:first] if plain_text(message).strip()]
     quoted = [
@@ -104,10 +100,7 @@ def count_quoted(thread: Thread) -> int:
 
 
 def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
-    """Return the turns of messages, with the result of each call right after it.
-
-    Repeated results are omitted.
-    """
+    """Return the turns of messages, with the result of each call right after it."""
     pairs = pair_calls(messages)
     results = {
         (messages[caller].id, messages[caller].tool_calls[number].id): messages[index]
@@ -136,12 +129,7 @@ def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
     return turns
 
 
-def _is_question(message: StoredMessage) -> bool:
-    return message.role is Role.USER and bool(message.content.strip())
-
-
 def _quote(message: StoredMessage) -> Turn:
-    """Quote a message that cannot be a turn of its own."""
     return _make_turn(message, Role.USER.value, f"{message.role}: {plain_text(message)}")
 
 

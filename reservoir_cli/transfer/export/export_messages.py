@@ -1,7 +1,6 @@
 """Export messages in a format, to a file or a stream; all formats but rows are written here.
 
-Messages are read in batches, so that an export may be larger than memory. Formats of conversations
-keep one conversation in memory at a time.
+Only a batch, or for some formats a conversation, is in memory at a time.
 """
 
 import json
@@ -32,17 +31,13 @@ from reservoir_cli.util.read_files import suggest_fix
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 _ROWS = {"jsonl": rows.write_jsonl, "json": rows.write_array, "document": rows.write_document}
-#: Characters written at once.
-_BATCH = 1 << 16
+_BATCH = 1 << 16  # characters written at once
 #: The roles of ShareGPT's format.
 _SHAREGPT_ROLES = {Role.USER.value: "human", Role.ASSISTANT.value: "gpt"}
 
 
 def write_sharegpt(thread: Thread) -> str:
-    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``.
-
-    Empty without messages.
-    """
+    """Return a line with id, title, model and entries; empty without messages."""
     about = thread.about
     fields = {
         "id": thread.name[2],
@@ -55,10 +50,7 @@ def write_sharegpt(thread: Thread) -> str:
 
 
 def _sharegpt_entries(turns: list[Turn]) -> Iterator[dict[str, str]]:
-    """Yield the entries of a conversation, each call right before its result.
-
-    The format has no ids for calls.
-    """
+    """Yield the entries of a conversation, each call right before its result."""
     for index, turn in enumerate(turns):
         if turn.role == Role.TOOL:
             continue  # written with its call
@@ -86,15 +78,10 @@ def _call_json(call: ToolCall) -> str:
 
 
 def write_anthropic(thread: Thread) -> str:
-    """Return the line ``{"system", "messages", "tools"}``; empty without messages.
-
-    ``max_tokens`` is left to the sender.
-    """
+    """Return the line ``{"system", "messages", "tools"}``, without ``max_tokens``; may be empty."""
     body = to_anthropic(build_turns(thread), None, 0)
     del body["max_tokens"]
-    if not body["messages"]:
-        return ""
-    return json.dumps(body, ensure_ascii=False) + "\n"
+    return json.dumps(body, ensure_ascii=False) + "\n" if body["messages"] else ""
 
 
 def write_openai(thread: Thread) -> str:
@@ -113,7 +100,6 @@ def write_markdown(thread: Thread) -> str:
 
 
 def _join_lines(text: str | None) -> str:
-    """Return a text without line breaks, which would end a heading."""
     return " ".join((text or "").split())
 
 
@@ -149,13 +135,12 @@ def export_to(
 ) -> ExportReport:
     """Export the messages of a scope to a file, or in batches to a function.
 
-    A file gets one state of the store, also if messages are moved meanwhile. A function may take
-    any time, for which a snapshot would keep the words of forgotten messages in the store's files.
+    A file gets one state of the store. A function may take any time, for which a snapshot would
+    keep the words of forgotten messages in the store's files.
 
     :param settings: the settings file, which must not be overwritten.
     :param explain_empty: returns the hint if nothing matches and the file is not empty.
     :raises UsageError: the format is unknown, or cannot hold embeddings.
-    :raises ReservoirError: the file cannot be written.
     """
     report = ExportReport()
     start = partial(export, store, scope, where, form, report, mask=redactor, embeddings=embeddings)
@@ -172,10 +157,7 @@ def export_to(
 def _unless_empty(
     pieces: Iterator[str], report: ExportReport, out: Path, explain_empty: Callable[[], str]
 ) -> Iterator[str]:
-    """Yield an export; fail if it is empty and would replace an existing one.
-
-    :raises ReservoirError: nothing was exported, and the file is not empty.
-    """
+    """Yield an export; fail if it is empty and would replace an existing one."""
     yield from pieces
     if not report.messages and out.is_file() and out.stat().st_size:
         raise ReservoirError(f"nothing to export: {out} is left unchanged", hint=explain_empty())
@@ -192,9 +174,8 @@ def export(
     embeddings: bool = False,
     progress: Progress = no_progress,
 ) -> Iterator[str]:
-    """Yield the messages of a scope in a format, piece by piece.
+    """Yield the messages of a scope in a format, piece by piece, and update the report.
 
-    :param report: updated with the counts.
     :param mask: redacts secrets; a redacted message is exported without its vectors.
     :param embeddings: include the vectors of the active model; formats of rows only.
     :raises UsageError: the format is unknown, or cannot hold vectors.
@@ -211,10 +192,6 @@ def export(
 
 
 def _writer(form: str) -> Callable[[Thread], str]:
-    """Return the function that writes a conversation in a format.
-
-    :raises UsageError: the format is unknown.
-    """
     if form in CONVERSATIONS:
         return CONVERSATIONS[form]
     found = plugins.find_plugins("exports")
@@ -227,10 +204,6 @@ def _writer(form: str) -> Callable[[Thread], str]:
 def _count_rows(
     records: Iterator[tuple[rows.Row, bool]], total: int, report: ExportReport, progress: Progress
 ) -> Iterator[rows.Row]:
-    """Yield rows, and update the report.
-
-    :param records: each row with whether a secret was redacted.
-    """
     for row, masked in records:
         yield row
         report.messages += 1
@@ -248,8 +221,7 @@ def _conversations(
     mask: Redactor,
     progress: Progress,
 ) -> Iterator[str]:
-    total = sum(map(len, ids_by_thread.values()))
-    processed = 0
+    total, processed = sum(map(len, ids_by_thread.values())), 0
     for stored in read_threads(store, ids_by_thread):
         thread = stored.masked(mask)
         exported = thread if form == "markdown" else thread.without_thinking()
@@ -267,7 +239,6 @@ def _conversations(
 
 
 def _write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> None:
-    """Write the pieces of a text in larger batches."""
     gathered: list[str] = []
     size = 0
     for piece in pieces:
@@ -280,12 +251,6 @@ def _write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> Non
 
 
 def _save(path: Path, pieces: Iterator[str], store: Iterable[Path], settings: Path) -> None:
-    """Write the pieces of a text to a file; an existing file is replaced at the end.
-
-    :param store: the store's files, which must not be overwritten.
-    :param settings: the settings file, which must not be overwritten either.
-    :raises ReservoirError: the file cannot be written.
-    """
     try:
         paths.refuse_own_files(path, store, settings)
         if path.exists() and not path.is_file():

@@ -18,12 +18,7 @@ Row = dict[str, Any]
 def read_rows(
     store: Store, keys: Sequence[Key], mask: Redactor, *, embeddings: bool
 ) -> Iterator[tuple[Row, bool]]:
-    """Yield messages as rows, each with whether a secret was redacted.
-
-    The first row of a conversation carries its metadata.
-
-    :param keys: the keys of the messages, in order of time.
-    """
+    """Yield messages as rows, and if a secret was redacted; the first has the metadata."""
     described: set[ThreadName] = set()
     active = store.active_model() if embeddings else None
     for start in range(0, len(keys), _BATCH):
@@ -66,12 +61,7 @@ def _describe_conversation(
     described: set[ThreadName],
     mask: Redactor,
 ) -> Row:
-    """Return a conversation's redacted metadata for its first row; empty for the others.
-
-    :param message: the stored message.
-    :param redacted: the same message, redacted.
-    :param described: conversations whose metadata have been written; updated.
-    """
+    """Return a conversation's redacted metadata for its first row; empty for the others."""
     conversation_id = message.conversation_id
     thread = (message.partition, message.instance, conversation_id)
     if conversation_id is None or thread in described:
@@ -90,7 +80,6 @@ def _describe_conversation(
 def _embedding_fields(
     message: StoredMessage, model: tuple[str, str], passages: Sequence[Passage]
 ) -> Mapping[str, Any]:
-    """Return the vector of a message, and those of its passages if it was split."""
     vectors = [[_round_float(part) for part in passage.vector.tolist()] for passage in passages]
     spans = [(passage.start, passage.end) for passage in passages]
     about: Row = {"embedding": vectors[0], "embedding_model": {"id": model[0], "name": model[1]}}
@@ -104,7 +93,6 @@ def _embedding_fields(
 
 
 def _mean_vector(passages: Sequence[Passage]) -> list[float]:
-    """Return the normalised mean of the vectors of a message's passages."""
     import numpy as np
 
     mean = np.mean([passage.vector for passage in passages], axis=0)
@@ -113,7 +101,6 @@ def _mean_vector(passages: Sequence[Passage]) -> list[float]:
 
 
 def _round_float(part: float) -> float:
-    """Round a float32 to the nine digits that identify it."""
     return float(f"{part:.9g}")
 
 

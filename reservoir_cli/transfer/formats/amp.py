@@ -43,8 +43,9 @@ class Amp(TranscriptImporter):
 
     def detect(self, head: Head) -> bool:
         """Recognise a thread by its id and by the numbers of its messages."""
-        is_thread = head.has_all("id", "messages", depth=1) and '"T-' in head.text
-        return is_thread and head.has("created", "v", "agentMode", "env", depth=1)
+        is_thread = head.has_all("id", "messages", depth=1)
+        is_numbered = '"T-' in head.text or head.has("messageId")
+        return is_thread and is_numbered and head.has("created", "v", "agentMode", "env", depth=1)
 
     def places(self) -> Iterator[Place]:
         """Yield the folder of the threads, and those of the extension before it used that."""

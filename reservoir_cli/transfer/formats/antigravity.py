@@ -56,7 +56,7 @@ class _Steps(Transcript):
         ids = [f"{identity or 'call'}/{number}" for number in range(1, len(calls) + 1)]
         self._open = list(ids)
         blocks = [
-            tool_use(call_id, call.get("name"), call.get("args"))
+            tool_use(call_id, call.get("name"), call.get("args", call.get("arguments")))
             for call_id, call in zip(ids, calls, strict=True)
         ]
         thinking = {"type": "thinking", "thinking": value.get("thinking")}

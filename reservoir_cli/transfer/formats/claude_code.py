@@ -9,7 +9,7 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.formats.claude_code_notices import remove_plumbing, remove_reminders
 from reservoir_cli.transfer.reading import content_blocks
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, lines
+from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, lines, restoring
 from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, text
 from reservoir_cli.transfer.reading.head import Head
@@ -48,7 +48,8 @@ class ClaudeCode(Importer):
 
     def detect(self, head: Head) -> bool:
         """Recognise lines that name their session, or the line they belong to."""
-        has_session = head.has("sessionId", "parentUuid") and head.has("content", "isSidechain")
+        has_session = head.has("sessionId", "parentUuid", depth=1)
+        has_session = has_session and head.has("content", "isSidechain")
         return head.has("type") and (has_session or head.has("leafUuid", "isSnapshotUpdate"))
 
     def places(self) -> Iterator[Place]:
@@ -70,7 +71,8 @@ class ClaudeCode(Importer):
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages after a checkpoint; a turn ends where the next question begins."""
         session = _Session(file.stem, *_survey(file))
-        session.restore(start.state)
+        with restoring():
+            session.restore(start.state)
         turn = start
         for line in lines(file, start):
             value = line.value
@@ -193,10 +195,13 @@ class _Session:
 
 
 def _as_message(line: dict[str, Any]) -> dict[str, Any]:
-    """Return the user's line for a message that the user typed while a reply was being written.
+    """Return a line with its type, or the line of a message typed while a reply was written.
 
-    If the model read it before the end of its turn, it has no other line.
+    If the model read that before the end of its turn, it has no other line.
     """
+    role = obj(line.get("message")).get("role")
+    if "type" not in line and role in _MESSAGE_TYPES:
+        return line | {"type": role}
     attachment = obj(line.get("attachment"))
     is_queued = line.get("type") == "attachment" and attachment.get("type") == "queued_command"
     is_prompt = attachment.get("commandMode") in (None, "prompt") and _is_typed(attachment)

@@ -15,7 +15,13 @@ from reservoir_cli.transfer.formats.codex_notices import (
     remove_citations,
     review_results,
 )
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint, StartOver, State, lines
+from reservoir_cli.transfer.reading.checkpoints import (
+    Checkpoint,
+    StartOver,
+    State,
+    lines,
+    restoring,
+)
 from reservoir_cli.transfer.reading.content_blocks import content_text, remove_marks, thought
 from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.reading.foreign_values import branch_name, call, obj, objects, text
@@ -106,7 +112,8 @@ class Codex(Importer):
             yield Checkpoint(last=True)
             return
         rollout = _Rollout(file, start)
-        rollout.restore(start.state)
+        with restoring():
+            rollout.restore(start.state)
         turn, complete = start, True
         for line in lines(file, start):
             value = line.value
@@ -261,7 +268,9 @@ def _lines_of(place: str, value: dict[str, Any]) -> Iterator[tuple[str, dict[str
 def _as_line(value: dict[str, Any]) -> dict[str, Any]:
     """Return a line in today's form: before September 2025 a line was a header or an item."""
     if "payload" in value:
-        return value
+        item = obj(value["payload"])
+        is_message = "role" in item and "type" not in item
+        return value | {"payload": {"type": "message"} | item} if is_message else value
     if isinstance(value.get("type"), str):
         return {"type": "response_item", "payload": value}
     if "record_type" in value:

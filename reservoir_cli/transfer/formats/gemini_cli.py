@@ -26,7 +26,7 @@ from reservoir_cli.transfer.reading.message_times import moment
 from reservoir_cli.transfer.reading.places import Place
 from reservoir_cli.transfer.reading.transcripts import Transcript, Turn
 
-_ROLES = {"user": "user", "gemini": "assistant"}
+_ROLES = {"user": "user", "gemini": "assistant", "model": "assistant"}
 #: Beginnings of texts that the program writes as the user or the model.
 _INJECTED = (
     "<session_context>",

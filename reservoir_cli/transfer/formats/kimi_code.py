@@ -16,9 +16,12 @@ from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import read_small_object
 from reservoir_cli.transfer.reading.places import Place, tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
+from reservoir_cli.transfer.reading.watched_files import contains
 
 _JOURNAL, _CONTEXT = "wire.jsonl", "context.jsonl"
 _NAMES = (_JOURNAL, _CONTEXT)
+#: What a journal holds for each question.
+_QUESTIONS = (b'"user_input"', b'"context.append_message"')
 _EVENTS = ("TurnBegin", "ContentPart", "ToolCall", "ToolResult", "StepBegin")
 #: Origins of messages that the program writes as the user.
 _INJECTED = ("injection", "system", "reminder", "hook", "compaction", "notification")
@@ -169,9 +172,13 @@ class KimiCode(TranscriptImporter):
         return is_journal or is_older or head.has_kind("_checkpoint", "_system_prompt", "_usage")
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether a session has a journal beside its list of messages."""
+        """Return whether a session has a journal with its messages beside the list of them."""
         path = file.path
-        return bool(path and path.name == _CONTEXT and path.with_name(_JOURNAL).exists())
+        journal = path.with_name(_JOURNAL) if path and path.name == _CONTEXT else None
+        if journal is None or not journal.is_file():
+            return False
+        whole = File.of_path(journal, journal.stat())
+        return any(contains(whole, words) for words in _QUESTIONS)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order."""

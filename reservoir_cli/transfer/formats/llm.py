@@ -18,7 +18,7 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, ToolCall
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State
+from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, restoring
 from reservoir_cli.transfer.reading.content_blocks import file_block, part_text, thought
 from reservoir_cli.transfer.reading.conversation_identity import Thread
 from reservoir_cli.transfer.reading.foreign_databases import Database, read_database
@@ -89,8 +89,9 @@ class Llm(Importer):
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
             log = self._log(database, file.name)
             end = log.checkpoint_state()
-            if start.state and start.state["first"] == end["first"]:
-                log.since = str(start.state["since"])
+            with restoring():
+                if start.state and start.state["first"] == end["first"]:
+                    log.since = str(start.state["since"])
             for item in log.read_all():
                 yield item
                 yield Checkpoint(state=start.state)

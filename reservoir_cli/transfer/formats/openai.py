@@ -4,22 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.messages import Message, call_from_dict
-from reservoir_cli.transfer.reading.api_bodies import read_bodies, read_system
+from reservoir_cli.transfer.reading.api_bodies import lists_messages, read_bodies, read_system
 from reservoir_cli.transfer.reading.content_blocks import content_text, thought
 from reservoir_cli.transfer.reading.foreign_values import call, objects, text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
-
-_ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
-
+from reservoir_cli.transfer.reading.transcripts import ROLES
 
 #: Items of the Responses API that are no messages.
 _ITEMS = ("function_call", "function_call_output", "reasoning", "web_search_call")
@@ -36,7 +27,7 @@ class OpenAI(Importer):
         """Recognise a role or a list of messages near the beginning of a JSON text."""
         is_response = head.has("choices") or head.has_all("model", "input", depth=1)
         is_line = head.has("custom_id", depth=1) and head.has("body", depth=2)
-        return head.has("role", "messages") or is_response or is_line
+        return lists_messages(head) or is_response or is_line
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield each request body as a conversation; single messages of a file are another."""
@@ -48,7 +39,7 @@ def _messages(value: Any) -> list[Message]:
         raise ValueError("not a message")
     if "role" not in value and value.get("type") in _ITEMS:
         return _item_messages(value)
-    role = _ROLES.get(str(value.get("role")))
+    role = ROLES.get(str(value.get("role")))
     if role is None:
         raise ValueError("unknown role")
     calls = value.get("tool_calls") or []

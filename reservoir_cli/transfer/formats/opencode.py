@@ -77,7 +77,7 @@ class OpenCode(DatabaseImporter):
 
     def detect(self, head: Head) -> bool:
         """Recognise a session of older versions; databases are recognised by their tables."""
-        return head.has_all("projectID", "directory") and '"ses_' in head.text
+        return head.has_all("projectID", "directory")
 
     def places(self) -> Iterator[Place]:
         """Yield the database, the session files of versions without one, and Kilo's database.
@@ -409,9 +409,10 @@ def _read_folder(folder: Path) -> Iterator[Placed]:
         try:
             with open_regular(folder / name) as stream:
                 value = parse_object(read_stream(stream, LARGEST))
-            yield name, None if value is None else value | {"id": name.removesuffix(".json")}
         except (OSError, ReservoirError):
-            yield name, None
+            value = None
+        identity = text(obj(value).get("id")) or name.removesuffix(".json")
+        yield name, None if value is None else value | {"id": identity}
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

@@ -11,12 +11,9 @@ from reservoir_cli.transfer.reading.foreign_values import text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import readable_objects
-from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.message_trees import LineTree
 from reservoir_cli.transfer.reading.places import Place, tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
-
-#: Entries that set something aside, and are not where the conversation goes on.
-_ASIDE = ("label", "session_info", "session")
 
 
 class _Session(Transcript):
@@ -30,27 +27,14 @@ class _Session(Transcript):
 
     def _survey(self, file: File) -> set[str] | None:
         """Read the title, and return the ids of the current branch; ``None`` without ids."""
-        nodes: dict[str, Any] = {}
-        last = None
-        for number, entry in enumerate(readable_objects(file)):
-            self.describe(title=entry.get("name") if entry.get("type") == "session_info" else None)
-            identity = text(entry.get("id"))
-            if identity and entry.get("type") not in _ASIDE:
-                has_message = entry.get("type") == "message"
-                parent = text(entry.get("parentId"))
-                nodes[identity] = {
-                    "id": identity,
-                    "parent": parent,
-                    "number": number,
-                    "full": has_message,
-                }
-                last = text(entry.get("leafId")) or identity
-        if not any(node["parent"] for node in nodes.values()):
-            return None
-        branch = find_branch(
-            nodes, last, "parent", _number, has_message=lambda node: bool(node.get("full"))
-        )
-        return {node["id"] for node in branch}
+        tree = LineTree()
+        for entry in readable_objects(file):
+            kind, identity = entry.get("type"), text(entry.get("id"))
+            self.describe(title=entry.get("name") if kind == "session_info" else None)
+            if identity and kind != "session":
+                parent, leaf = text(entry.get("parentId")), text(entry.get("leafId"))
+                tree.add(identity, parent, has_message=kind == "message", leaf=leaf)
+        return tree.branch() if tree.has_links else None
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
         kind, identity = value.get("type"), text(value.get("id"))
@@ -65,10 +49,6 @@ class _Session(Transcript):
             if self._branch is None or identity in self._branch:
                 source_id = identity and f"{self.thread.conversation.id}:{identity}"
                 yield from _turns(message, source_id, value.get("timestamp"))
-
-
-def _number(node: dict[str, Any]) -> float:
-    return float(node.get("number") or 0)
 
 
 def _turns(message: dict[str, Any], source_id: str | None, time: Any) -> Iterator[Turn]:
@@ -97,7 +77,8 @@ class Pi(TranscriptImporter):
 
     def detect(self, head: Head) -> bool:
         """Recognise the header of a session, or an entry with its parent."""
-        is_header = head.has_kind("session") and head.has_all("cwd", "version", depth=1)
+        is_header = head.has_kind("session") and head.has_all("id", "cwd", depth=1)
+        is_header = is_header and head.has("version", "timestamp", depth=1)
         is_entry = (
             head.has_kind("message") and head.has("message") and head.has("role", "toolCallId")
         )

@@ -7,7 +7,7 @@ from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import readable_objects
-from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.message_trees import LineTree
 from reservoir_cli.transfer.reading.places import Place, tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
@@ -25,18 +25,12 @@ class _Session(Transcript):
 
     def _survey(self, file: File) -> set[str]:
         """Return the ids of the lines up to the last one; rewound ones are on other branches."""
-        nodes: dict[str, Any] = {}
-        last = None
-        for number, line in enumerate(readable_objects(file)):
+        tree = LineTree()
+        for line in readable_objects(file):
             if identity := text(line.get("uuid")):
-                full = text(line.get("type")) in _ROLES
-                parent = text(line.get("parentUuid"))
-                nodes[identity] = {"id": identity, "parent": parent, "number": number, "full": full}
-                last = identity
-        branch = find_branch(
-            nodes, last, "parent", _number, has_message=lambda node: bool(node.get("full"))
-        )
-        return {node["id"] for node in branch}
+                is_message = text(line.get("type")) in _ROLES
+                tree.add(identity, text(line.get("parentUuid")), has_message=is_message)
+        return tree.branch()
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
         identity, kind = text(value.get("uuid")), value.get("type")
@@ -56,10 +50,6 @@ class _Session(Transcript):
         yield Turn(
             _ROLES[kind], content, identity, value.get("timestamp"), text(value.get("model"))
         )
-
-
-def _number(node: dict[str, Any]) -> float:
-    return float(node.get("number") or 0)
 
 
 class QwenCode(TranscriptImporter):

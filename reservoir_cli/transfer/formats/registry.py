@@ -1,6 +1,6 @@
 """All importers, by name; the modules are loaded when a file or a name asks for them."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
 
@@ -46,8 +46,8 @@ _IMPORTERS = {
     "zed": ("zed:Zed", "threads"),
     "open-webui": ("open_webui:OpenWebUI", "history chat"),
     "sharegpt": ("sharegpt:ShareGPT", "conversations"),
-    "anthropic": ("anthropic:Anthropic", "messages role params"),
-    "openai": ("openai:OpenAI", "messages role body input choices response"),
+    "anthropic": ("anthropic:Anthropic", "messages role params content loglines"),
+    "openai": ("openai:OpenAI", "messages role body input choices response content loglines"),
     "markdown": ("text_and_markdown:Markdown", ""),
     "text": ("text_and_markdown:Plain", ""),
 }
@@ -94,8 +94,8 @@ def all_formats() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*FORMATS, *plugins.find_plugins("importers")]))
 
 
-def likely_importers(names: Container[str]) -> Iterator[Importer]:
+def likely_importers(names: Collection[str]) -> Iterator[Importer]:
     """Yield the importers whose files have one of these keys or tables, the most specific first."""
     for name, signs in _SIGNS.items():
-        if name not in TEXTS and any(sign in names for sign in signs):
+        if name not in TEXTS and not signs.isdisjoint(names):
             yield _load(name)

@@ -5,18 +5,15 @@ from datetime import datetime
 
 from reservoir_cli.messages import Message, Scope
 
-#: Tag of an incomplete answer.
-PARTIAL = "partial"
+PARTIAL = "partial"  # tag of an incomplete answer
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A request and its answer.
 
-    :param conversation: the id of the conversation.
     :param messages: the messages of the request, with their identities as ``source_id``.
     :param reply: the answer with its identity; ``None`` without an answer.
-    :param partial: the reply is incomplete.
     :param named: the client names its conversation.
     :param moves: it is stored where its conversation is.
     :param is_whole: the messages are the whole history; else the provider has the earlier ones.

@@ -1,7 +1,6 @@
 """Keep the answers to a question that is asked several times apart.
 
-A conversation without a name is recognised by its questions alone. The same questions may be a
-retry, whose answer replaces the old one, or another conversation, whose answers must not.
+Without a name, it may be a retry, whose answer replaces the old one, or another conversation.
 """
 
 from collections import OrderedDict
@@ -23,16 +22,11 @@ from reservoir_cli.transfer.skip_duplicates import SOURCE
 RETRY_TIME = timedelta(minutes=5)
 #: A client may ask again a little before the end of the old answer is noted.
 _SLACK = timedelta(seconds=1)
-#: The most answers of which the requests are remembered.
-_MAX_ANSWERS = 1_000
+_MAX_ANSWERS = 1_000  # the most answers of which the requests are remembered
 
 
 class _Answered(NamedTuple):
-    """The last answer to a question.
-
-    :param request: a hash of the model and the messages, valid in this process.
-    :param suffix: what was added to its identity.
-    """
+    """The last answer to a question, a hash of its request, and the suffix of its identity."""
 
     request: int
     ended_at: datetime
@@ -40,10 +34,7 @@ class _Answered(NamedTuple):
 
 
 class RepeatedQuestions:
-    """Give messages other identities if a question is asked again, but is no retry.
-
-    :param redact: returns a message as a partition would store it.
-    """
+    """Give messages other identities if a question is asked again, but is no retry."""
 
     def __init__(self, store: Store, redact: Callable[[Exchange, Message], Message]) -> None:
         self._store, self._sources, self._redact = store, Sources(store), redact
@@ -65,10 +56,11 @@ class RepeatedQuestions:
         return replace(exchange, messages=tuple(messages), reply=reply)
 
     def _separate_calls(self, scope: Scope, messages: list[Message]) -> list[Message]:
-        """Rename the messages of turns whose first tool calls are stored with a suffix."""
         starts = [index for index, message in enumerate(messages) if message.role == "user"]
         turns = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
-        suffixes = [_hash(call) if (call := _first_calls(turn)) else "" for turn in turns]
+        suffixes = [
+            _hash(turn[1]) if len(turn) > 1 and turn[1].tool_calls else "" for turn in turns
+        ]
         ids = [
             _rename(turn[1], suffix).source_id or ""
             for turn, suffix in zip(turns, suffixes, strict=True)
@@ -82,10 +74,7 @@ class RepeatedQuestions:
         return separated
 
     def _suffix_of(self, exchange: Exchange, turn: Sequence[Message], now: datetime) -> str:
-        """Return what to add to an answer's identity; nothing for a first answer and a retry.
-
-        :param turn: the question, if it is new, and the answer.
-        """
+        """Return what to add to an answer's identity; nothing for a first answer and a retry."""
         reply = turn[-1]
         key = exchange.scope, str(reply.source_id)
         last = self._answered.get(key) or self._find_answered(exchange, reply)
@@ -125,13 +114,11 @@ class RepeatedQuestions:
         return _Answered(_hash_request(exchange), answer.created_at, suffix)
 
     def _find_model(self, exchange: Exchange) -> str | None:
-        """Return the model that answered last in a stored conversation."""
         name = str(exchange.scope.partition), str(exchange.scope.instance), exchange.conversation
         stored = self._store.known_conversations({name})
         return stored[name].model if name in stored else None
 
     def _is_asked_after_deletion(self, exchange: Exchange, turn: Sequence[Message]) -> bool:
-        """Return whether a question was asked again after it or its answer was deleted."""
         if not any(self._store.forgotten([replace(message, source=SOURCE) for message in turn])):
             return False
         asked = [
@@ -152,11 +139,6 @@ class RepeatedQuestions:
         last: _Answered | None,
         stored: Sequence[StoredMessage | None],
     ) -> str:
-        """Return a suffix.
-
-        :param last: the last answer to the question.
-        :param stored: the stored answers without a suffix, and with that of the last answer.
-        """
         redacted = self._redact(exchange, reply)
         first, latest = stored[0], stored[-1]
         is_partial = latest is not None and PARTIAL in latest.tags
@@ -172,7 +154,6 @@ class RepeatedQuestions:
 
 
 def _is_retry(exchange: Exchange, last: _Answered, now: datetime) -> bool:
-    """Return whether the last messages were sent again, soon after they were answered."""
     asked_at = exchange.asked_at or now
     soon = last.ended_at - _SLACK <= asked_at <= last.ended_at + RETRY_TIME
     return soon and _hash_request(exchange) == last.request
@@ -185,28 +166,18 @@ def _hash_request(exchange: Exchange) -> int:
 
 
 def _start_of_question(messages: Sequence[Message]) -> int:
-    """Return the index of the last question; of the end if results of tools follow it.
-
-    The beginning of an answer may follow it, which the model continues.
-    """
+    """Return the index of the last question, which a prefilled answer may follow; else the end."""
     start = len(messages)
     while start and messages[start - 1].role == "assistant":
         start -= 1
     return start - 1 if start and messages[start - 1].role == "user" else len(messages)
 
 
-def _first_calls(turn: Sequence[Message]) -> Message | None:
-    """Return the answer to a question if it calls tools."""
-    return turn[1] if turn[1:] and turn[1].tool_calls else None
-
-
 def _calls(message: Message) -> list[str]:
-    """Return the identities of a message's tool calls."""
     return parts_of(message)[-len(message.tool_calls) :] if message.tool_calls else []
 
 
 def _hash(message: Message) -> str:
-    """Return a suffix for identities: a hash of an answer's calls, or else of its text."""
     import hashlib  # loads OpenSSL
 
     parts = sorted(_calls(message)) or parts_of(message)

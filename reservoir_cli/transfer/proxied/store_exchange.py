@@ -1,7 +1,6 @@
 """Store the requests and answers that pass through the proxy.
 
-Stored messages are recognised by the identities that the proxy gives them; see
-:mod:`reservoir_cli.server.proxy.question_identity`.
+The proxy's ``question_identity`` gives messages the identities by which they are recognised.
 """
 
 import uuid
@@ -25,18 +24,14 @@ from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport
 from reservoir_cli.util.clock import is_far_ahead
 
-#: A shortened history has at least a summary, a question and its answer.
-_SHORTENED = 3
+_SHORTENED = 3  # a shortened history has at least a summary, a question and its answer
 #: The number of questions of a shortened history to look up, and of messages to compare.
 _TRIED, _COMPARED = 8, 6
 _STEP = timedelta(milliseconds=1)
 
 
 class ExchangeLog:
-    """Stores the exchanges of the proxy and finds their conversations.
-
-    :ivar ledger: records the contexts that the proxy added to questions.
-    """
+    """Stores the exchanges of the proxy and finds their conversations."""
 
     def __init__(self, ingestor: Ingestor) -> None:
         self._ingestor, self._store, self._redactor = ingestor, ingestor.store, ingestor.redactor
@@ -45,13 +40,9 @@ class ExchangeLog:
         self.ledger = Ledger(ingestor.store)
 
     def store(self, exchange: Exchange, now: datetime | None = None) -> int:
-        """Store the new messages of an exchange.
+        """Store the new messages of an exchange, and return how many they are.
 
-        A retry replaces the old answer; see
-        :mod:`reservoir_cli.transfer.proxied.repeated_questions`.
-
-        :param now: the current time.
-        :returns: how many messages were added.
+        A retry replaces the old answer; see ``repeated_questions``.
         """
         now = now or datetime.now(UTC)
         if exchange.moves:
@@ -73,7 +64,6 @@ class ExchangeLog:
         return added
 
     def _record_count(self, exchange: Exchange, reply: Message, now: datetime) -> None:
-        """Record how many tokens the reply has for its provider, and for the token counter."""
         if not exchange.model or not exchange.reported:
             return
         counter = self._ingestor.counter(str(exchange.scope.partition))
@@ -84,7 +74,6 @@ class ExchangeLog:
             self._store.add_run(record)
 
     def _find_place(self, exchange: Exchange) -> Scope:
-        """Return where the conversation of an exchange is, else the scope of the exchange."""
         places = [exchange.scope, *(Scope(*place[:2]) for place in self._store.places())]
         name = exchange.conversation
         threads = [(str(place.partition), str(place.instance), name) for place in places]
@@ -92,10 +81,7 @@ class ExchangeLog:
         return next((Scope(*thread[:2]) for thread in threads if thread in known), exchange.scope)
 
     def find_continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
-        """Return the id of the stored conversation that a list of messages continues, if any.
-
-        The list may lack the beginning of the conversation: clients drop their oldest messages.
-        """
+        """Return the conversation that messages continue; clients drop the oldest from the list."""
         questions = [index for index, message in enumerate(messages) if message.role == "user"]
         if len(questions) < 2:
             return None
@@ -114,7 +100,6 @@ class ExchangeLog:
     def _contains_sequence(
         self, scope: Scope, conversation: str, excerpt: Sequence[Message]
     ) -> bool:
-        """Return whether a conversation contains the messages in sequence."""
         partition = str(scope.partition)
         parts = _parts(self._redactor.scan(message, partition)[0] for message in excerpt)
         stored = _parts(self._store.last(scope, 0, Filter(conversation_id=conversation)))
@@ -124,8 +109,7 @@ class ExchangeLog:
     def _select_new(self, exchange: Exchange, records: Sequence[Record]) -> list[Record]:
         """Return the records that are neither stored nor forgotten under another source's id.
 
-        A client that shortens its history sends a new list for the same conversation, in which some
-        old messages have new identities.
+        In a history that a client has shortened, some old messages have new identities.
         """
         ids = [(SOURCE, str(record.message.source_id)) for record in records]
         known = self._sources.find_present([exchange.scope], ids)
@@ -149,10 +133,7 @@ class ExchangeLog:
     def _date_after_known(
         self, exchange: Exchange, history: Sequence[Record], new: list[Record]
     ) -> list[Record]:
-        """Date new messages after the one before them, in case the clock was set back meanwhile.
-
-        The date of that message stays, unless it is far ahead: then its own date is wrong.
-        """
+        """Date new messages after the previous one, unless that is far ahead of the clock."""
         before = history[: history.index(new[0])] if new else []
         stored = self._stored_messages(exchange, [record.message for record in before[-1:]])
         for previous in stored.values():
@@ -164,7 +145,6 @@ class ExchangeLog:
         return new
 
     def _forgotten_identities(self, exchange: Exchange) -> set[str]:
-        """Return the identities of forgotten messages that the client sends again."""
         if not self._store.forgotten_sessions([exchange.conversation]):
             return set()
         roles = [message.role for message in exchange.messages]
@@ -188,7 +168,6 @@ class ExchangeLog:
         return self._redactor.scan(message, str(exchange.scope.partition))[0]
 
     def _stored_parts(self, exchange: Exchange) -> set[str]:
-        """Return the identities of all texts stored in a conversation."""
         where = Filter(conversation_id=exchange.conversation)
         return set(_parts(self._store.last(exchange.scope, 0, where)))
 

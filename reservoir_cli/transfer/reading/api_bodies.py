@@ -8,13 +8,23 @@ from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.reading.content_blocks import content_text
 from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
+from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_times import time_of
+from reservoir_cli.transfer.reading.transcripts import ROLES
 
 #: Converts a value of the file into messages; raises ``ValueError`` with the reason if it cannot.
 Read = Callable[[Any], Iterable[Message]]
+#: Roles by the types of messages that have no role.
+_ROLES_BY_TYPE = ROLES | {"tool_result": "tool"}
+
+
+def lists_messages(head: Head) -> bool:
+    """Return whether a file has a list of messages, or messages with a role or a type."""
+    is_typed = head.has_kind("user", "human") and head.has("content") and head.has("type")
+    return head.has("role", "messages", "loglines") or is_typed
 
 
 def read_bodies(
@@ -22,7 +32,6 @@ def read_bodies(
 ) -> Iterator[Record | Skipped]:
     """Yield the messages of the request bodies and single messages in a file.
 
-    :param read: converts a message.
     :param before: a key of the body with messages before the others, and their converter.
     """
     identities = SourceIds()
@@ -57,11 +66,7 @@ def read_system(value: Any) -> list[Message]:
 
 
 def unwrap(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a body with its messages under the usual name.
-
-    A line of a batch holds a request, or the response to one. Responses and other lists have their
-    messages under other names.
-    """
+    """Return a body, of a line of a batch or another API, with its messages as ``messages``."""
     for name in ("body", "params", "response", "result"):
         inner = value.get(name)
         if "custom_id" in value and isinstance(inner, dict):
@@ -71,7 +76,7 @@ def unwrap(value: dict[str, Any]) -> dict[str, Any]:
     choices = objects(value.get("choices"))
     if choices and "message" in choices[0]:
         return value | {"messages": [choices[0]["message"]]}
-    for name in ("conversations", "conversation", "input", "output"):
+    for name in ("conversations", "conversation", "input", "output", "loglines"):
         if isinstance(listed := value.get(name), list):
             return value | {"messages": listed}
     if isinstance(value.get("input"), str) and "model" in value:
@@ -79,11 +84,26 @@ def unwrap(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-class _ConversationReader:
-    """One conversation: the ids of its messages depend on the messages before them.
+def _as_message(value: Any) -> Any:
+    """Return a message with its role and content under these names.
 
-    A message without a time gets that of the previous message, the first one that of the body.
+    A message may be in an envelope with its type and time, its role may be its type, and its
+    content may be its text.
     """
+    fields = obj(value)
+    if "role" not in fields:
+        inner = obj(fields.get("message"))
+        fields = fields | inner if "role" in inner or "content" in inner else fields
+        role = _ROLES_BY_TYPE.get(str(obj(value).get("type")))
+        fields = {"role": role} | fields if role and "content" in fields else fields
+    for name in ("text", "message"):
+        if "role" in fields and "content" not in fields and isinstance(fields.get(name), str):
+            fields = fields | {"content": fields[name]}
+    return fields or value
+
+
+class _ConversationReader:
+    """One conversation: its first message without a time gets the body's, others the previous."""
 
     def __init__(self, source: str, identities: SourceIds, body: dict[str, Any]) -> None:
         key = text(body.get("conversation_id"))
@@ -92,6 +112,8 @@ class _ConversationReader:
         self._time = time_of(body)
 
     def records(self, place: str, value: Any, read: Read) -> Iterator[Record | Skipped]:
+        value = _as_message(value)
+
         def timed() -> Iterator[Message]:
             messages = read(value)
             self._time = time_of(obj(value)) or self._time

@@ -17,10 +17,7 @@ _ARGUMENTS = ("input", "arguments", "args", "rawInput")
 
 
 def as_blocks(content: Any) -> list[Any]:
-    """Return the blocks of a content: a text, a part, or a list of parts.
-
-    :raises ValueError: the content has another form.
-    """
+    """Return the blocks of a text, a part or a list of parts; raise ValueError for others."""
     if content is None:
         return []
     if isinstance(content, str | dict):
@@ -31,7 +28,6 @@ def as_blocks(content: Any) -> list[Any]:
 
 
 def _as_block(part: Any) -> Any:
-    """Return a part as a block; ``None`` for parts that hold nothing for people."""
     if not isinstance(part, dict):
         return part if isinstance(part, str) else None
     kind = text(part.get("type")) or _kind_of(part)
@@ -50,7 +46,6 @@ def _as_block(part: Any) -> Any:
 
 
 def _kind_of(part: dict[str, Any]) -> str | None:
-    """Return the kind of a part without a type, as Gemini's parts are."""
     if part.get("thought") is True:
         return "thinking"
     is_gemini = any(name in part for name in ("functionCall", "functionResponse", "inlineData"))
@@ -72,7 +67,6 @@ def _first(part: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _result(part: dict[str, Any]) -> Any:
-    """Return the content of a result, for which programs have several names."""
     run = obj(part.get("run"))
     for value in (part.get("content"), run.get("result"), part.get("output"), part.get("result")):
         if value is not None:
@@ -81,7 +75,6 @@ def _result(part: dict[str, Any]) -> Any:
 
 
 def _output(value: Any) -> Any:
-    """Return a tool's output as a text or blocks."""
     if isinstance(value, dict):
         inner = value.get("output", value.get("content", value.get("error")))
         value = inner if isinstance(inner, str | list) else value

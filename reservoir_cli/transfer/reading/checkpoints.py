@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,8 +10,7 @@ from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import parse_line, read_lines
 
-#: The state of an importer at a checkpoint: small, and serialisable as JSON.
-State = dict[str, Any]
+State = dict[str, Any]  # the state of an importer at a checkpoint: small, and serialisable as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,7 @@ class Checkpoint:
     :param offset: the number of bytes before it.
     :param state: the importer's state there; never the text of a message.
     :param complete: no turn is unfinished here.
-    :param last: the end of the file. If it is not complete, the messages since the last complete
-        checkpoint are an unfinished turn.
+    :param last: the end of the file; what follows the last complete one is an unfinished turn.
     """
 
     offset: int = 0
@@ -31,7 +30,22 @@ class Checkpoint:
 
 
 class StartOver(Exception):
-    """Reading cannot be resumed: the file must be read from its beginning."""
+    """Reading cannot be resumed: the file must be read from its beginning.
+
+    Its message says why, if that is a fault.
+    """
+
+
+@contextmanager
+def restoring() -> Iterator[None]:
+    """Start over if the state of a checkpoint cannot be restored.
+
+    :raises StartOver: the state has another form.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        raise StartOver("the state is damaged") from None
 
 
 @runtime_checkable
@@ -60,13 +74,7 @@ class Resumable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a file.
-
-    :param number: the line's number, from 1.
-    :param offset: the position of its first byte.
-    :param end: the position after its last byte.
-    :param value: the JSON object, or the reason why it is not one.
-    """
+    """A line of a file: its number, its first and last position, and an object or a reason."""
 
     number: int
     offset: int
@@ -80,11 +88,9 @@ class Line:
 
 
 def lines(file: File, start: Checkpoint) -> Iterator[Line]:
-    """Yield the non-blank lines of JSON Lines after a checkpoint.
-
-    :param start: its state has the number of lines before it as ``lines``.
-    """
-    end, number = start.offset, int((start.state or {}).get("lines", 0))
+    """Yield the non-blank lines after a checkpoint, whose state counts the ``lines`` before it."""
+    with restoring():
+        end, number = start.offset, int((start.state or {}).get("lines", 0))
     with file.open() as stream:
         for text, length in read_lines(stream):
             offset, number = end, number + 1

@@ -1,9 +1,7 @@
 """Convert the content of a message, a text or a list of blocks, into messages.
 
-Tool calls become calls of a message, and results messages of their own. Images and files become a
-short marker such as ``[image]``. Thinking becomes a message with the role system and the name
-``thinking``, right after its reply: it can be read and searched, but system messages are never
-added to a context, and a question and its reply stay neighbours.
+Results and thinking become messages of their own, files a short marker such as ``[image]``.
+Thinking is named ``thinking`` and has the role system, which no context has, after its reply.
 """
 
 import json
@@ -28,10 +26,7 @@ _MARK = re.compile(
 
 
 def content_text(content: Any) -> str:
-    """Return a content as one text.
-
-    :raises ValueError: the content is neither a text nor a list.
-    """
+    """Return a content as one text; raise ValueError unless it is a text or list."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -89,10 +84,9 @@ def thought(content: str, created_at: datetime | None = None) -> Message:
 def messages(
     role: str, content: Any, created_at: datetime | None, id_prefix: str = ""
 ) -> list[Message]:
-    """Return the messages in the blocks of one author, in order; none if the blocks are empty.
+    """Return the messages in the blocks of one author; ValueError if a block cannot be read.
 
     :param id_prefix: of the numbered ids for tool calls without one.
-    :raises ValueError: a block cannot be read, or there are only tool calls without a name.
     """
     if isinstance(content, str):
         content = [content]
@@ -179,16 +173,14 @@ def _shorten(name: str) -> str:
 
 
 def remove_marks(text: str) -> str:
-    """Return a text without citation marks; keep names and titles that belong to a sentence.
+    """Return a text without the citation marks of OpenAI's applications, but with their names.
 
-    OpenAI's applications render them. A mark is delimited by private-use characters and holds its
-    kind and fields, such as the search results that a citation refers to.
+    A mark is delimited by private-use characters and holds its kind and fields.
     """
     return _MARK.sub(_visible_text, text) if "\ue200" in text else text
 
 
 def _visible_text(mark: re.Match[str]) -> str:
-    """Return the visible text of a mark: an entity's name, a link's title."""
     if mark["kind"] not in ("entity", "url"):
         return ""
     words = (mark["fields"] or "").partition("\ue202")[0]

@@ -15,8 +15,7 @@ from reservoir_cli.transfer.reading.importer import Record, Skipped
 class SourceIds:
     """Generates ids for messages of formats without ids.
 
-    An id depends on the message and on the previous one in its conversation, so that a longer file
-    adds only its new end; equal ids in a file are numbered.
+    An id depends on the message and on the previous one, so a longer file adds only its end.
     """
 
     def __init__(self) -> None:
@@ -40,12 +39,7 @@ class SourceIds:
 
 
 def assign_ids(record_id: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
-    """Yield the messages of a record with their ids.
-
-    An id depends on the kind of the message, so that it stays the same when the record grows.
-
-    :param record_id: the id of the record.
-    """
+    """Yield messages with ids that depend on their kind: they stay when the record grows."""
     seen: Counter[str] = Counter()
     for message in messages:
         kind = ""
@@ -71,10 +65,8 @@ class Thread:
     """A conversation, which sets its id, a trace and missing ids on its messages.
 
     :param about: the metadata; without an id, the conversation gets that of its first message.
-    :param folder: its working folder.
     :param parent: the id of the conversation whose subagent held it.
-    :param identities: generates the missing ids, which are unique in a file if all its
-        conversations share them.
+    :param identities: generates the missing ids, unique in a file if all conversations share it.
     """
 
     source: str
@@ -105,10 +97,7 @@ class Thread:
     def update(
         self, *, model: str | None = None, folder: Any = None, branch: str | None = None
     ) -> None:
-        """Update the metadata with those of a message, as far as it has any.
-
-        :param folder: a path; the first one names the project.
-        """
+        """Update the metadata with those of a message; the first folder names the project."""
         about = self.conversation
         self.conversation = replace(
             about,
@@ -124,10 +113,9 @@ class Thread:
         read: Callable[[], Iterable[Message]],
         folder: str | None = None,
     ) -> Iterator[Record | Skipped]:
-        """Yield the records of what is read from one of the file's records, or why it is skipped.
+        """Yield the records of what ``read`` returns, or why its ValueError skips it.
 
         :param record_id: its id; without one, the ids depend on the messages.
-        :param read: raises ``ValueError`` with the reason if the record cannot be read.
         :param folder: the working folder of the messages, if it differs from the conversation's.
         """
         try:
@@ -135,24 +123,19 @@ class Thread:
         except ValueError as error:
             yield Skipped(place, str(error))
             return
+        yield from self.records(record_id, messages, folder)
+
+    def records(
+        self, record_id: str | None, messages: Iterable[Message], folder: str | None = None
+    ) -> Iterator[Record]:
+        """Yield records of one record of the file; without its id, theirs depend on the text."""
         for source_id, message in assign_ids(record_id or "", messages):
             yield self.record(message, source_id if record_id else None, folder)
-
-    def records(self, record_id: str | None, messages: Iterable[Message]) -> Iterator[Record]:
-        """Yield the records of the messages that were read from one of the file's records.
-
-        :param record_id: its id; without one, the ids depend on the messages.
-        """
-        for source_id, message in assign_ids(record_id or "", messages):
-            yield self.record(message, source_id if record_id else None)
 
     def record(
         self, message: Message, source_id: str | None = None, folder: str | None = None
     ) -> Record:
-        """Return the record of the next message, with a new trace for each question.
-
-        :param folder: the working folder of the message, if it differs from the conversation's.
-        """
+        """Return the record of the next message, with a new trace for each question."""
         source_id = clean_text(source_id or "") or self.new_id(message)
         if not self.conversation.id:
             self.conversation = replace(self.conversation, id=source_id)

@@ -1,7 +1,6 @@
 """Read the SQLite databases of other tools, opened read-only.
 
-The work is limited by the size of the file: a small hostile file could take hours or gigabytes of
-memory to read.
+A small hostile file could take hours to read, so the work is limited by its size.
 """
 
 import hashlib
@@ -18,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint
+from reservoir_cli.transfer.reading.checkpoints import Checkpoint, restoring
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File, LockedError, Unreadable
 from reservoir_cli.util.read_files import LARGEST
@@ -34,12 +33,10 @@ _STEPS_A_QUERY, _TICK = 1_000, 10_000
 #: Beginnings of the names of errors of a database that another program has locked, and how long
 #: to wait for it, in seconds.
 _LOCKED, _PATIENCE = ("SQLITE_BUSY", "SQLITE_LOCKED"), 2.0
-#: The largest database that is copied to take an unfinished change back.
-_LARGEST_COPY = 4 << 30
+_LARGEST_COPY = 4 << 30  # the largest database that is copied to take an unfinished change back
 #: The longest value that SQLite reads, even if only its size is asked for.
 _LONGEST_VALUE = 4 * LARGEST
-#: How data compressed with zstd begin.
-_ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD = b"\x28\xb5\x2f\xfd"  # how data compressed with zstd begin
 #: The number of digests stored per file; conversations are divided into as many groups.
 _GROUPS = 1_024
 
@@ -49,11 +46,9 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseConversation:
-    """A conversation in a database.
+    """A conversation in a database, by its id, and a function that yields its messages.
 
-    :param key: the id of the conversation.
     :param version: values that change with any of its rows: times, counts, lengths.
-    :param read: yields the messages.
     """
 
     key: Any
@@ -66,10 +61,7 @@ class WorkLimitExceeded(Exception):
 
 
 class Database:
-    """A database of another tool, with a limit of work.
-
-    :param columns: the columns to read of each table; tables and columns may be missing.
-    """
+    """A database of another tool, with a limit of work; tables and columns may be missing."""
 
     def __init__(
         self, connection: sqlite3.Connection, path: Path, columns: Mapping[str, str]
@@ -93,19 +85,15 @@ class Database:
         return any(required <= names for required in sets)
 
     def spend(self, steps: int) -> None:
-        """Count work that SQLite's progress handler does not count.
-
-        :raises WorkLimitExceeded: the limit is exceeded.
-        """
+        """Count work that SQLite's progress handler does not; raise WorkLimitExceeded."""
         self.left -= steps
         if self.left < 0:
             raise WorkLimitExceeded
 
     def refuse_computed(self, reason: str, hint: str | None = None) -> None:
-        """Refuse tables whose rows are computed while they are read.
+        """Raise ReservoirError for tables whose rows are computed while they are read.
 
-        :param reason: the beginning of the error, to which the table's name is added.
-        :raises ReservoirError: a table has generated columns or a long default, or is virtual.
+        They have generated columns or a long default, or are virtual.
         """
         for table in self._wanted.keys() & self.tables:
             columns = self.connection.execute(f"PRAGMA table_xinfo([{table}])").fetchall()
@@ -126,10 +114,7 @@ class Database:
         return f"[{column}]" in self._columns.get(table, "").split(", ")
 
     def rows(self, table: str, key: str, value: Any, order: str) -> list[Row]:
-        """Return the rows whose column ``key`` has a value; none if the table is missing.
-
-        :raises ValueError: a value is too large to be read.
-        """
+        """Return the rows with a value in ``key``; a ValueError if one is too large to read."""
         if table not in self.tables:
             return []
         # Brackets, because SQLite takes an unknown name in double quotes for a text.
@@ -150,10 +135,9 @@ class Database:
     def count_by_key(
         self, table: str, key: str, columns: Mapping[str, str]
     ) -> dict[Any, list[Any]]:
-        """Return the number of rows by key, with sums that change when one of the rows does.
+        """Return the number of rows by key, and sums of numbers or lengths of texts.
 
-        :param columns: columns to aggregate: ``sum`` adds up numbers, ``length`` the lengths of
-            texts; missing columns are ignored.
+        :param columns: ``sum`` or ``length`` by column; missing columns are ignored.
         """
         if table not in self.tables:
             return {}
@@ -170,10 +154,7 @@ class Database:
         return {row[0]: list(row[1:]) for row in cursor}
 
     def count_row(self, row: Row) -> Row:
-        """Count the bytes of a row as work, and return it.
-
-        :raises OverflowError: a value is too large to be read.
-        """
+        """Count the bytes of a row as work, and return it; an OverflowError if too large."""
         sizes = [len(value) for value in row.values() if isinstance(value, str | bytes)]
         self.spend(sum(sizes))
         if max(sizes, default=0) > LARGEST:
@@ -184,10 +165,8 @@ class Database:
 def read_database(
     file: File, columns: Mapping[str, str], read: Callable[[Database], Iterator[Item]]
 ) -> Iterator[Item | Skipped]:
-    """Read another tool's database.
+    """Read the columns of another tool's database, or raise ReservoirError.
 
-    :param columns: the columns to read of each table.
-    :raises ReservoirError: the database cannot be opened.
     :raises Unreadable: the rest is damaged, or reading it takes too long.
     """
     if file.path is None:
@@ -208,10 +187,7 @@ def read_database(
 
 
 class DatabaseImporter(Importer):
-    """The base class of importers that read databases by conversation.
-
-    :cvar columns: the columns to read of each table.
-    """
+    """The base class of importers that read databases by conversation; ``columns`` by table."""
 
     columns: ClassVar[Mapping[str, str]]
     version = 1
@@ -219,17 +195,10 @@ class DatabaseImporter(Importer):
 
     @abstractmethod
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
-        """Yield all conversations.
-
-        :param name: of the file, for errors.
-        :raises ReservoirError: the database is another program's, or cannot be read.
-        """
+        """Yield all conversations; raise ReservoirError if the database is another program's."""
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages by conversation.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
+        """Yield the messages by conversation; ReservoirError for another program's database."""
         return read_database(file, self.columns, partial(self.read_all, file.name))
 
     def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
@@ -238,13 +207,11 @@ class DatabaseImporter(Importer):
             yield from _read_or_skip(conversation)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages of conversations that are new or have changed.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
+        """Yield the messages of new or changed conversations; raises errors as :meth:`read`."""
 
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
-            known = (start.state or {}).get("read", {})
+            with restoring():
+                known = dict((start.state or {}).get("read", {}))
             conversations = list(self.conversations(database, file.name))
             digests = _digests(conversations)
             for conversation in conversations:
@@ -259,7 +226,6 @@ class DatabaseImporter(Importer):
 
 
 def _read_or_skip(conversation: DatabaseConversation) -> Iterator[Record | Skipped]:
-    """Yield the messages of a conversation up to a value that is too large."""
     try:
         yield from conversation.read()
     except ValueError as error:
@@ -273,7 +239,6 @@ def size_in_bytes(column: str) -> str:
 
 
 def _digests(conversations: list[DatabaseConversation]) -> dict[str, str]:
-    """Return a digest of the versions of each group of conversations."""
     versions: dict[str, list[str]] = {}
     for conversation in conversations:
         version = json.dumps([conversation.key, conversation.version], default=str)
@@ -290,10 +255,7 @@ def _hash(text: str) -> str:
 
 
 def tables_of(path: Path) -> frozenset[str]:
-    """Return the names of a database's tables, and of their columns as ``table.column``.
-
-    :raises ReservoirError: it is damaged, or locked by another program.
-    """
+    """Return the tables, and columns as ``table.column``; raise ReservoirError if it is damaged."""
     try:
         with _open_read_only(path) as connection:
             return frozenset(_with_columns(connection, _tables(connection)))
@@ -330,10 +292,7 @@ def may_contain(path: Path, words: bytes) -> bool:
 
 
 def _lacks_log(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether a database was opened without its write-ahead log, so that rows are missing.
-
-    An immutable database has no journal.
-    """
+    """Return whether a database was opened without its write-ahead log, so rows are missing."""
     log = path.with_name(f"{path.name}-wal")
     if not log.exists() or not log.stat().st_size:
         return False
@@ -349,7 +308,6 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
 
 
 def _with_columns(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
-    """Return the names of tables, and of their columns as ``table.column``."""
     names = set(tables)
     for table in tables:
         if "]" not in table:  # it cannot be quoted in brackets
@@ -363,12 +321,10 @@ def _with_columns(connection: sqlite3.Connection, tables: Iterable[str]) -> set[
 def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a database read-only; bytes that are not UTF-8 are replaced.
 
-    Without a write-ahead log or journal the file is opened as immutable first, so that SQLite
-    creates no files beside it. If a program was killed while it wrote, a copy is read, in which
-    SQLite takes the unfinished change back.
+    Without a log or journal it is opened as immutable first, so that no files are created beside
+    it; with a journal, of a program that was killed, a copy is read, which SQLite mends.
 
-    :raises ReservoirError: it is damaged, or SQLite would wait for a pipe in place of its journal.
-    :raises LockedError: another program has locked it.
+    :raises ReservoirError: it is damaged or locked, or a pipe is in place of its journal.
     """
     journal = path.with_name(f"{path.name}-journal")
     is_logged = path.with_name(f"{path.name}-wal").exists()
@@ -388,10 +344,6 @@ def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _copy_with_journal(path: Path, journal: Path, folder: str) -> Path:
-    """Copy a database that another program has left in the middle of a change.
-
-    :raises ReservoirError: it is too large to copy.
-    """
     if path.stat().st_size > _LARGEST_COPY:
         raise ReservoirError(
             f"{path} was left in the middle of a change",
@@ -404,10 +356,6 @@ def _copy_with_journal(path: Path, journal: Path, folder: str) -> Path:
 
 
 def _first_that_opens(path: Path, modes: Iterable[str]) -> sqlite3.Connection | None:
-    """Return a connection in the first mode in which the database can be read.
-
-    :raises LockedError: another program has locked it.
-    """
     for mode in modes:
         try:
             uri = f"{path.absolute().as_uri()}?{mode}"
@@ -429,7 +377,6 @@ def _first_that_opens(path: Path, modes: Iterable[str]) -> sqlite3.Connection | 
 
 
 def _secure(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Set the limits for a file that may be hostile."""
     # Without octet_length(), SQLite also reads the values whose size is asked for.
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
     connection.execute("PRAGMA trusted_schema = OFF")

@@ -64,10 +64,7 @@ def parse_object(value: Any) -> dict[str, Any] | None:
 
 
 def call(identity: Any, name: Any, arguments: Any) -> ToolCall:
-    """Return a tool call; arguments that are not text are converted to JSON.
-
-    :raises ValueError: the call has no name.
-    """
+    """Return a tool call, with arguments as JSON; raise ValueError if it has no name."""
     tool = text(name)
     if tool is None:
         raise ValueError("a tool call without a name")

@@ -1,6 +1,7 @@
 """Find the keys of a JSON text without parsing it, however long its strings are."""
 
 import re
+from collections.abc import Collection
 from typing import BinaryIO
 
 from reservoir_cli.transfer.reading.input_files import HEAD
@@ -9,16 +10,19 @@ from reservoir_cli.util.read_files import LARGEST
 #: Brackets of objects, keys with short values, and other strings. The last string of a line may be
 #: cut off.
 _TOKEN = re.compile(
-    r'(?P<line>^\{)|[{}]|"(?:(?P<key>[^"\\\n]{0,100}+)"\s*:'
+    r'(?P<line>^\{)|(?P<open>\{)|(?P<close>\})|"(?:(?P<key>[^"\\\n]{0,100}+)"\s*:'
     r'(?:\s*"(?P<value>[^"\\\n]{0,60}+)")?|[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?)',
     re.M,
 )
-#: Keys deeper than this are arguments and results of tools, which may have any name.
-_DEEPEST = 6
+_DEEPEST = 6  # keys deeper than this are arguments and results of tools, which may have any name
 #: Keys whose values say what an object is.
 _KINDS = frozenset(
     {"type", "role", "kind", "object", "sender", "author", "header", "url", "harness"}
 )
+#: The parts of the pattern that are brackets, and what they add to the depth.
+_BRACKETS = {"line": 0, "open": 1, "close": -1}
+#: After so many objects, the format is looked for again.
+_LOOKS = (1, 2, 4, 8)
 #: Objects, keys and strings that are examined at once, and at most.
 _FIRST_STEP, _STEP = 100, 1_000
 _MOST_TOKENS = 200_000
@@ -27,9 +31,8 @@ _MOST_TOKENS = 200_000
 class Head:
     """The beginning of a file, with the keys of its objects and where they are.
 
-    Text inside strings does not count. Only as much is scanned as :meth:`advance` is called for.
+    Only as much is scanned as :meth:`advance` is called for; text inside strings does not count.
 
-    :param text: the first characters of the file.
     :ivar objects: how many objects that are not inside others were completed.
     """
 
@@ -46,10 +49,7 @@ class Head:
         self._position = 0
 
     def has(self, *names: str, depth: int = 2) -> bool:
-        """Return whether an object has one of the keys.
-
-        :param depth: in how many objects, one inside the other, the key may be.
-        """
+        """Return whether an object has one of the keys, in at most ``depth`` nested objects."""
         return any(self._depths.get(name, _DEEPEST) <= depth for name in names)
 
     def has_all(self, *names: str, depth: int = 2) -> bool:
@@ -61,42 +61,41 @@ class Head:
         return not self._kinds.isdisjoint(kinds)
 
     @property
-    def keys(self) -> frozenset[str]:
+    def keys(self) -> Collection[str]:
         """All keys found so far."""
-        return frozenset(self._depths)
+        return self._depths.keys()
 
     def advance(self) -> bool:
-        """Scan up to the end of the first object, or some more; return whether there was more."""
-        depth, depths, text = self._depth, self._depths, self._text
+        """Scan up to the end of an object, or some more; return whether there was more."""
+        depth, depths, size = self._depth, self._depths, len(self._text)
         step = _FIRST_STEP if not self._tokens else _STEP
-        count, before = 0, self._position
-        for token in _TOKEN.finditer(text, self._position):
-            if token.end() == len(text) and token[0][0] == '"':
-                self._position = token.start()  # it may be cut off
+        count, position = 0, self._position
+        for token in _TOKEN.finditer(self._text, position):
+            part = token.lastgroup  # of a string, which may be long, nothing is copied
+            if token.end() == size and part not in _BRACKETS:
+                position = token.start()  # it may be cut off
                 break
-            self._position = token.end()
+            position = token.end()
             count += 1
-            if token[0] == "{":
-                depth = 1 if token["line"] else depth + 1
-            elif token[0] == "}":
-                depth -= 1
-                self.objects += depth == 0
-                step = 0 if depth == 0 and self.objects == 1 else step
-            elif (key := token["key"]) is not None:
+            if part == "key" or part == "value":
+                key = token["key"]
                 depths[key] = min(depth, depths.get(key, _DEEPEST))
-                if key in _KINDS and token["value"] is not None:
+                if part == "value" and key in _KINDS:
                     self._kinds.add(token["value"])
+            elif part in _BRACKETS:
+                depth = 1 if part == "line" else depth + _BRACKETS[part]
+                if depth == 0 and part == "close":
+                    self.objects += 1
+                    step = 0 if self.objects in _LOOKS else step
             if count >= step:
                 break
-        self._depth = depth
+        is_further = position > self._position
+        self._depth, self._position = depth, position
         self._tokens += count
-        return self._position > before
+        return is_further
 
     def read_on(self, stream: BinaryIO) -> bool:
-        """Add more of a file after the text; return whether there was more.
-
-        :param stream: the file after what was read last.
-        """
+        """Add more of the file behind what was read last; return whether there was more."""
         rest = self._text[self._position :]
         if self._tokens >= _MOST_TOKENS or len(rest) > LARGEST:
             return False

@@ -10,17 +10,12 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.places import Place
 
-#: How a SQLite file begins.
-SQLITE = b"SQLite format 3\0"
+SQLITE = b"SQLite format 3\0"  # how a SQLite file begins
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The embeddings of a message in a file.
-
-    :param model_id: identity of the model, as in :class:`reservoir_cli.embedding.Embedder`.
-    :param passages: start, end and vector of each passage of the message.
-    """
+    """The embeddings of a message: the model's id, and start, end and vector of each passage."""
 
     model_id: str
     passages: tuple[tuple[int, int, tuple[float, ...]], ...]
@@ -28,9 +23,8 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message of a file; unknown fields are ``None``.
+    """A message of a file, whose source and id make imports repeatable; ``None`` is unknown.
 
-    :param message: has ``source`` and ``source_id``, which make imports repeatable.
     :param folder: the working folder of the conversation, as the tool recorded it.
     :param parent: the id of the conversation for which a subagent's conversation was held.
     """
@@ -46,10 +40,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A part of a file that was skipped, with its position.
-
-    :param reason: never quotes the file.
-    """
+    """A part of a file that was skipped, with its position; the reason never quotes the file."""
 
     place: str
     reason: str
@@ -89,7 +80,4 @@ class Importer(ABC):
 
     @abstractmethod
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of a file, in order.
-
-        :raises Unreadable: the rest of the file cannot be read.
-        """
+        """Yield the messages of a file in order; raise Unreadable if the rest cannot be read."""

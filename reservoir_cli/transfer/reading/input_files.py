@@ -1,7 +1,6 @@
 """Open the files to import: on disk, in a folder, in a zip, or from stdin.
 
-Nothing is unpacked to disk, symbolic links in a folder are not followed, and a zip that unpacks to
-far more than its size is refused.
+Nothing is unpacked to disk, and a zip that unpacks to far more than its size is refused.
 """
 
 import codecs
@@ -26,11 +25,9 @@ from reservoir_cli.transfer.reading.message_times import moment
 from reservoir_cli.transfer.reading.zstd_files import NoLibrary, ZstdFile
 from reservoir_cli.util.read_files import decode, open_regular, read_bounded, suggest_fix
 
-#: The number of bytes examined to detect a file's format.
-HEAD = 65_536
+HEAD = 65_536  # the number of bytes examined to detect a file's format
 _BUFFER_SIZE = 1 << 18
-#: The size limit of a pipe, which is kept in memory, unlike a file.
-LARGEST_PIPED = 256 << 20
+LARGEST_PIPED = 256 << 20  # the size limit of a pipe, which is kept in memory, unlike a file
 #: A zip member may unpack to this many times its size, or to this size if that is more. Deflate
 #: can reach a ratio of 1,032; text written by people stays below 30.
 _RATIO, _HARMLESS = 200, 64 << 20
@@ -41,18 +38,7 @@ _LARGEST_TABLE = 16 << 20
 
 
 #: Endings of archives that are not read, and how a text in UTF-16 begins.
-_ARCHIVES = (
-    ".tar",
-    ".tgz",
-    ".tar.gz",
-    ".tar.zst",
-    ".tar.bz2",
-    ".tar.xz",
-    ".7z",
-    ".rar",
-    ".bz2",
-    ".xz",
-)
+_ARCHIVES = tuple(".tar .tgz .tar.gz .tar.zst .tar.bz2 .tar.xz .7z .rar .bz2 .xz".split())
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Errors of ``zipfile`` for a damaged zip, whose numbers it does not check.
 _DAMAGED = (
@@ -79,11 +65,8 @@ class File:
 
     :param name: the name shown to the user: the path, followed by the path inside a zip.
     :param size: unpacked size in bytes, as far as known.
-    :param start: opens the file.
     :param path: its path on disk; ``None`` in a zip or from stdin.
     :param limit: the number of bytes after which reading fails.
-    :param done: bytes read since it was last opened.
-    :param modified: when it was last modified, if known.
     :param length: the number of bytes to read; ``None`` for all.
     :param offset: the position in the file on disk at which it begins.
     :param unlisted: a folder that cannot be read, in place of its files.
@@ -133,9 +116,8 @@ class File:
         return clean_text(file_name.split(".", 1)[0])
 
     def open(self) -> BinaryIO:
-        """Open the file at its beginning; the caller closes it.
+        """Open the file at its beginning; the caller closes it. OSError if it cannot be opened.
 
-        :raises OSError: the file cannot be opened.
         :raises Unreadable: the zip is damaged, or uses an unsupported method.
         """
         self.done = 0
@@ -184,10 +166,7 @@ class _Utf16Reader(io.RawIOBase):
 
 
 class _CountingReader(io.RawIOBase):
-    """A stream that counts the bytes read of a file and enforces its limit.
-
-    :param length: the number of bytes after which the stream ends; ``None`` for all of the file.
-    """
+    """Counts the bytes read of a file and enforces its limit; ends after ``length``, if given."""
 
     def __init__(self, file: File, source: IO[bytes], length: int | None) -> None:
         self._file, self._source, self._length = file, source, length
@@ -216,10 +195,9 @@ class _CountingReader(io.RawIOBase):
 
 
 def gather(source: Path | File, open_files: ExitStack, links: list[str]) -> tuple[list[File], bool]:
-    """Return the files of a source, and whether it is a single file.
+    """Return the files of a source, and whether it is a single one; ReservoirError if unreadable.
 
     :param links: receives the paths of symbolic links in a folder, which are not followed.
-    :raises ReservoirError: the source cannot be read.
     """
     try:
         if isinstance(source, Path) and source.is_dir():
@@ -233,18 +211,15 @@ def gather(source: Path | File, open_files: ExitStack, links: list[str]) -> tupl
             )
         return [file], True
     except OSError as error:
-        raise ReservoirError(
-            f"cannot read {_name(source)}: {error.strerror or error}",
-            hint=suggest_fix(error, source) if isinstance(source, Path) else None,
-        ) from None
+        if isinstance(source, Path):
+            raise cannot_read(source, error) from None
+        raise ReservoirError(f"cannot read {source.name}: {error.strerror or error}") from None
     except ValueError:  # a NUL in a path
-        raise ReservoirError(
-            f"cannot read {_name(source)!r}: not a path", hint="name a file or folder"
-        ) from None
+        problem = f"cannot read {name_of(source)!r}: not a path"
+        raise ReservoirError(problem, hint="name a file or folder") from None
     except Unreadable as error:
-        raise ReservoirError(
-            f"cannot read {_name(source)}: {error}", hint="export or download it again"
-        ) from None
+        problem = f"cannot read {name_of(source)}: {error}"
+        raise ReservoirError(problem, hint="export or download it again") from None
 
 
 def cannot_read(path: Path, error: OSError) -> ReservoirError:
@@ -254,7 +229,8 @@ def cannot_read(path: Path, error: OSError) -> ReservoirError:
     )
 
 
-def _name(source: Path | File) -> str:
+def name_of(source: Path | File) -> str:
+    """Return the name of a source for the user."""
     return source.name if isinstance(source, File) else str(source)
 
 
@@ -267,12 +243,7 @@ def _open_path(path: Path) -> File:
 
 
 def _list_folder(folder: Path, links: list[str]) -> Iterator[File]:
-    """Yield the regular files of a folder and its folders, sorted by path.
-
-    Folders that cannot be read come last.
-
-    :param links: receives the paths of symbolic links.
-    """
+    """Yield the regular files of a folder and its folders, sorted by path."""
     errors: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=errors.append, followlinks=False):
         folders.sort()
@@ -291,7 +262,6 @@ def _list_folder(folder: Path, links: list[str]) -> Iterator[File]:
 
 
 def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
-    """Yield the members of a zip, sorted by name; they are read in place."""
     try:
         archive = zipfile.ZipFile(_BoundedReader(open_files.enter_context(file.start())))
     except _DAMAGED:
@@ -299,7 +269,11 @@ def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
             f"{file.name} is a damaged zip", hint="export or download it again"
         ) from None
     open_files.callback(archive.close)
-    members = [member for member in archive.infolist() if not _is_not_file(member)]
+    members = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)
+    ]
     # No member can yield more than its stated size.
     if sum(member.file_size for member in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
         raise ReservoirError(
@@ -319,16 +293,11 @@ def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
 
 
 def _member_time(member: zipfile.ZipInfo) -> datetime | None:
-    """Return when a member of a zip, whose times are local, was last modified."""
     with suppress(ValueError, OverflowError, OSError):
         # A member without a time has the year 1980.
         if member.date_time[0] > 1980:
             return datetime(*member.date_time).astimezone(UTC)
     return None
-
-
-def _is_not_file(member: zipfile.ZipInfo) -> bool:
-    return member.is_dir() or stat.S_ISLNK(member.external_attr >> 16)
 
 
 class _BoundedReader(io.RawIOBase):
@@ -356,10 +325,7 @@ class _BoundedReader(io.RawIOBase):
 
 
 def read_text(path: Path) -> tuple[str, int]:
-    """Return a file's text, and how many characters of it replace bytes that are not text.
-
-    :raises ReservoirError: the file cannot be read, or is not text.
-    """
+    """Return a text and how many characters replace invalid bytes; ReservoirError if not text."""
     try:
         data = read_bounded(path)
     except OSError as error:

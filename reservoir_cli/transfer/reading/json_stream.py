@@ -1,7 +1,6 @@
 """Read JSON documents and JSON Lines as a stream of objects with their positions.
 
-Only one entry of a file is in memory at a time. An entry that is not valid JSON, is nested too
-deeply, or is too large is skipped, and reading continues after it.
+One entry is in memory at a time; an invalid, too deep or too large one is skipped.
 """
 
 import codecs
@@ -38,10 +37,7 @@ _DECODER = json.JSONDecoder()
 
 
 def entries(file: File) -> Generator[Entry | Skipped, None, None]:
-    """Yield the objects of a JSON array, a single object, or JSON Lines.
-
-    Other values are yielded as skipped, and so is an incomplete last line.
-    """
+    """Yield the objects of a JSON array, document or lines; other values as skipped."""
     with file.open() as stream:
         is_array = _first_character(stream) == b"["
     with file.open() as stream:
@@ -65,10 +61,7 @@ def syntax_error(file: File) -> Skipped | None:
 def read_entries(
     file: File, read: Callable[[str, dict[str, Any]], Iterable[Record | Skipped]]
 ) -> Iterator[Record | Skipped]:
-    """Yield the records of all entries of a file, and the entries that are skipped.
-
-    :param read: converts an entry, given its position and value, into records.
-    """
+    """Yield the records that ``read`` makes of each place and entry, and what is skipped."""
     for entry in entries(file):
         if isinstance(entry, Skipped):
             yield entry
@@ -108,9 +101,8 @@ def _first_character(stream: BinaryIO) -> bytes:
 def parse_line(place: str, line: bytes) -> Any:
     """Parse a line of JSON; return a skipped record with the reason if it is not valid.
 
-    Bytes that are not UTF-8 become unpaired surrogates, which are counted and replaced when the
-    message is stored. NULs before the line, as a crash leaves them at the end of a file that a
-    program then appends to, are ignored.
+    Invalid bytes become unpaired surrogates, which are counted when the message is stored. NULs
+    before the line, as a crash leaves them, are ignored.
     """
     if len(line) > LARGEST:
         return Skipped(place, _TOO_LARGE)
@@ -126,9 +118,6 @@ def _explain_error(error: Exception, *, in_document: bool = False) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"not valid JSON in line {error.lineno}" if in_document else "not valid JSON"
     return "a number with too many digits"
-
-
-# Lines, and single documents
 
 
 def _read_lines(file: File, stream: BinaryIO) -> Iterator[tuple[str, Any]]:
@@ -157,7 +146,6 @@ def _read_document(file: File) -> Any:
 
 
 def _has_objects(file: File) -> bool:
-    """Return whether one of the first lines is a JSON object that begins where the line does."""
     with file.open() as stream:
         for line, _ in islice(read_lines(stream), _MOST_DAMAGED):
             if line.lstrip(b"\0").startswith(b"{") and isinstance(parse_line("", line), dict):
@@ -166,14 +154,12 @@ def _has_objects(file: File) -> bool:
 
 
 def _document_value(value: Any) -> Any:
-    """Return the value of a document's only line, or the reason why it is not valid."""
     if isinstance(value, Skipped):
         return Skipped(_DOCUMENT, f"{value.reason} in {value.place}")
     return value
 
 
 def _number_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the non-blank lines with their numbers; overlong lines are truncated."""
     for number, (line, _) in enumerate(read_lines(stream), 1):
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         if line.strip():
@@ -181,10 +167,7 @@ def _number_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield the lines with their lengths; those longer than ``LARGEST`` are truncated.
-
-    :raises Unreadable: a line does not end within ``LONGEST_LINE``.
-    """
+    """Yield lines and lengths, truncated to ``LARGEST``; Unreadable beyond ``LONGEST_LINE``."""
     while line := stream.readline(LARGEST + 1):
         length = len(line)
         rest = line
@@ -196,11 +179,7 @@ def read_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
         yield line, length
 
 
-# Arrays
-
-
 def _read_array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of an array."""
     text = _TextBuffer(stream)
     text.skip(_GAP)
     text.position += 1
@@ -236,7 +215,6 @@ class _TextBuffer:
         self.buffer = self.buffer.removeprefix("\ufeff")
 
     def is_at_end(self) -> bool:
-        """Return whether the whole text has been read."""
         return self._final and self.position >= len(self.buffer)
 
     def _read_more(self) -> None:
@@ -247,7 +225,6 @@ class _TextBuffer:
         self.position = 0
 
     def skip(self, pattern: re.Pattern[str]) -> None:
-        """Move past the text that matches."""
         while True:
             match = pattern.match(self.buffer, self.position)
             self.position = match.end() if match else self.position
@@ -256,7 +233,6 @@ class _TextBuffer:
             self._read_more()
 
     def read_value(self, place: str) -> Any:
-        """Parse the next value and move past it; return the reason if it is not valid."""
         depth, seen = 0, 0
         while True:
             try:
@@ -281,11 +257,7 @@ class _TextBuffer:
             self._read_more()
 
     def _find_end(self, depth: int, position: int) -> tuple[int, int, bool]:
-        """Search the buffer for the end of a value with this many open brackets.
-
-        :returns: the number of brackets still open, the position reached, and whether the value
-            has ended.
-        """
+        """Find the end of a value: return the open brackets, the position, and if it ended."""
         while match := _SIGNS.search(self.buffer, position):
             run, position = match[0], match.end()
             if run == '"':
@@ -314,11 +286,7 @@ class _TextBuffer:
         self._final, self.position = True, len(self.buffer)
 
     def _skip_buffer(self, depth: int, in_string: bool) -> tuple[int, bool, bool]:
-        """Move to the end of a value or of the buffer.
-
-        :returns: the number of brackets still open, whether the end is inside a string, and whether
-            the value has ended.
-        """
+        """Skip the buffer or value; return the open brackets, if in a string, and if it ended."""
         if not in_string:
             depth, self.position, closed = self._find_end(depth, self.position)
             if closed or self.position >= len(self.buffer):
@@ -335,7 +303,6 @@ class _TextBuffer:
 
 
 def _end_of_string(text: str, position: int) -> int:
-    """Return the position after the string that contains a position; -1 without an end."""
     while match := _IN_STRING.search(text, position):
         if match[0] == '"':
             return match.end()

@@ -13,8 +13,7 @@ from typing import Any
 from reservoir_cli.transfer.reading.foreign_values import obj
 
 _YEAR_10000 = 253_402_300_800
-#: Times from this number on are in milliseconds.
-_LEAST_MS = 100_000_000_000
+_LEAST_MS = 100_000_000_000  # times from this number on are in milliseconds
 #: Units smaller than a second, and the least number that is taken for a time in them.
 _UNITS = ((1e9, 1e17), (1e6, 1e14), (1e3, _LEAST_MS))
 _NUMBER = re.compile(r"\d{9,20}(?:\.\d+)?", re.ASCII)
@@ -46,30 +45,24 @@ def count_unread_times() -> Iterator[UnreadTimes]:
 
 
 def moment(value: Any) -> datetime | None:
-    """Parse a time, in UTC: a date and time, or a number in any unit since 1970.
+    """Parse a time, in UTC, of 1970 to 9999; ``None`` for anything else.
 
-    Dates are in ISO 8601 (UTC without a zone), RFC 2822, or as Go prints them. Numbers, which may
-    be text, are in seconds up to the year 5138, in milliseconds from 1973 on, in microseconds, or
-    in nanoseconds. Return ``None`` for anything but a time from 1970 to 9999: a message without a
-    time is still useful.
+    Dates are in ISO 8601 (UTC without a zone), RFC 2822, or as Go prints them. Numbers are in
+    seconds up to the year 5138, milliseconds from 1973 on, microseconds or nanoseconds.
     """
-    time = _parse(value, _LEAST_MS)
-    if time is None and value not in (None, "", 0):
-        _count_unread()
-    return time
+    return _parse_or_count(value, _LEAST_MS)
 
 
 def moment_ms(value: Any) -> datetime | None:
     """Parse a time; numbers are in milliseconds since 1970, or in a smaller unit."""
-    time = _parse(value, 0)
-    if time is None and value not in (None, "", 0):
-        _count_unread()
-    return time
+    return _parse_or_count(value, 0)
 
 
-def _count_unread() -> None:
-    if unread := _unread.get():
+def _parse_or_count(value: Any, least_ms: float) -> datetime | None:
+    time = _parse(value, least_ms)
+    if time is None and value not in (None, "", 0) and (unread := _unread.get()):
         unread.count += 1
+    return time
 
 
 def seconds(value: Any) -> float:
@@ -79,10 +72,7 @@ def seconds(value: Any) -> float:
 
 
 def _parse(value: Any, least_ms: float) -> datetime | None:
-    """Parse a time.
-
-    :param least_ms: numbers from this one on are in milliseconds or smaller units.
-    """
+    """Parse a time; numbers from ``least_ms`` on are in milliseconds or smaller units."""
     try:
         if isinstance(value, str):
             value = value.strip()
@@ -104,10 +94,6 @@ def _parse(value: Any, least_ms: float) -> datetime | None:
 
 
 def _parse_date(value: str) -> datetime | None:
-    """Parse a date and time as text.
-
-    :raises ValueError: it has another form.
-    """
     if go := _GO.match(value):
         value = f"{go[1]}{go[2]}"
     try:
@@ -127,9 +113,7 @@ def time_of(value: Any) -> datetime | None:
 
 
 def fill_gaps(times: Sequence[datetime | None], start: datetime | None) -> list[datetime | None]:
-    """Return the times of a conversation's messages, with gaps filled in.
-
-    A gap is filled with the previous time, or at the beginning with the next one.
+    """Fill gaps with the previous time, or at the beginning with the next one.
 
     :param start: when the conversation began, used if no message has a time.
     """

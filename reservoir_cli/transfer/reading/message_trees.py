@@ -5,8 +5,7 @@ from typing import Any
 
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 
-#: Returns when a node was written, in seconds since 1970.
-Time = Callable[[dict[str, Any]], float]
+Time = Callable[[dict[str, Any]], float]  # returns when a node was written, in seconds since 1970
 #: Returns whether a node holds a message that is displayed.
 HasMessage = Callable[[dict[str, Any]], bool]
 
@@ -21,11 +20,9 @@ def find_branch(
 ) -> list[Any]:
     """Return the nodes from the root to the current one, following the links to parents.
 
-    :param current: the id of a node; without one, or if its branch holds no message, the branch
-        ends at the newest leaf that holds one.
-    :param parent_key: the key of a node with its parent's id.
-    :param children_key: the key of a node with the ids of its children, which lead past a damaged
-        node or parent's id. A damaged node on the branch is returned as it is.
+    :param current: without an id, or if its branch holds no message, the newest leaf that does.
+    :param children_key: the key of a node with its children, which lead past a damaged node or
+        parent's id. A damaged node on the branch is returned as it is.
     """
     listed_by = _listed_by(nodes, children_key)
     branch = _branch_to(nodes, current, parent_key, listed_by)
@@ -39,7 +36,6 @@ def find_branch(
 def _branch_to(
     nodes: dict[str, Any], current: Any, parent_key: str, listed_by: dict[str, str]
 ) -> list[Any]:
-    """Return the nodes from the root to a node."""
     branch: list[Any] = []
     seen = set()
     while isinstance(current, str) and current not in seen:
@@ -54,7 +50,6 @@ def _branch_to(
 
 
 def _listed_by(nodes: dict[str, Any], children_key: str | None) -> dict[str, str]:
-    """Return the node that lists another one as its child, by the child's id."""
     if children_key is None:
         return {}
     return {
@@ -74,3 +69,45 @@ def _newest_leaf(nodes: dict[str, Any], parent_key: str, time: Time) -> str | No
     keys = [key for key, node in nodes.items() if isinstance(node, dict)]
     leaves = [key for key in keys if key not in parents]
     return max(leaves or keys, key=lambda key: time(nodes[key]), default=None)
+
+
+class LineTree:
+    """The entries of a file as a tree, in which each is written after its parent.
+
+    An entry whose parent cannot be read, as of a damaged line, continues the entry before it.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Any] = {}
+        self._last: str | None = None
+        self.has_links = False
+
+    def add(
+        self, identity: str, parent: str | None, *, has_message: bool, leaf: str | None = None
+    ) -> None:
+        """Add an entry.
+
+        :param leaf: the id of the entry that the entry makes the current one.
+        """
+        self.has_links = self.has_links or parent is not None
+        if parent is not None and parent not in self._nodes:
+            parent = self._last
+        number = len(self._nodes)
+        self._nodes[identity] = {
+            "id": identity,
+            "parent": parent,
+            "number": number,
+            "full": has_message,
+        }
+        self._last = leaf or identity
+
+    def branch(self) -> set[str]:
+        """Return the ids of the entries up to the current one."""
+        nodes = find_branch(
+            self._nodes,
+            self._last,
+            "parent",
+            lambda node: float(node["number"]),
+            has_message=lambda node: bool(node.get("full")),
+        )
+        return {node["id"] for node in nodes}

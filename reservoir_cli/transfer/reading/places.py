@@ -29,7 +29,6 @@ _SERVERS = (
 class Place:
     """A file or folder in which a program may keep its history; it need not exist.
 
-    :param endings: how the names of the files end.
     :param inside: only files below a folder of one of these names; none for all files.
     :param title: the program's name, if it is not that of the importer.
     :param nearby: whether the current folder and those above it were searched first.
@@ -49,10 +48,7 @@ def tool_dir(variable: str, default: str) -> Path:
 
 
 def xdg_data_dir(*variables: str) -> Path:
-    """Return the XDG folder for data, which some programs use on all platforms.
-
-    :param variables: variables that take precedence over ``XDG_DATA_HOME``.
-    """
+    """Return the XDG folder for data; other ``variables`` take precedence."""
     values = (os.environ.get(variable) for variable in (*variables, "XDG_DATA_HOME"))
     folder = next(filter(None, values), None)
     return Path(folder) if folder else Path.home() / ".local" / "share"
@@ -68,10 +64,7 @@ def app_dir(app: str) -> Path:
 
 
 def editor_user_dir(app: str) -> Path:
-    """Return the ``User`` folder of VS Code or an editor derived from it.
-
-    :param app: the name of its folder, such as ``Code``.
-    """
+    """Return the ``User`` folder of an editor by the name of its folder, such as ``Code``."""
     return app_dir(app) / "User"
 
 
@@ -87,9 +80,5 @@ def claude_config_dirs() -> list[Path]:
     value = os.environ.get("CLAUDE_CONFIG_DIR", "")
     names = [value] if os.path.isdir(value) else re.split(rf"[,{os.pathsep}]", value)
     folders = [expand_user(name.strip()) for name in names if name.strip()]
-    return folders or [Path.home() / ".claude", _xdg_config_dir() / "claude"]
-
-
-def _xdg_config_dir() -> Path:
-    folder = os.environ.get("XDG_CONFIG_HOME")
-    return Path(folder) if folder else Path.home() / ".config"
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return folders or [Path.home() / ".claude", config / "claude"]

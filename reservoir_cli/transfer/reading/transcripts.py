@@ -1,7 +1,4 @@
-"""Read transcripts: objects with a role and content blocks, on lines or in one list.
-
-Each program is an envelope around these: where its ids, times and metadata are.
-"""
+"""Read transcripts: objects with a role and content blocks, in each program's envelope."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,26 +17,18 @@ from reservoir_cli.transfer.reading.message_times import moment
 
 #: Roles of a transcript, and ours.
 ROLES = {
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-    "bot": "assistant",
-    "system": "system",
-    "developer": "system",
-    "tool": "tool",
-    "function": "tool",
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model", "gemini", "bot"), "assistant"),
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("tool", "function"), "tool"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a transcript says of one message.
+    """What a transcript says of one message: a text or parts, and a time in any form.
 
-    :param content: a text or parts.
     :param source_id: its id, unique among all files of the program.
-    :param time: in any form.
     :param call_id: of a tool's message, the call that it answers.
     """
 
@@ -51,10 +40,7 @@ class Turn:
     call_id: str | None = None
 
     def messages(self) -> list[Message]:
-        """Return the messages of the turn.
-
-        :raises ValueError: it cannot be read.
-        """
+        """Return the messages of the turn; raise ValueError if it cannot be read."""
         role, time = ROLES.get(self.role), moment(self.time)
         if role is None:
             raise ValueError("unknown role")
@@ -65,10 +51,7 @@ class Turn:
 
 
 class Transcript:
-    """A conversation while its file is read.
-
-    :cvar source: the name of the importer.
-    """
+    """A conversation while its file is read; ``source`` is the name of the importer."""
 
     source: ClassVar[str]
 
@@ -78,12 +61,7 @@ class Transcript:
         self.thread = Thread(self.source, about, identities=SourceIds())
 
     def describe(
-        self,
-        *,
-        identity: Any = None,
-        title: Any = None,
-        model: Any = None,
-        folder: Any = None,
+        self, *, identity: Any = None, title: Any = None, model: Any = None, folder: Any = None
     ) -> None:
         """Update the metadata of the conversation, as far as a value is a text."""
         about = self.thread.conversation
@@ -98,10 +76,7 @@ class Transcript:
         )
 
     def turns(self, value: dict[str, Any]) -> Iterable[Turn]:
-        """Yield the turns of an object of the file, after updating the metadata with it.
-
-        :raises ValueError: the object cannot be read.
-        """
+        """Yield the turns of an object after updating the metadata; ValueError if it is invalid."""
         raise NotImplementedError
 
     def read(self) -> Iterator[Record | Skipped]:
@@ -136,10 +111,7 @@ class TranscriptImporter(Importer):
 def read_conversation(
     thread: Thread, place: str, turns: Iterable[tuple[int, Turn | None]]
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a conversation of an export.
-
-    :param turns: with their numbers; ``None`` for one that is not a message.
-    """
+    """Yield the messages of numbered turns; ``None`` stands for one that is not a message."""
     for number, turn in turns:
         where = f"{place}, message {number}"
         if turn is None:

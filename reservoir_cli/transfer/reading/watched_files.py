@@ -23,10 +23,7 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The size and modification time of a file.
-
-    :param size: includes the write-ahead log of a database.
-    """
+    """The modification time and the size of a file, with that of a database's write-ahead log."""
 
     path: str
     size: int
@@ -41,10 +38,8 @@ def walk(
 ) -> Iterator[FileState]:
     """Yield the files below a folder that may contain messages, or the file itself.
 
-    Symbolic links in the folder are not followed.
-
     :param report: receives each folder that cannot be read.
-    :param links: receives the paths of the links to folders.
+    :param links: receives the symbolic links to folders, which are not followed.
     """
     try:
         status = root.stat()
@@ -81,7 +76,6 @@ def escape_path(path: str) -> str:
 
 
 def _file_state(path: str, status: os.stat_result) -> FileState:
-    """Return the state of a file; a database's includes its write-ahead log, if there is one."""
     state = FileState(path, status.st_size, status.st_mtime_ns)
     if not path.endswith(DATABASES):
         return state
@@ -110,11 +104,9 @@ def unreadable_folders(root: Path, excluded: Callable[[str], bool]) -> list[str]
 
 
 def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
-    """Return a function that tests whether a path is excluded.
+    """Return a function that tests whether a path is excluded by a folder or a pattern.
 
     Tools record working folders without symbolic links, so links in the patterns are followed.
-
-    :param patterns: folders, whose contents are excluded, or patterns such as ``*/scratch/*``.
     """
     wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
     wanted += [os.path.realpath(pattern) for pattern in wanted if os.path.isabs(pattern)]
@@ -159,10 +151,7 @@ def _read_exactly(stream: IO[bytes], length: int) -> bytes:
 
 
 def find_last_line_end(stream: IO[bytes], start: int, size: int) -> int:
-    """Return the offset after the last complete line between two offsets.
-
-    Of a line that is too long to be read, the end is not searched.
-    """
+    """Return the offset after the last complete line between two, unless it is too long to read."""
     end = size
     while end > max(start, size - LONGEST_LINE):
         begin = max(start, end - _AT_ONCE)

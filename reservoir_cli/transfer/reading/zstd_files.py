@@ -10,8 +10,7 @@ from typing import IO
 from reservoir_cli.util.installation import install_hint
 from reservoir_cli.util.read_files import open_regular
 
-#: The ending of a compressed file of JSON Lines.
-COMPRESSED = ".jsonl.zst"
+COMPRESSED = ".jsonl.zst"  # the ending of a compressed file of JSON Lines
 #: Log2 of the largest window. Programs use up to 8 MB; a hostile one would only cost memory.
 WINDOW_LOG = 23
 
@@ -21,10 +20,7 @@ class NoLibrary(Exception):
 
 
 def load_zstd() -> ModuleType:
-    """Return Python's zstd module, or its backport for older versions.
-
-    :raises NoLibrary: neither is installed.
-    """
+    """Return Python's zstd module or its backport; raise NoLibrary if neither is installed."""
     for name in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
             return import_module(name)
@@ -44,10 +40,7 @@ class ZstdFile(io.RawIOBase):
         )
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes.
-
-        :raises EOFError: the data are damaged or cut off.
-        """
+        """Return the next bytes; raise EOFError if they are damaged or cut off."""
         try:
             data: bytes = self._stream.read(size)
         except self._zstd.ZstdError:

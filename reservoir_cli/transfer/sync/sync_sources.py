@@ -10,7 +10,7 @@ import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,14 @@ from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.retrieval.expired_messages import retention
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.tables.sources import LEFT_OUT, MARKED, FileRow, SourceFile, Sources
+from reservoir_cli.storage.tables.sources import (
+    LEFT_OUT,
+    MARKED,
+    FileRow,
+    SourceFile,
+    Sources,
+    parse_state,
+)
 from reservoir_cli.transfer.detect_format import DetectedFile, is_of_tool
 from reservoir_cli.transfer.do_not_index import is_marked, marked_by, may_contain_mark
 from reservoir_cli.transfer.formats.registry import importer_named
@@ -37,6 +44,7 @@ from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
 from reservoir_cli.transfer.sync.history_sources import Source
+from reservoir_cli.transfer.sync.sync_reports import SourceReport, SyncReport
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress, no_progress, report_megabytes
@@ -46,53 +54,11 @@ from reservoir_cli.util.read_files import NotTextError, open_regular
 _IDLE = timedelta(minutes=10)
 #: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
 _BATCH = 1_000
+_DAMAGED = "the store's record of a file was damaged, and the file read again from its beginning"
 #: A file that was not read yet.
 _UNREAD = FileRow(-1, -1, 1, 0)
 
 Item = Record | Skipped
-
-
-@dataclass
-class SourceReport:
-    """The report of a sync for one source.
-
-    :param files: the number of files.
-    :param read: the number of files read because they are new or have changed.
-    :param held: files whose last turn is unfinished, and left for a later sync.
-    :param excluded: messages of excluded folders.
-    :param marked: ids of conversations marked as not to be stored.
-    :param failures: the files that could not be read, with reasons.
-    """
-
-    source: Source
-    files: int = 0
-    read: int = 0
-    held: int = 0
-    excluded: int = 0
-    marked: set[str] = field(default_factory=set)
-    failures: list[str] = field(default_factory=list)
-    imports: ImportReport = field(default_factory=ImportReport)
-
-    @property
-    def read_total(self) -> int:
-        """Count what was read of the files so far, stored or not, and files read in part."""
-        return self.imports.total + self.held + self.excluded + len(self.marked)
-
-
-@dataclass(frozen=True, slots=True)
-class SyncReport:
-    """The report of a sync.
-
-    :param busy: another sync was running, and nothing was done.
-    """
-
-    sources: tuple[SourceReport, ...] = ()
-    busy: bool = False
-
-    @property
-    def imported(self) -> int:
-        """Count the messages that are new or were replaced."""
-        return sum(source.imports.imported + source.imports.renewed for source in self.sources)
 
 
 def sync(
@@ -213,14 +179,14 @@ class _SourceSync:
 
     def _is_unchanged(self, file: FileState, known: Mapping[str, FileRow]) -> bool:
         row = known.get(escape_path(file.path), _UNREAD)
-        if row.left_out and self._differs_in_settings(json.loads(row.left_out)):
+        if row.left_out and self._differs_in_settings(parse_state(row.left_out)):
             return False
         is_same = row[:2] == (file.size, file.mtime_ns) and row.version == self._version
         return is_same and (bool(row.settled) or not self._is_old(file))
 
-    def _differs_in_settings(self, state: Mapping[str, Any]) -> bool:
-        """Return whether other settings left out messages of a file with this state."""
-        return bool(state.get(LEFT_OUT, self._settings) != self._settings)
+    def _differs_in_settings(self, state: Mapping[str, Any] | None) -> bool:
+        """Return whether other settings left out messages of a file, or its state is damaged."""
+        return state is None or bool(state.get(LEFT_OUT, self._settings) != self._settings)
 
     def _is_old(self, file: FileState) -> bool:
         if self._whole:
@@ -270,10 +236,13 @@ class _SourceSync:
             file.mtime_ns,
         )
         previous = self._table.get(row.partition, row.machine, row.path)
-        known = json.loads(previous.state) if previous and previous.state else {}
+        known = parse_state(previous.state if previous else "")
+        if known is None:
+            self._ingestor.notify(f"{_DAMAGED}: {file.path}")
+            previous, known = None, {}
         self.file_marks = set(known.get(MARKED, ()))
         path = Path(file.path)
-        start = self._find_start(previous, row, path)
+        start = self._find_start(previous, known, row, path)
         self._leaves_out = bool(start.state) and LEFT_OUT in known
         is_new = not start.offset and not start.state
         try:
@@ -291,7 +260,9 @@ class _SourceSync:
         except NotTextError:
             self._table.put(row)  # reported once, and read again when the file changes
             raise
-        except StartOver:
+        except StartOver as reason:
+            if str(reason):
+                self._ingestor.notify(f"{_DAMAGED}: {file.path}")
             _FileSync(self, row, path, Checkpoint()).run(old=self._is_old(file))
 
     def _count_nothing(self, path: Path) -> None:
@@ -301,11 +272,12 @@ class _SourceSync:
             why = DetectedFile(file, self.importer).describe_nothing()
             self.report.imports.nothing[self._source.tool, why] += 1
 
-    def _find_start(self, previous: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
+    def _find_start(
+        self, previous: SourceFile | None, state: dict[str, Any], row: SourceFile, path: Path
+    ) -> Checkpoint:
         """Return the position to read from: the last one, if the file before it is unchanged."""
-        if previous is None or not previous.state:
+        if previous is None or not state:
             return Checkpoint()
-        state = json.loads(previous.state)
         if (previous.tool, previous.version) != (row.tool, row.version):
             return Checkpoint()
         if previous.bytes_read > row.size:
@@ -328,9 +300,8 @@ class _SourceSync:
             states = self._table.find_marked(
                 self._source.partition, self._machine, self._source.tool
             )
-            self._marked = {
-                conversation for state in states for conversation in json.loads(state)[MARKED]
-            }
+            parsed = filter(None, map(parse_state, states))
+            self._marked = {identity for state in parsed for identity in state.get(MARKED, ())}
         return self._marked
 
     def store(self, items: Sequence[Item], row: SourceFile) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from each import each
 
 from reservoir_cli import trim_history
 from reservoir_cli.chat.message_cost import message_cost
@@ -18,7 +19,7 @@ class Characters:
         return len(text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("message", "text"),
     [
         ({"role": "user", "content": "hello"}, "hello"),
@@ -61,7 +62,7 @@ class Characters:
         ),
     ],
 )
-@pytest.mark.parametrize("counter", [Characters(), ApproximateCounter(), RatioCounter()])
+@each("counter", [Characters(), ApproximateCounter(), RatioCounter()])
 def test_the_cost_of_a_message_is_its_parts_joined_by_newlines_plus_4(message, text, counter):
     assert message_cost(message, counter) == (counter.count(text) if text else 0) + 4
 

@@ -103,7 +103,7 @@ BAD_OLLAMA = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "messages"), BAD_OLLAMA)
+@each(("rule", "messages"), BAD_OLLAMA)
 def test_the_validator_finds_what_ollama_refuses(rule, messages):
     assert rule in problems("ollama", {"model": "m", "messages": messages, "stream": False})
 

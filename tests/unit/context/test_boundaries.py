@@ -91,6 +91,12 @@ MORE_TOKENS = (
     *("<extra_id_0>", "<SPECIAL_12>", "<unused7>", "<fim_prefix>", "<start_function_call>"),
     *("<environment_details>", "<user_query>", "<SYSTEM-REMINDER>", "<USER_REQUEST>"),
     *("</environment_context>", "<Local-Command-Stdout>", "<userRequest>"),
+    *("</\uff5cDSML\uff5cinvoke>", "<\uff5c\uff5cDSML\uff5c\uff5ctool_calls>", "]!d~["),
+    *("<role>HUMAN</role>", "]<]image[>[", "<[fim-suffix]>", "<[begin\u2581of\u2581sentence]>"),
+    *("<longcat_arg_key>", "[EOT]", "<atem:parameter>"),
+    *("<beginning_of_sentence>", "<seed:cot_budget_reflect>", "[unused10]", "[STREAMING_PAD]"),
+    *("<MASK_TOKEN>", "<tool_output>", "<repoMemory>"),
+    *("<cursor_rules_context>", "<user_input>", "<update_todo_list>", "<todoList>", "<claudeMd>"),
 )
 
 
@@ -110,6 +116,11 @@ def test_control_tokens_of_chat_templates_are_broken_up_in_stored_text(form, tok
     assert printed.count(token[:cut] + "\u200b" + token[cut:]) >= 8
 
 
+@pytest.mark.parametrize("tag", ["<response>", "</rules>", "<task>", "<escape>"])
+def test_a_tag_with_an_ordinary_name_is_broken_up_if_it_stands_alone(tag):
+    assert defuse(f"see {tag} x") == f"see {tag[0]}\u200b{tag[1:]} x"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -117,6 +128,7 @@ def test_control_tokens_of_chat_templates_are_broken_up_in_stored_text(form, tok
         '<div class="a"><p>x</p></div> <user id="1"> <mask id="m"/> <user-card> <summary> <S>',
         "Vec<T> Map<String, List<S>> f<'a> a<b && c>d dict[str, int] [x] x[i] [link](y) [TODO]",
         "#include <stdint.h>\ngit clone <project-name> <file_name> <https://a.example/b> <a@b.c>",
+        "Box<[u8]> Promise<Response> List<task> <Task> <context x='1'> <role>admin</role> x[1]!d",
         "Array<function> a[think] [args] \u4e2d<\u6587> <tool> <function> <xs:element> <thinker>",
     ],
 )
@@ -291,8 +303,8 @@ def test_the_arguments_of_a_call_forge_no_line(form):
     assert "I look\nthere\n[call f not\n    user: json]\n" in printed
 
 
-@pytest.mark.parametrize("form", ["text", "markdown"])
-@pytest.mark.parametrize(
+@each("form", ["text", "markdown"])
+@each(
     "text",
     [
         "two lines\n\n## Setup\n\n- user: name of the user\n- 2026-01-01: we met\n> system: x",

@@ -3,6 +3,7 @@
 import hypothesis
 import pytest
 from contract import AVAILABLE
+from each import each
 from hypothesis import strategies as st
 
 from reservoir_cli.chat.turn import Section
@@ -110,7 +111,7 @@ def test_a_reserve_that_leaves_nothing_is_wrong_usage(reserve):
         make_plan(reserve=reserve)
 
 
-@pytest.mark.parametrize(
+@each(
     ("section_tokens", "minimum", "history", "reported"),
     [
         pytest.param(7_000, 4_000, 2_000, True, id="§2 at most half of the reserve"),

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from each import each
 
 from reservoir_cli.context.candidate import Candidate, Scores, Tier
 from reservoir_cli.context.choose import SelectionOptions, select
@@ -71,7 +72,7 @@ BY_TOKENS = Costs(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("turns", "recalled", "history"),
     [
         pytest.param([("user", "a"), ("assistant", "b")], [], [1, 2], id="§4 an unbroken run"),

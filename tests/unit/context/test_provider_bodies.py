@@ -214,8 +214,8 @@ def test_invalid_names_are_replaced(form, name):
     assert problems(form, window([USER, call, RESULT]).to(form)) == []
 
 
-@pytest.mark.parametrize("form", PROVIDERS)
-@pytest.mark.parametrize("content", ["", "  ", "\n"])
+@each("form", PROVIDERS)
+@each("content", ["", "  ", "\n"])
 def test_an_empty_result_is_sent_as_a_text_that_says_so(form, content):
     body = window([USER, CALLING, replace(RESULT, content=content), REPLY]).to(form)
     assert problems(form, body) == []

@@ -17,6 +17,7 @@ from candidates import (
     select_from,
     sorted_ids,
 )
+from each import each
 
 from reservoir_cli.context.choose import SelectionOptions
 from reservoir_cli.context.window_builder import Costs
@@ -84,7 +85,7 @@ MIXED = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("room", "expected"),
     [
         pytest.param(80, [1, 2, 3, 4, 5, 6, 7, 8], id="§4 everything fits"),

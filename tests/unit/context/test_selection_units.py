@@ -13,6 +13,7 @@ from candidates import (
     pool,
     select_from,
 )
+from each import each
 
 from reservoir_cli.context.choose import SelectionOptions
 from reservoir_cli.messages import Role
@@ -96,7 +97,7 @@ def test_a_reply_with_calls_and_the_next_reply_are_separate_units():
     assert kept_ids(select_from(candidates, 30)) == [1, 4, 5]
 
 
-@pytest.mark.parametrize(
+@each(
     ("candidates", "expected", "dropped"),
     [
         pytest.param(

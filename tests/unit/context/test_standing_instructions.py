@@ -57,7 +57,7 @@ def test_standing_instructions_and_preferences_are_recognised(text):
     assert not is_standing(make_message(text, Role.ASSISTANT))
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

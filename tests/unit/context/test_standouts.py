@@ -9,6 +9,7 @@ from builders import NOW, Compass
 from each import each
 
 from reservoir_cli import Message, Reservoir
+from reservoir_cli.context import pool
 from reservoir_cli.context.prompts_that_ask_nothing import is_about_the_work, is_question
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.messages import Scope
@@ -115,6 +116,17 @@ def test_messages_that_fit_alike_are_all_recalled(facts):
     assert facts.recalled("what about the cellar?", budget=4_000) == alike
 
 
+def test_only_what_could_fill_the_budget_is_read(facts, monkeypatch):
+    for number in range(120):
+        facts.tell(f"Pipe {number} {'is of brass and ' * 9}old.", "Noted.", between(0.8))
+    read, redact = [], pool.redact
+    monkeypatch.setattr(
+        pool, "redact", lambda rows, *rest: redact(read.extend(rows) or rows, *rest)
+    )
+    assert facts.recall("Which pipes are of brass?", budget=1_000).tokens > 700
+    assert len(read) < 150
+
+
 def test_a_message_is_recalled_once_in_a_session(facts):
     fact = facts.tell("how warm is the cellar?", "it has 12 degrees", between(0.9))
     again = facts.recall("how warm is the cellar?", shown=fact, **SESSION)
@@ -219,7 +231,7 @@ def test_prompts_about_the_work_at_hand(prompt):
     assert is_about_the_work(prompt)
 
 
-@pytest.mark.parametrize("prompt", re.split(r"[|\n]", ABOUT_THE_STORE))
+@each("prompt", re.split(r"[|\n]", ABOUT_THE_STORE))
 def test_prompts_that_the_store_may_help_with(prompt):
     assert not is_about_the_work(prompt)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import shutil
 import sys
 from collections.abc import Callable
@@ -10,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reservoir_cli.embedding import Embedder, compiled_models, packaged, write_package
+from reservoir_cli.embedding import Embedder, compiled_models, packaged
 from reservoir_cli.embedding.find_model import DEFAULT_MODEL
 from reservoir_cli.embedding.load_model import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import ModelUnavailableError
 
 TEXTS = ["Why did we drop Redis?", "The cat sleeps on the sofa.", "queue " * 150]
+HOOK = Path(__file__).parents[3] / "packages" / "model" / "hatch_build.py"
 RUNTIMES = ("onnxruntime>=1.22,<2", "tokenizers>=0.22.2,<1")
 
 
@@ -33,7 +35,7 @@ def package(compiled_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [compiled] = compiled_models.glob("[!.]*")
     for file in compiled.iterdir():
         (os.link if file.name == "model.bin" else shutil.copy)(file, folder / file.name)
-    write_package.describe(folder, "of the weights", RUNTIMES)
+    runpy.run_path(str(HOOK))["describe"](folder, "of the weights", RUNTIMES)
     monkeypatch.syspath_prepend(folder.parent)
     return folder
 

@@ -9,7 +9,7 @@ from builders import NOW
 from each import each
 
 from reservoir_cli import Message, Reservoir, ToolCall
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Conversation, Scope
 from reservoir_cli.retrieval.empty_replies import adds_something
 from reservoir_cli.settings import config
 from reservoir_cli.tokens import load_counter
@@ -62,6 +62,17 @@ def test_what_was_asked_in_vain_does_not_push_the_answer_down(store, reservoir, 
     everything = recalled(reservoir, 4_000)
     assert everything.count(EMPTY) <= 1
     assert FACT in everything
+
+
+@pytest.mark.parametrize(("times", "title"), [(0, None), (1, None), (3, None), (1, "Ludmilla")])
+def test_a_name_that_only_an_asking_in_vain_contains_is_absent(store, times, title):
+    question = "Which bus did Ludmilla and Ottokar take to the quarry?"
+    settings = {"partition": "p", "recall_floor": 0.6, "embedding_model": "./none"}
+    tell(store, [FACT], *[["The kettle is broken."]] * 8, *[[question, "I don't know."]] * times)
+    if title:
+        store.add_conversations(Scope("p", "p"), [Conversation("c9", title)])
+    outcome = Reservoir(store, config.load(None, settings)).recall(question)
+    assert [message.content for message in getattr(outcome, "messages", ())] == [FACT]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The part of a message that a search shows, and its highlighted words."""
 
-import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +13,7 @@ def highlighted_words(text, question, **how):
     return [text[start:end] for start, end in words]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "question", "words"),
     [
         ("We dropped it; dropping IT!", "why drop?", ["dropped", "dropping"]),
@@ -73,7 +73,7 @@ def test_any_shown_part_is_short_and_on_one_line(text, question, size):
     assert all(0 <= start < end <= len(part) for start, end in highlights)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "question", "part"),
     [
         ("---\ntitle: Rye\ndate: 2026-01-02\n---\n\nFlour & water.", "flour", "…Flour & water."),

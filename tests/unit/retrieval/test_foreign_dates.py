@@ -3,7 +3,6 @@
 import re
 import time
 
-import pytest
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
@@ -351,7 +350,7 @@ def test_a_foreign_range_is_one_span(question, expected):
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
-@pytest.mark.parametrize(("question", "expected"), LISTS.items())
+@each(("question", "expected"), LISTS.items())
 def test_two_foreign_dates_that_are_no_range_stay_two(question, expected):
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 

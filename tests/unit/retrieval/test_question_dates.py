@@ -387,9 +387,7 @@ def test_text_without_dates_gives_none(question):
     assert find_dates(question, NOW) == ()
 
 
-@pytest.mark.parametrize(
-    "question", ["", " ", "\n", "``", "```\n7 July\n```", ",", "the", "ago", "'s"]
-)
+@each("question", ["", " ", "\n", "``", "```\n7 July\n```", ",", "the", "ago", "'s"])
 def test_a_tiny_question_names_no_date(question):
     assert find_dates(question, NOW) == ()
 

@@ -91,14 +91,14 @@ FOUND = [
 ]
 
 
-@pytest.mark.parametrize(("name", "window", "reserve", "available", "recommended"), FIGURES)
+@each(("name", "window", "reserve", "available", "recommended"), FIGURES)
 def test_known_models_have_their_figures(name, window, reserve, available, recommended):
     model = find_model(name)
     assert model == Model(name, window, reserve, recommended, model.output_limit)
     assert model.context_window - model.reserve == available
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "limit"),
     [
         ("claude-3-haiku-20240307", 4_096),

@@ -109,7 +109,7 @@ def test_an_invalid_value_is_refused_by_the_name_that_the_user_typed(key, word, 
     assert "s3cret" not in caught.value.message
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "value"),
     [
         ("fill", 1),

@@ -1,12 +1,12 @@
 """The content by which a message is recognised, whichever program it came from."""
 
-import pytest
+from each import each
 
 from reservoir_cli.messages import Message
 from reservoir_cli.storage.content_identity import parts_of, unquote
 
 
-@pytest.mark.parametrize(
+@each(
     ("prompt", "words"),
     [
         ('"why did we drop it?"', "why did we drop it?"),

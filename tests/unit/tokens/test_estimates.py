@@ -183,7 +183,7 @@ def test_approximate_is_low_by_at_most_six_percent_without_words(real, text):
         pytest.param("“a” ", ["a"], 2 * 72, id="typographic quotes"),
         pytest.param("größe ", ["größe"], 40 + 20, id="an accent does not split a word"),
         pytest.param("été ", ["été"], 2 * 20, id="an accented letter begins one"),
-        pytest.param('": 1, ', [], 2 * 45 + 3 * 25 + 90 + 120 + 28, id="a blank in JSON"),
+        pytest.param('": 1, ', [], 2 * 45 + 3 * 25 + 70 + 120 + 28, id="a blank in JSON"),
         pytest.param("123456789 ", [], 120 + 9 * 28 + 150, id="long digits"),
         pytest.param("\ud83d ", [], 100, id="lone surrogate"),
     ],
@@ -208,8 +208,8 @@ def test_a_part_of_a_word_costs_no_more(word, before, after):
     assert cost_of_words(word.encode()) <= cost_of_words(f"{before}{word}{after}".encode())
 
 
-@pytest.mark.parametrize("text", [" ", "\n", "\0", "a", "\ud800"])
-@pytest.mark.parametrize("name", ["approximate", "ratio"])
+@each("text", [" ", "\n", "\0", "a", "\ud800"])
+@each("name", ["approximate", "ratio"])
 def test_a_nonempty_text_costs_at_least_one_token(name, text):
     assert load_counter(name).count(text) == 1
 
@@ -247,7 +247,7 @@ def test_approximate_grows_in_proportion(times, text):
 CODE = "def f(x):\n    return x\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         pytest.param("", 0, id="empty"),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from each import each
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.tokens import load_counter
@@ -19,7 +20,7 @@ def test_a_counter_has_the_requested_name(name):
     assert not counter.exact
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "",

@@ -12,7 +12,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.sync import sync_sources as syncing
 from reservoir_cli.transfer.sync.history_sources import Source
-from reservoir_cli.transfer.sync.sync_sources import SourceReport
+from reservoir_cli.transfer.sync.sync_reports import SourceReport
 
 #: A time long after all files were written.
 LATER = datetime.now(UTC) + timedelta(days=1)

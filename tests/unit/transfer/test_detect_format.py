@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from each import each
 from reading import file_of, lines
 
@@ -24,7 +23,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("other", ARGUMENTS)
+@each("other", ARGUMENTS)
 def test_arguments_of_tools_do_not_count(other):
     call = {"type": "tool_use", "id": "t1", "name": "f", "input": ARGUMENTS[other]}
     reply = {"role": "assistant", "content": [call]}

@@ -1,11 +1,11 @@
 """Guessing languages, and whether a question is about the speaker."""
 
-import pytest
+from each import each
 
 from reservoir_cli.util.languages import is_about_speaker
 
 
-@pytest.mark.parametrize(
+@each(
     ("question", "about_speaker"),
     [
         ("How many cards are in my gallery?", True),

@@ -4,30 +4,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reservoir_cli.server.proxy.providers.anthropic import (
-    COUNT_TOKENS,
-    MESSAGES,
-    VERSION_HEADER,
-    Anthropic,
-)
+from reservoir_cli.server.proxy.providers.anthropic import MESSAGES, VERSION_HEADER, Anthropic
 from reservoir_cli.server.proxy.providers.gemini import Gemini
-from reservoir_cli.server.proxy.providers.ollama import OLLAMA_CHAT, OLLAMA_GENERATE, Ollama
-from reservoir_cli.server.proxy.providers.openai_chat import CHAT, OpenAIChat
-from reservoir_cli.server.proxy.providers.openai_responses import RESPONSES, OpenAIResponses
+from reservoir_cli.server.proxy.providers.ollama import Ollama
+from reservoir_cli.server.proxy.providers.openai_chat import OpenAIChat
+from reservoir_cli.server.proxy.providers.openai_responses import OpenAIResponses
 from reservoir_cli.server.proxy.providers.wire_protocol import WireProtocol
-
-__all__ = [
-    "CHAT",
-    "COUNT_TOKENS",
-    "MESSAGES",
-    "OLLAMA_CHAT",
-    "OLLAMA_GENERATE",
-    "RESPONSES",
-    "Route",
-    "WireProtocol",
-    "protocol_at",
-    "route_of",
-]
 
 _OPENAI, _ANTHROPIC, _OLLAMA, _GEMINI = OpenAIChat(), Anthropic(), Ollama(), Gemini()
 #: The protocols by the paths whose requests are enriched.
@@ -36,8 +18,7 @@ _BY_PATH: dict[str, WireProtocol] = {
     for protocol in (_OPENAI, OpenAIResponses(), _ANTHROPIC, _OLLAMA, _GEMINI)
     for path in protocol.lists
 }
-#: Paths of Azure, which has OpenAI's protocols under other paths.
-_AZURE = "/openai/"
+_AZURE = "/openai/"  # paths of Azure, which has OpenAI's protocols under other paths
 #: Paths of Gemini: a version before the first stable one, or a method of a model.
 _GEMINI_PATH = re.compile(r"/v1(?:alpha|beta)\d*/.*|/v1/(?:models|tunedModels)/[^/]+:\w+")
 #: OpenAI's protocols under the paths of other providers, by the end of the path.
@@ -49,11 +30,8 @@ _AS_OPENAI = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a path leads to.
+    """What a path leads to: the form of errors, and the protocol and name of the usual upstream.
 
-    :param protocol: gives the form of errors.
-    :param speaks: the protocol of the upstreams that may be selected.
-    :param upstream: the name of the usual upstream.
     :param shape: the path in :data:`_BY_PATH` whose form a request has; ``None`` for no known one.
     """
 
@@ -64,10 +42,7 @@ class Route:
 
 
 def route_of(path: str, headers: Mapping[str, str]) -> Route:
-    """Return what a provider's path leads to.
-
-    :param headers: by lower-case name.
-    """
+    """Return what a provider's path leads to."""
     as_openai = _AS_OPENAI.fullmatch(path)
     shape = f"/v1/{as_openai[1] or as_openai[2]}" if as_openai else path
     protocol = _protocol_of(path, shape, headers)

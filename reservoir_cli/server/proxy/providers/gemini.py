@@ -5,8 +5,7 @@ from typing import Any
 from reservoir_cli.server.proxy.answer import Answer
 from reservoir_cli.server.proxy.providers.wire_protocol import Values, WireProtocol
 
-#: Google's name for an answer with a status of 500 and above.
-_STATUS = "UNAVAILABLE"
+_STATUS = "UNAVAILABLE"  # Google's name for an answer with a status of 500 and above
 
 
 class Gemini(WireProtocol):

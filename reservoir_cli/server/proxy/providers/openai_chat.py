@@ -57,11 +57,7 @@ def _collect_choice(answer: Answer, choice: Values) -> None:
 
 
 def collect_usage(answer: Answer, usage: Values, key: str, written: str) -> None:
-    """Collect the reported token counts, of which cached and unseen ones are parts.
-
-    :param key: of the count of the request's tokens; its details are beside it.
-    :param written: likewise of the answer's tokens.
-    """
+    """Collect the tokens of the request and of the answer; cached and unseen ones are parts."""
     if (count := as_count(usage.get(written))) is not None:
         details = obj(usage.get(f"{written}_details"))
         answer.written = max(0, count - sum(as_count(details.get(key)) or 0 for key in _UNSEEN))

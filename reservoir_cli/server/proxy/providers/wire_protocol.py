@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from reservoir_cli.server.proxy.answer import Answer
-from reservoir_cli.settings import upstreams
 
 Values = Mapping[str, Any]
 
 
 class WireProtocol(ABC):
-    """A protocol: its paths, and the forms of its requests, answers and errors.
+    """A protocol: its name, which is also its upstream's, and the forms of all it exchanges.
 
-    :cvar name: of the protocol in the settings of an upstream, and of its default upstream.
     :cvar lists: the key of a request's messages, by the paths whose requests are enriched.
     :cvar limits: the settings of the most tokens of an answer.
     """
@@ -22,11 +20,6 @@ class WireProtocol(ABC):
     name: ClassVar[str]
     lists: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def default_url(self) -> str:
-        """The URL of the default upstream."""
-        return upstreams.DEFAULTS[self.name]
 
     def is_counting(self, path: str) -> bool:
         """Return whether requests to a path only count tokens."""

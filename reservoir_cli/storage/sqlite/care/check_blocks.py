@@ -28,14 +28,11 @@ def count_problems(connection: Connection, model_id: str) -> int:
         same = known & _are_equal(entries, fresh)
         wrong.update(entries.ids[~same].tolist())
         whole.add(entries.at(known))
-    return len(wrong | whole.find_parts() | (_expected(connection) - whole.ids()))
+    return len(wrong | whole.find_parts() | (_expected(connection) - whole.ids))
 
 
 def repair(connection: Connection, model_id: str) -> None:
-    """Renew what blocks repeat of messages, and drop what is damaged or belongs to no message.
-
-    The messages without all of their vectors are pending afterwards.
-    """
+    """Renew what blocks repeat of messages; drop what is damaged. Messages it lacks are pending."""
     whole = _Whole()
     torn = _find_ids(connection, model_id)
     for block_id, place, entries, fresh, known in _examine(connection, model_id):
@@ -46,7 +43,7 @@ def repair(connection: Connection, model_id: str) -> None:
     connection.executemany("DELETE FROM blocks WHERE id = ?", [(block_id,) for block_id in torn])
     for place, message_ids in blocks.by_place(connection, sorted(whole.find_parts())).items():
         blocks.remove(connection, place, message_ids)
-    missing = _expected(connection) - (whole.ids() - whole.find_parts())
+    missing = _expected(connection) - (whole.ids - whole.find_parts())
     connection.executemany(
         "INSERT INTO pending (partition, message_id) "
         "SELECT partition, id FROM messages WHERE id = ?",
@@ -58,16 +55,13 @@ class _Whole:
     """Tells which messages have all of their passages in blocks."""
 
     def __init__(self) -> None:
-        self._known: set[int] = set()
+        self.ids: set[int] = set()
         self._ends: dict[int, list[int]] = {FIRST: [], LAST: []}
 
     def add(self, entries: Entries) -> None:
-        self._known.update(entries.ids.tolist())
+        self.ids.update(entries.ids.tolist())
         for flag, ids in self._ends.items():
             ids += entries.ids[(entries.flags & flag) > 0].tolist()
-
-    def ids(self) -> set[int]:
-        return self._known
 
     def find_parts(self) -> set[int]:
         """Return the messages that have not exactly one first and one last passage."""
@@ -75,11 +69,10 @@ class _Whole:
             {number for number, count in Counter(ids).items() if count == 1}
             for ids in self._ends.values()
         ]
-        return self._known - (once[0] & once[1])
+        return self.ids - (once[0] & once[1])
 
 
 def _expected(connection: Connection) -> set[int]:
-    """Return the messages that must be in the blocks of the active model."""
     rows = connection.execute("SELECT id FROM messages EXCEPT SELECT message_id FROM pending")
     return {row[0] for row in rows}
 
@@ -91,14 +84,18 @@ def _examine(
 
     Then the entries as they should be, and for each whether it belongs to an embedded message.
     """
-    width = _find_width(connection, model_id)
+    width = connection.execute(  # of most vectors
+        "SELECT LENGTH(codes) / n FROM blocks WHERE model_id = ? AND embedded > 0 "
+        "GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1",
+        [model_id],
+    ).fetchone() or (0,)
     for block_id in _find_ids(connection, model_id):
         partition, instance, *blobs = connection.execute(
             f"SELECT partition, instance, {blocks.NAMES} FROM blocks WHERE id = ?", [block_id]
         ).fetchone()
         with suppress(StoreCorruptError):
             entries = blocks.unpack(blobs)
-            if (entries.flags & EMBEDDED).any() and entries.codes.shape[1] != width:
+            if (entries.flags & EMBEDDED).any() and entries.codes.shape[1] != width[0]:
                 continue
             place = partition, instance
             expected = blocks.repeat_messages(connection, place, entries, _NOT_PENDING)
@@ -106,21 +103,10 @@ def _examine(
 
 
 def _are_equal(entries: Entries, fresh: Entries) -> NDArray[np.bool_]:
-    """Return for each entry whether nothing in it that is repeated from messages has changed."""
     equal: NDArray[np.bool_] = fresh.flags == entries.flags
     for name in ("created_at", "threads", "tokens", "word_counts"):
         equal = equal & (getattr(fresh, name) == getattr(entries, name))
     return equal
-
-
-def _find_width(connection: Connection, model_id: str) -> int:
-    """Return the dimensions of most vectors."""
-    row = connection.execute(
-        "SELECT LENGTH(codes) / n FROM blocks WHERE model_id = ? AND embedded > 0 "
-        "GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1",
-        [model_id],
-    ).fetchone()
-    return int(row[0]) if row else 0
 
 
 def _find_ids(connection: Connection, model_id: str) -> list[int]:

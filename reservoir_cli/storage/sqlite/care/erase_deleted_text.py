@@ -7,8 +7,7 @@ from contextlib import closing
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.sqlite.connection import Connection
 
-#: The next step: rewrite the file, or only empty its log.
-_REWRITE, _EMPTY_LOG = "rewrite", "log"
+_REWRITE, _EMPTY_LOG = "rewrite", "log"  #: The next step: rewrite the file, or only empty its log.
 #: The size up to which a store is rewritten in memory, not through a temporary file.
 _IN_MEMORY = 256 << 20
 
@@ -23,11 +22,7 @@ def seal(connection: Connection) -> None:
 
 
 def finish(connection: Connection, wait: float) -> bool:
-    """Rewrite the file and empty the write-ahead log; call it outside of transactions.
-
-    :param wait: seconds to wait for readers and writers.
-    :returns: whether all steps are done.
-    """
+    """Rewrite the file and empty the write-ahead log; call it outside of transactions."""
     unfinished = properties.get(connection, properties.UNFINISHED)
     if unfinished is None:
         return True

@@ -17,9 +17,6 @@ def write_copy(connection: Connection, target: Path, progress: Progress) -> None
     """Copy a store into an empty file; call it inside a read transaction.
 
     Without the transaction, SQLite restarts the copy whenever another process writes.
-
-    :raises OSError: there is no room for the copy.
-    :raises StoreCorruptError: the store is corrupt, and the copy with it.
     """
     copy = sqlite3.connect(target, isolation_level=None)
     try:

@@ -1,12 +1,8 @@
 """Check a store, rebuild derived data, and rewrite a damaged file.
 
-Messages and the vectors in blocks are the primary data; the full-text index and what blocks repeat
-of messages are derived from them. A message whose vectors are damaged is embedded again.
-
-A damaged page of an index, of the full-text index or of the blocks cannot be repaired in place.
-Therefore the tables are copied row by row into a fresh file, without using any index. If every
-message can be read, the pages of that file replace the store's in one transaction, so that programs
-that have the store open can keep using it.
+A damaged page of an index, of the full-text index or of the blocks cannot be repaired in place:
+tables are copied row by row into a fresh file, without any index. If every message can be read, its
+pages replace the store's in one transaction, so that programs can keep the store open.
 """
 
 import sqlite3
@@ -25,7 +21,7 @@ from reservoir_cli.storage.problems import Problem, derived_problems
 from reservoir_cli.storage.schema import OF_MESSAGES
 from reservoir_cli.storage.sqlite import keyword_search, store_file
 from reservoir_cli.storage.sqlite.care import check_blocks
-from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.storage.sqlite.connection import Connection, primary_code
 from reservoir_cli.storage.tables import reads, tag_and_pin_rows
 from reservoir_cli.storage.tables.delete import by_place
 from reservoir_cli.util.progress import counted
@@ -36,8 +32,7 @@ _AT_ONCE = 1_000
 _DERIVED = ("ledger%", "messages_fts%", "_sqlite_%", "sqlite_%")
 #: Tables that a store can lose: vectors can be computed again, records of runs are statistics.
 DISPENSABLE = {"blocks", "pending", "rebuilding", "context_runs", "summaries", "sources"}
-#: Pages per step of the copy: so few that the first step never copies the whole file.
-_PAGES = 8
+_PAGES = 8  #: Pages per step of the copy: so few that the first step never copies the whole file.
 #: Where the ids of messages are, beside their own pages.
 _OTHER_IDS = (
     "SELECT id FROM messages INDEXED BY messages_by_instance",
@@ -57,7 +52,7 @@ def file_problems(connection: sqlite3.Connection) -> list[str]:
     try:
         lines.extend(row[0] for row in connection.execute("PRAGMA integrity_check(10)"))
     except sqlite3.DatabaseError as error:  # the check can fail on a damaged page
-        if not _is_damage(error):
+        if primary_code(error) not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise
         lines.append("a page is malformed")
     if lines != ["ok"]:
@@ -75,16 +70,8 @@ def file_problems(connection: sqlite3.Connection) -> list[str]:
     return []
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
 def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
-    """Yield the problems of derived data, and of messages.
-
-    :param model_id: the active model; ``None`` if there is none yet.
-    """
+    """Yield the problems of derived data, and of messages."""
     if code := store_file.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
     unranked = check_blocks.count_problems(connection, model_id) if model_id else 0
@@ -96,10 +83,9 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
 
 
 def rebuild(connection: Connection, active: Callable[[], str | None]) -> list[int]:
-    """Rebuild all derived data.
+    """Rebuild all derived data, and return the ids of messages that were not valid UTF-8.
 
     :param active: returns the active model, called after its identity is repaired.
-    :returns: ids of messages whose texts were not valid UTF-8.
     """
     repaired = repair_texts(connection)
     tag_and_pin_rows.remove_orphans(connection)
@@ -145,10 +131,7 @@ def count_full_text_problems(connection: Connection) -> int:
 
 
 def repair_texts(connection: Connection) -> list[int]:
-    """Replace invalid UTF-8 by U+FFFD, so that the messages can be read again.
-
-    :returns: ids of the changed messages.
-    """
+    """Replace invalid UTF-8 by U+FFFD; return the ids of the changed messages."""
     columns = connection.execute("PRAGMA table_info(messages)").fetchall()
     names = [row[1] for row in columns if row[2] == "TEXT"]
     blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
@@ -190,7 +173,6 @@ def rebuild_full_text(connection: Connection) -> None:
 
 
 def _batches(connection: Connection) -> Iterator[Sequence[int]]:
-    """Return the ids of messages, a thousand at a time."""
     rows = connection.execute("SELECT id FROM messages ORDER BY id")
     return batches([row[0] for row in rows.fetchall()], _AT_ONCE)
 
@@ -200,9 +182,6 @@ def rewrite_damaged(
 ) -> list[ThreadName] | None:
     """Replace the pages of a store by those of a fresh one with the same messages.
 
-    :param fresh: an empty store of the same schema.
-    :param rebuild: rebuilds the derived data of the fresh store, after the rest was copied.
-    :param patience: seconds to wait while other processes write.
     :returns: the conversations whose summaries could not be read; ``None`` if it is unknown which.
     :raises StoreCorruptError: messages cannot be read any more.
     :raises StoreLockedError: another process has written meanwhile; nothing is changed then.
@@ -247,9 +226,8 @@ def _version(connection: sqlite3.Connection) -> int:
 def copy_tables(
     old: sqlite3.Connection, new: sqlite3.Connection, *, all_or_nothing: bool = True
 ) -> set[str]:
-    """Copy all tables that are not derived.
+    """Copy all tables that are not derived, and return the incomplete ones.
 
-    :returns: the tables that are incomplete.
     :raises StoreCorruptError: with ``all_or_nothing``, if an indispensable table is incomplete.
     """
     unlike = " AND ".join("name NOT LIKE ?" for _ in _DERIVED)
@@ -294,14 +272,6 @@ def copy_tables(
 def _copy_table(
     old: sqlite3.Connection, new: sqlite3.Connection, name: str, all_or_nothing: bool
 ) -> bool:
-    """Copy the readable rows of a table.
-
-    Each file has its own connection, so that an error of the damaged file does not affect the new
-    one.
-
-    :returns: whether the table is complete.
-    :raises StoreCorruptError: with ``all_or_nothing``, if it is incomplete and indispensable.
-    """
     # Texts are copied as bytes: invalid UTF-8 is replaced later, in the new file.
     columns = [(f'"{row[1]}"', row[2] == "TEXT") for row in _common_columns(old, new, name)]
     read = ", ".join(f"CAST({column} AS BLOB)" if text else column for column, text in columns)
@@ -342,7 +312,9 @@ def _common_columns(
 
 def _readable_rows(old: sqlite3.Connection, name: str, select: str) -> Iterator[Sequence[Any]]:
     """Yield the readable rows; without row ids, only those before the first bad page."""
-    if _has_no_ids(old, name):
+    row = old.execute("SELECT sql FROM sqlite_master WHERE name = ?", [name]).fetchone()
+    # An older store does not have all tables.
+    if row is None or str(row[0]).endswith("WITHOUT ROWID"):
         with suppress(sqlite3.DatabaseError):
             yield from old.execute(select)
         return
@@ -362,21 +334,13 @@ def _readable_rows(old: sqlite3.Connection, name: str, select: str) -> Iterator[
                 wanted += [(middle, end), (start, middle)]
 
 
-def _has_no_ids(old: sqlite3.Connection, name: str) -> bool:
-    row = old.execute("SELECT sql FROM sqlite_master WHERE name = ?", [name]).fetchone()
-    # An older store does not have all tables.
-    return row is None or str(row[0]).endswith("WITHOUT ROWID")
-
-
 def _is_newer_than(old: sqlite3.Connection, name: str) -> bool:
-    """Return whether a table was added by a newer schema than a store's."""
     with suppress(sqlite3.DatabaseError):
         return not old.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [name]).fetchone()
     return False
 
 
 def _last_id(old: sqlite3.Connection, name: str) -> int:
-    """Return an upper bound of a table's row ids, as far as they can be read."""
     last = 0
     for statement in (
         f"SELECT max(rowid) FROM {name}",
@@ -443,10 +407,7 @@ def count_missing(
 def find_lost_summaries(
     old: sqlite3.Connection, new: sqlite3.Connection
 ) -> list[ThreadName] | None:
-    """Return the conversations in the old index of summaries that the copy lacks.
-
-    :returns: ``None`` if the index cannot be read either.
-    """
+    """Return the conversations whose summaries the copy lacks; ``None`` if that is unknown."""
     names = ", ".join(
         f"CAST({name} AS BLOB)" for name in ("partition", "instance", "conversation_id")
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
+from reservoir_cli.storage.sqlite.connection import primary_code
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.sqlite.store_file import find_code, refuse_special_files
 from reservoir_cli.storage.store import Store
@@ -22,9 +23,7 @@ from reservoir_cli.util.time_limits import OWN_FILE
 
 @contextmanager
 def publish(path: Path) -> Iterator[Path]:
-    """Yield an empty file for a new store, and move it to a path at the end of the block.
-
-    Then open the store there, and check the number of its messages.
+    """Yield an empty file for a new store, move it to a path, open it and count its messages.
 
     :raises OSError: the folder is not writable; the old file stays as it is.
     :raises ReservoirError: another program uses the old file, there is a log of another file, or
@@ -49,10 +48,7 @@ def publish(path: Path) -> Iterator[Path]:
 
 
 def check_count(store: Store, expected: int) -> None:
-    """Check the number of messages of a store that was written before it was opened.
-
-    :raises StoreCorruptError: the number differs.
-    """
+    """Check the number of messages of a store that was written before it was opened."""
     count = store.holdings()["messages"]
     if count != expected:
         raise StoreCorruptError(
@@ -73,7 +69,6 @@ def count_messages(path: Path) -> int | None:
 
 
 def _count_unopened(path: Path) -> int:
-    """Count the messages of a file that nobody else uses, without creating a log beside it."""
     with closing(_unopened(path)) as connection:
         return int(connection.execute("SELECT COUNT(*) FROM messages").fetchone()[0])
 
@@ -84,10 +79,7 @@ def _unopened(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Lock a file about to be replaced, and write its log back into it.
-
-    :raises ReservoirError: another program uses it, or a log is left.
-    """
+    """Lock a file about to be replaced, and write its log back into it."""
     if not path.is_file() or path.stat().st_size == 0:
         _refuse_logs(path)
         yield
@@ -105,27 +97,19 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _write_back(connection: sqlite3.Connection, path: Path) -> None:
-    """Lock a file, and write its log back into it; ignore a file that is not a database.
-
-    :raises ReservoirError: another program uses the file.
-    """
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         connection.execute("BEGIN EXCLUSIVE")
         connection.execute("COMMIT")  # keeps the lock
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+        if primary_code(error) == sqlite3.SQLITE_BUSY:
             raise ReservoirError(
                 f"another program has {path} open", hint="close that program, or name another file"
             ) from None
 
 
 def _refuse_logs(path: Path) -> None:
-    """Remove empty logs beside a file, and refuse others.
-
-    :raises ReservoirError: a log is not empty.
-    """
     _, *logs = paths.store_files(path)
     for log in logs:
         with suppress(FileNotFoundError):

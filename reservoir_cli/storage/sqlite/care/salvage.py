@@ -14,24 +14,19 @@ from reservoir_cli.storage.sqlite.care.repair import (
     copy_tables,
     count_missing,
 )
-from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.util.time_limits import OWN_FILE
 
 _NOTHING = "nothing of the store can be read"
-#: The greatest size to believe in a header; a greater one is damage.
-_LONGEST = 1 << 40
+_LONGEST = 1 << 40  #: The greatest size to believe in a header; a greater one is damage.
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
     """The result of salvaging a damaged store.
 
-    :param saved: the number of messages in the new store.
-    :param messages: the number of messages known to be lost.
     :param tables: the other tables with lost rows that cannot be rebuilt; and ``tool_calls`` if
         messages were saved without theirs.
-    :param texts: the number of messages with bytes replaced by U+FFFD.
     """
 
     saved: int
@@ -43,9 +38,6 @@ class Lost:
 def rescue(path: Path, fresh: Path, folder: Path) -> Lost:
     """Copy the readable messages of a damaged store, which is not changed, into a fresh one.
 
-    :param path: a store that nobody is writing to.
-    :param fresh: an empty file, which becomes a store.
-    :param folder: an empty folder for temporary files.
     :raises StoreCorruptError: nothing can be read.
     :raises OSError: there is no room, or the damaged store cannot be read as a file.
     """
@@ -54,7 +46,11 @@ def rescue(path: Path, fresh: Path, folder: Path) -> Lost:
         lost = _copy_rows(_copy_files(path, folder), fresh)
         with store.write():
             repaired = repair.repair_texts(store._connection)
-            without_calls = _drop_calls(store._connection)
+            without_calls = repair.find_unreadable(store._connection)
+            store._connection.executemany(
+                "UPDATE messages SET tool_calls = NULL WHERE id = ?",
+                [(message_id,) for message_id in without_calls],
+            )
             unreadable = repair.find_unreadable(store._connection)
             store._connection.executemany(
                 "DELETE FROM messages WHERE id = ?", [(message_id,) for message_id in unreadable]
@@ -65,19 +61,10 @@ def rescue(path: Path, fresh: Path, folder: Path) -> Lost:
             raise StoreCorruptError(_NOTHING, hint="copy a backup to its place")
     finally:
         store.close()
-    tables = (*lost.tables, "tool_calls") if without_calls > len(unreadable) else lost.tables
+    has_lost_calls = len(without_calls) > len(unreadable)
+    tables = (*lost.tables, "tool_calls") if has_lost_calls else lost.tables
     count = lost.messages + len(unreadable)
     return replace(lost, saved=saved, messages=count, tables=tables, texts=len(repaired))
-
-
-def _drop_calls(connection: Connection) -> int:
-    """Remove tool calls from messages that cannot be read with them; return their number."""
-    unreadable = repair.find_unreadable(connection)
-    connection.executemany(
-        "UPDATE messages SET tool_calls = NULL WHERE id = ?",
-        [(message_id,) for message_id in unreadable],
-    )
-    return len(unreadable)
 
 
 def _copy_rows(path: Path, fresh: Path) -> Lost:
@@ -94,10 +81,7 @@ def _copy_rows(path: Path, fresh: Path) -> Lost:
 
 
 def _copy_files(path: Path, folder: Path) -> Path:
-    """Copy a store and its log; pad a truncated file to the length in its header.
-
-    SQLite refuses a file that is too short, even if most of its pages exist.
-    """
+    """Copy a store and its log; pad a truncated file, which SQLite refuses, to its full length."""
     target = folder / "copy.db"
     for ending in ("", "-wal"):
         source = path.with_name(path.name + ending)

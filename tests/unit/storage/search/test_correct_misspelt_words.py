@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-import pytest
+from each import each
 
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.storage.search.candidates import Candidates
@@ -23,7 +23,7 @@ SLIPS = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "expected"), SLIPS)
+@each(("first", "second", "expected"), SLIPS)
 def test_spelling_mistakes_are_counted(first, second, expected):
     assert count_slips(first, second) == count_slips(second, first) == expected
 

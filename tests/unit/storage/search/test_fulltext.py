@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from builders import NOW
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -264,7 +265,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("question", "words"), QUESTIONS)
+@each(("question", "words"), QUESTIONS)
 def test_a_question_is_searched_by_its_content_words(question, words):
     assert fulltext.content_words(question) == words
 

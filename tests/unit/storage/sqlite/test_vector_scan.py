@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from each import each
 
 from reservoir_cli.storage.search.quantize import encode_queries
 from reservoir_cli.storage.sqlite import blocks as vector_blocks
@@ -35,8 +36,8 @@ def directions(count: int, seed: int) -> np.ndarray:
     return (vectors / np.linalg.norm(vectors, axis=1)[:, None]).astype(np.float32)
 
 
-@pytest.mark.parametrize("vectors", [1, 2])
-@pytest.mark.parametrize("lengths", [[], [1], [0], [256, 0, 256, 3]])
+@each("vectors", [1, 2])
+@each("lengths", [[], [1], [0], [256, 0, 256, 3]])
 def test_cosines_by_codes(lengths, vectors):
     queries = directions(vectors, 1)
     passages = directions(sum(lengths), 2)

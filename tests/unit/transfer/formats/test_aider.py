@@ -62,7 +62,7 @@ def test_a_session_has_its_local_start_time():
     assert message.created_at == datetime(2026, 5, 9, 12).astimezone()
 
 
-@pytest.mark.parametrize(
+@each(
     ("prompt", "expected"),
     [
         ("/ask Why?", "Why?"),

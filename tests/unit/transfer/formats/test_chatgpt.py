@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pytest
+from each import each
 from reading import lines, read, records, roles_and_texts, skipped
 
 from reservoir_cli.messages import Message
@@ -97,7 +98,7 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.parametrize("more", HIDDEN)
+@each("more", HIDDEN)
 def test_hidden_messages_are_skipped(more):
     assert contents_of(conversation(node("a", None), node("b", "a", **more), node("c", "b"))) == [
         "a",
@@ -135,7 +136,7 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.parametrize(("content", "text"), CONTENTS)
+@each(("content", "text"), CONTENTS)
 def test_content_of_each_kind_becomes_text(content, text):
     assert contents_of(conversation(node("a", None, content=content))) == [text]
 
@@ -277,7 +278,7 @@ MARKS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), MARKS)
+@each(("text", "expected"), MARKS)
 def test_citations_of_an_answer_are_removed_and_its_text_stays(text, expected):
     thoughts = {"content_type": "thoughts", "thoughts": [{"content": text}]}
     thinking = node("thinking", "q", "assistant")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from each import each
 from reading import lines, read, records, roles_and_texts
 
 from reservoir_cli.messages import Conversation, Message
@@ -26,7 +27,7 @@ def contents(*session: dict[str, Any]) -> list[str]:
     return [record.message.content for record in records(read(lines(*session), ClaudeCode()))]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "<command-name>/clear</command-name>\n            <command-message>clear"

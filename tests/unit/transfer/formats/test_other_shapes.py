@@ -38,6 +38,8 @@ ITEMS = [
         "content": [{"type": "output_text", "text": "Balsa."}],
     },
 ]
+TOOL_USE = {"type": "tool_use", "id": "c", "name": "look_up", "input": {}}
+TOOL_RESULT = {"type": "tool_result", "tool_use_id": "c", "content": "0.16"}
 THOUGHT, CALL, RESULT = ("system", "By density."), ("assistant", ""), ("tool", "0.16")
 BLOCK = {"role": "assistant", "content": [{"type": "text", "text": "Balsa."}]}
 PARTS = [
@@ -191,6 +193,149 @@ SHAPES: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
         ),
         [USER, REPLY],
     ),
+    "a session of Pi with a name and a label": (
+        "pi",
+        lines(
+            {"type": "session", "version": 3, "id": "s", "cwd": "/home/ann/raft"},
+            {"type": "message", "id": "1", "parentId": None, "message": ASKED},
+            {"type": "session_info", "id": "2", "parentId": "1", "name": "Rafts"},
+            {"type": "label", "id": "3", "parentId": "2", "targetId": "1", "label": "start"},
+            {"type": "message", "id": "4", "parentId": "3", "message": SAID},
+        ),
+        [USER, REPLY],
+    ),
+    "a session of Pi with parents that it does not hold": (
+        "pi",
+        lines(
+            {"type": "session", "version": 3, "id": "s", "cwd": "/home/ann/raft"},
+            {"type": "message", "id": "1", "parentId": "s", "message": ASKED},
+            {"type": "message", "id": "2", "parentId": "call", "message": SAID},
+        ),
+        [USER, REPLY],
+    ),
+    "a session of the first version of Pi": (
+        "pi",
+        lines(
+            {"type": "session", "id": "s", "cwd": "/home/ann/raft", "timestamp": "2025-12-01"},
+            {"type": "message", "timestamp": "2025-12-01T00:00:00Z", "message": ASKED},
+            {"type": "message", "timestamp": "2025-12-01T00:00:01Z", "message": SAID},
+        ),
+        [USER, REPLY],
+    ),
+    "a session of Qwen Code with a parent that it does not hold": (
+        "qwen-code",
+        lines(
+            {"type": "user", "message": PARTS[0], "uuid": "1", "parentUuid": None}
+            | {"sessionId": "s"},
+            {"type": "assistant", "message": PARTS[1], "uuid": "3", "parentUuid": "2"}
+            | {"sessionId": "s"},
+        ),
+        [USER, REPLY],
+    ),
+    "a journal of Kimi Code whose events name their parents": (
+        "kimi-code",
+        lines(
+            {"type": "context.append_message", "message": ASKED | {"origin": {"kind": "user"}}},
+            {"type": "context.append_loop_event", "event": {"type": "content.part"}},
+            {
+                "type": "context.append_loop_event",
+                "event": {"type": "tool.result", "parentUuid": "c", "toolCallId": "c"}
+                | {"result": {"output": "0.16", "content": "0.16"}},
+            },
+            {"type": "context.append_message", "message": SAID},
+        ),
+        [USER, RESULT, REPLY],
+    ),
+    "items of Codex without a type": (
+        "codex",
+        lines(
+            {"type": "session_meta", "payload": {"id": "s", "cwd": "/home/ann/raft"}},
+            {"type": "response_item", "payload": ITEMS[0]},
+            {"type": "response_item", "payload": ITEMS[4]},
+        ),
+        [USER, REPLY],
+    ),
+    "a thread of Amp with an id of another kind": (
+        "amp",
+        json.dumps(
+            {"v": 1, "id": "raft", "created": 1_780_300_800_000}
+            | {"messages": [ASKED | {"messageId": 0}, SAID | {"messageId": 1}]}
+        ),
+        [USER, REPLY],
+    ),
+    "lines of Claude Code without a type": (
+        "claude-code",
+        lines(
+            {"type": "summary", "summary": "Rafts"},
+            {"sessionId": "s", "message": ASKED},
+            {"sessionId": "s", "message": SAID},
+        ),
+        [USER, REPLY],
+    ),
+    "a log of Claude Code's web page": (
+        "anthropic",
+        json.dumps(
+            {
+                "loglines": [
+                    {"type": "user", "message": ASKED},
+                    {
+                        "type": "assistant",
+                        "message": {"role": "assistant", "content": [TOOL_USE]},
+                    },
+                    {"type": "user", "message": {"role": "user", "content": [TOOL_RESULT]}},
+                    {"type": "assistant", "message": SAID},
+                ]
+            }
+        ),
+        [USER, CALL, RESULT, REPLY],
+    ),
+    "messages whose types are their roles": (
+        "anthropic",
+        lines(
+            {"type": "user", "message": {"content": "Which wood floats?"}},
+            {"type": "assistant", "message": {"content": [TOOL_USE]}},
+            {"type": "tool_result", "content": "0.16"},
+            {"type": "assistant", "content": "Balsa."},
+        ),
+        [USER, CALL, RESULT, REPLY],
+    ),
+    "messages whose content is their text": (
+        "openai",
+        lines(
+            {"type": "message", "role": "user", "text": "Which wood floats?", "session_id": "s"},
+            {"role": "model", "message": "Balsa."},
+        ),
+        [USER, REPLY],
+    ),
+    "a request of OpenAI with schemas of Anthropic": (
+        "openai",
+        json.dumps(
+            {
+                "messages": [
+                    ASKED,
+                    {"role": "assistant", "tool_calls": [{"id": "c", "name": "look_up"}]},
+                    {"role": "tool", "tool_call_id": "c", "content": "0.16"},
+                    SAID,
+                ],
+                "tools": [{"name": "look_up", "input_schema": {"type": "object"}}],
+            }
+        ),
+        [USER, CALL, RESULT, REPLY],
+    ),
+    "a session of Gemini CLI with the model's role": (
+        "gemini-cli",
+        json.dumps(
+            {
+                "sessionId": "s",
+                "projectHash": "0" * 64,
+                "messages": [
+                    {"id": "1", "type": "user", "content": "Which wood floats?"},
+                    {"id": "2", "type": "model", "content": "Balsa."},
+                ],
+            }
+        ),
+        [USER, REPLY],
+    ),
     "a session of Pi without a tree": (
         "pi",
         lines(
@@ -297,6 +442,36 @@ def test_a_session_of_kimi_code_is_described_by_the_files_around_it(tmp_path):
         "session_1": ("Tides", "harbour"),
         "session_1/agent-1": (None, "harbour"),
     }
+
+
+def test_a_journal_of_kimi_code_without_words_does_not_hide_the_list_of_messages(tmp_path):
+    session = tmp_path / "5f" / "s1"
+    session.mkdir(parents=True)
+    (session / "context.jsonl").write_text(
+        lines({"role": "_checkpoint", "id": 0}, ASKED, SAID), encoding="utf-8"
+    )
+    journal = session / "wire.jsonl"
+    journal.write_text(lines({"message": {"type": "TurnBegin"}}), encoding="utf-8")
+    assert roles_and_texts(entries_of(tmp_path)) == [USER, REPLY]
+    journal.write_text(
+        lines(*({"message": {"type": kind, "payload": payload}} for kind, payload in WIRE)),
+        encoding="utf-8",
+    )
+    assert roles_and_texts(entries_of(tmp_path)).count(REPLY) == 1
+
+
+def test_parts_of_opencode_are_in_the_folder_of_the_id_in_a_message(tmp_path):
+    about = {"id": "raft", "projectID": "p", "directory": "/home/ann/raft", "time": {"created": 1}}
+    files = {
+        "session/p/raft.json": about,
+        "message/raft/1.json": {"id": "first", "role": "user", "time": {"created": 2}},
+        "part/first/1.json": {"id": "a", "type": "text", "text": USER[1]},
+    }
+    for name, value in files.items():
+        path = tmp_path / "storage" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(value), encoding="utf-8")
+    assert roles_and_texts(entries_of(tmp_path)) == [USER]
 
 
 def test_the_whole_transcript_of_antigravity_is_preferred(tmp_path):

@@ -41,7 +41,7 @@ def test_an_empty_file_is_not_a_message(text):
     assert read(text, Plain()) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("front_matter", "tags"),
     [
         ("tags: [travel, 'two words', \"jápan\"]", ("travel", "two words", "jápan")),
@@ -109,7 +109,7 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "name"), CHOSEN)
+@each(("text", "name"), CHOSEN)
 def test_the_format_is_detected_by_the_content(text, name):
     assert choose(file_of(text, "anything")).name == name
 
@@ -185,7 +185,7 @@ DAY = datetime(2024, 3, 5).astimezone(UTC)
 OTHER_DAY = datetime(2023, 1, 2).astimezone(UTC)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "name", "expected"),
     [
         (f"---\ntitle: x\ndate: {WRITTEN}\n---\ntext", "n.md", datetime.fromisoformat(WRITTEN)),

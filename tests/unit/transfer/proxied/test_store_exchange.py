@@ -12,7 +12,9 @@ from sqlite_steps import steps
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.parse_request import parse
-from reservoir_cli.server.proxy.providers import CHAT, MESSAGES, RESPONSES
+from reservoir_cli.server.proxy.providers.anthropic import MESSAGES
+from reservoir_cli.server.proxy.providers.openai_chat import CHAT
+from reservoir_cli.server.proxy.providers.openai_responses import RESPONSES
 from reservoir_cli.transfer.proxied.exchange import Exchange
 
 pytestmark = pytest.mark.both_stores

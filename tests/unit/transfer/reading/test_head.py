@@ -3,7 +3,7 @@
 import io
 import json
 
-import pytest
+from each import each
 
 from reservoir_cli.transfer.reading.head import Head
 
@@ -15,7 +15,7 @@ def head_of(text: str) -> Head:
     return head
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "found"),
     [
         ({"oven": 1}, True),
@@ -45,13 +45,13 @@ def test_kinds_are_the_short_values_of_the_keys_that_say_them():
     assert not head.has_kind("rye")
 
 
-def test_a_scan_stops_after_the_first_object_and_goes_on_when_asked():
-    head = Head('{"a": 1}\n{"b": 2}\n')
+def test_a_scan_stops_after_the_first_objects_and_goes_on_when_asked():
+    head = Head('{"a": 1}\n{"b": 2}\n' + '{"c": 3}\n' * 50)
     assert head.advance()
     assert (head.has("a"), head.has("b"), head.objects) == (True, False, 1)
-    assert head.advance()
-    assert head.has("b")
-    assert not head.advance()
+    stops = [head.objects for _ in iter(head.advance, False)]
+    assert stops == [2, 4, 8, 52]
+    assert head.has_all("a", "b", "c")
 
 
 def test_what_follows_the_text_is_read_with_bounded_memory_of_it():
@@ -70,7 +70,7 @@ def test_what_follows_the_text_is_read_with_bounded_memory_of_it():
     assert reads < 10  # more is read each time, so that a long string is not scanned anew too often
 
 
-@pytest.mark.parametrize("part", ['"', '"\\', '\\"', '{"', '"\n', '"a" ', "{", '"a":'])
+@each("part", ['"', '"\\', '\\"', '{"', '"\n', '"a" ', "{", '"a":'])
 def test_hostile_text_takes_one_pass(part):
     head = head_of(f"{{{part * (65_536 // len(part))}" + '\n{"oven": 1}')
     assert head.has("oven")

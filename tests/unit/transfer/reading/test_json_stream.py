@@ -86,7 +86,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "reason"), BAD)
+@each(("bad", "reason"), BAD)
 def test_a_bad_line_is_skipped_and_the_next_is_read(bad, reason):
     parsed = entries(f'{{"a": 1}}\n{bad}\n{{"b": 2}}\n')
     assert parsed == [("line 1", {"a": 1}), Skipped("line 2", reason), ("line 3", {"b": 2})]

@@ -66,7 +66,7 @@ def test_a_time_is_kept_whatever_its_name_and_unit(form, name, value):
 NO_TIMES = ["soon", -5, 0, True, None, {"of": 1}, 1e300, "9" * 40, ""]
 
 
-@pytest.mark.parametrize("value", NO_TIMES)
+@each("value", NO_TIMES)
 def test_an_invalid_time_does_not_lose_the_message(value):
     [record] = records(lines({**ASKED, "created_at": value}))
     assert record.message.created_at is None

@@ -18,7 +18,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.reading import foreign_databases
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync.history_sources import Source
-from reservoir_cli.transfer.sync.sync_sources import SourceReport
+from reservoir_cli.transfer.sync.sync_reports import SourceReport
 
 SAMPLES = Path(__file__).parents[1] / "formats" / "samples"
 #: A time long after all files were written.

@@ -151,6 +151,54 @@ def test_a_replaced_file_is_read_from_its_beginning(machine):
     assert len(machine.said(WORK)) == 12
 
 
+DAMAGED = {
+    "text": "torn",
+    "cut off": '{"importer": {"lines": 2, "thr',
+    "a list": "[]",
+    "no state of the importer": "{}",
+    "another type": '{"importer": 3}',
+    "names without values": '{"importer": {"lines": "x", "seen": 1}}',
+    "marks that are no ids": '{"importer": null, "do_not_index": [{}]}',
+    "settings": '{"left_out": "torn',
+}
+
+
+@pytest.mark.parametrize("state", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_state_is_named_and_only_its_file_read_again(machine, state):
+    samples = Path(__file__).parents[1] / "formats" / "samples"
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
+    machine.write("a/s2.jsonl", *turn(11, "other?", "other.", sessionId="s2"))
+    codex = machine.root.parent / "codex"
+    codex.mkdir()
+    shutil.copy(samples / "codex.jsonl", codex / "rollout.jsonl")
+    sources = [Source("codex", "codex", codex, "work"), machine.source]
+
+    def sync() -> tuple[list[str], int]:
+        ingestion = ingestor(machine.store)
+        notes: list[str] = []
+        ingestion.notify = notes.append
+        reports = syncing.sync(ingestion, sources, now=LATER).sources
+        assert [report.failures for report in reports] == [[], []]
+        return notes, sum(report.imports.imported for report in reports)
+
+    sync()
+    stored = len(machine.said())
+    with machine.store.write():
+        for path in (codex / "rollout.jsonl", machine.root / "a" / "s1.jsonl"):
+            machine.store._connection.execute(
+                "UPDATE sources SET state = ? WHERE path = ?", [state, str(path)]
+            )
+            with path.open("a", encoding="utf-8") as file:
+                file.write("\n")
+    machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
+    machine.write("a/s2.jsonl", *turn(13, "more?", "more.", sessionId="s2"))
+    notes, imported = sync()
+    named = [note for note in notes if "damaged" in note]
+    assert [note.rpartition(os.sep)[2] for note in named] == ["rollout.jsonl", "s1.jsonl"]
+    assert (imported, len(machine.said())) == (4, stored + 4)
+    assert sync() == ([], 0)
+
+
 def test_a_file_that_a_crash_filled_with_nuls_is_read_with_what_follows(machine):
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     path.write_bytes(path.read_bytes() + bytes(4_096))

@@ -1,0 +1,49 @@
+"""The reports of a sync."""
+
+from dataclasses import dataclass, field
+
+from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.sync.history_sources import Source
+
+
+@dataclass
+class SourceReport:
+    """The report of a sync for one source.
+
+    :param files: the number of files.
+    :param read: the number of files read because they are new or have changed.
+    :param held: files whose last turn is unfinished, and left for a later sync.
+    :param excluded: messages of excluded folders.
+    :param marked: ids of conversations marked as not to be stored.
+    :param failures: the files that could not be read, with reasons.
+    """
+
+    source: Source
+    files: int = 0
+    read: int = 0
+    held: int = 0
+    excluded: int = 0
+    marked: set[str] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+    imports: ImportReport = field(default_factory=ImportReport)
+
+    @property
+    def read_total(self) -> int:
+        """Count what was read of the files so far, stored or not, and files read in part."""
+        return self.imports.total + self.held + self.excluded + len(self.marked)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """The report of a sync.
+
+    :param busy: another sync was running, and nothing was done.
+    """
+
+    sources: tuple[SourceReport, ...] = ()
+    busy: bool = False
+
+    @property
+    def imported(self) -> int:
+        """Count the messages that are new or were replaced."""
+        return sum(source.imports.imported + source.imports.renewed for source in self.sources)
