@@ -49,19 +49,17 @@ class Plain(Importer):
             written = find_date(content, PurePath(file.name).name) or file.modified
             front_matter = FRONT_MATTER.match(content)
             title = title_of(find_title(front_matter[2])) if front_matter else None
+            about = Conversation(source_id[:32], title, self.name) if title else None
             message = Message(
                 "user",
                 content,
                 written,
-                conversation_id=source_id if title else None,
+                conversation_id=about.id if about else None,
                 source=self.name,
                 source_id=source_id,
                 tags=find_tags(content),
             )
-            yield Record(
-                message,
-                conversation=Conversation(source_id, title, self.name) if title else None,
-            )
+            yield Record(message, conversation=about)
 
 
 class Markdown(Plain):
