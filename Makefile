@@ -31,6 +31,7 @@ help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
 
 install: $(VENV)/.installed ## Create .venv with reservoir, its extras and the embedding model
+	@echo "installed into $(VENV); next: . $(BIN)/activate && reservoir init"
 
 demo: $(VENV)/.installed ## Ask three questions about the sample conversations
 	@RESERVOIR_HOME=.demo HF_HUB_OFFLINE=1 $(BIN)/python samples/demo.py

@@ -70,7 +70,8 @@ Reservoir stores conversations with language models in one file, finds the few m
 a question, however old they are, and prints a list of messages that fits a token budget.
 
 A partition is a workspace (a person, a project), and an instance a channel in it (a tool, a topic).
-Nothing crosses partitions unless you ask for it.
+A context never mixes partitions; search, view, conversations, export, move and forget take
+--all-partitions.
 
 Data goes to standard output, everything else to standard error. A time without a zone is local;
 printed times are UTC."""

@@ -18,7 +18,7 @@ EXAMPLES = {
     "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
     "sync": "reservoir sync",
     "view": "reservoir view 20 -p work --timestamps",
-    "search": 'reservoir search "job queue" -p work',
+    "search": "reservoir search job queue -p work",
     "context": 'reservoir context "why did we drop Redis?" -p work --budget 2000 | llm',
     "recall": 'reservoir recall "why did we drop Redis?" -p work',
     "config": "reservoir config set partition=work recent_context_size=20",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.cli.escape import escaped
 from reservoir_cli.context.weekly_statistics import count_tools, largest_tools, last_weeks
+from reservoir_cli.util.progress import counted
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -58,6 +59,8 @@ def plot_weeks(rows: Sequence[Mapping[str, Any]], width: int) -> "list[Text]":
             line.append(f"{week['used_share']:>{len(_USED)}.0%}")
         line.rstrip()
         lines.append(line)
+    if earlier := sum(row["week"] < weeks[0]["week"] for row in rows):
+        lines.append(Text(f"{counted(earlier, 'earlier week')} not shown (--json has all)", "dim"))
     return [*lines, *_legends(tools)]
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.context.rank_passages import CRUMB, Nearness
 from reservoir_cli.messages import Role, StoredMessage, plain_text
+from reservoir_cli.util.front_matter import body_start
 
 #: The first excerpt of a message has this share of the message's priority. A reply's has less:
 #: replies are longer and more alike than what users write. It has least when the question is about
@@ -311,13 +312,17 @@ def _is_short_gap(text: str, start: int, end: int) -> bool:
 
 
 def write_excerpt(text: str, spans: Sequence[Span], tokens: int) -> str:
-    """Write an excerpt: its parts in order, and a mark for each gap.
+    """Write an excerpt: its parts in order, and a mark for each gap, but front matter.
 
     :param tokens: of the whole text.
     """
-    fences = find_fences(text)
-    lines, printed_to = [], 0
-    for start, end in spans:
+    fences, body = find_fences(text), body_start(text)
+    lines: list[str] = []
+    if any(end <= body for _, end in spans):  # chosen for the front matter
+        body = 0
+    printed_to = body
+    for first, end in spans:
+        start = max(first, body)
         lines += _mark(text, printed_to, start, tokens)
         lines.append(_close_fences(text, start, end, fences))
         printed_to = end

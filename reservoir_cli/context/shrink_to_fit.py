@@ -135,18 +135,21 @@ class Chooser:
         return body
 
     def note_best_left_out(self, selection: Selection) -> tuple[str, ...]:
-        """Return a note on the best match if none of it fits."""
-        missing = list(_left_out_for_room(selection))
-        best = max(missing, key=_rank, default=None)
+        """Return a note on the best match if none of it fits, with what it would add if printed."""
+        best = max(_left_out_for_room(selection), key=_rank, default=None)
         best_kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
         if best is None or best.scores.similarity <= 0 or _rank(best) < best_kept:
             return ()
         together = self._together(best)
-        tokens = self.meter.scale(sum(member.message.tokens for member in together))
+        used = self.count_printed(self.request, selection)
+        printed = {kept.message.id for kept in (*selection.recalled, *selection.history)}
+        missing = [member for member in together if member.message.id not in printed]
+        with_best = sorted((*selection.recalled, *missing), key=by_time)
+        whole = selection._replace(recalled=tuple(with_best))
+        tokens = self.count_printed(self.request, whole) - used
         partner = "call" if best.message.role is Role.TOOL else "results"
         words = f" with its {partner}" if len(together) > 1 else ""
-        room = self.budget.history - self.count_printed(self.request, selection)
-        behind = self.options.order == "tiers" and tokens <= room
+        behind = self.options.order == "tiers" and tokens <= self.budget.history - used
         why = "comes after a message that does not fit" if behind else "does not fit"
         return (f"the best match, #{best.message.id}{words} ({tokens:,} tokens), {why}",)
 

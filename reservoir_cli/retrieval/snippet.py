@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from reservoir_cli.util.front_matter import body_start
+
 #: Offsets of the first character and of the one after the last.
 Span = tuple[int, int]
 #: Good places for a part to begin: after a line or a sentence.
@@ -15,15 +17,19 @@ def choose_part(
 ) -> tuple[str, list[Span]]:
     """Choose the most relevant part of a text for a question, on one line.
 
+    Front matter is left out, unless it alone has words of the question.
+
     :param words: the spans of the question's words, in order.
     :param passage: the part nearest in meaning; words inside it are preferred.
     :param size: the most characters, including ``…`` for omitted text.
     :returns: the part, and the spans of the words in it.
     """
+    body = body_start(text)
+    if words and not any(body <= span[0] for span in words):  # found in the front matter only
+        body = 0
     low, high = passage or (0, len(text))
+    low = max(low, body) if body < high else low
     inside = [span for span in words if low <= span[0] and span[1] <= high]
-    if not inside and passage is None:
-        low, high = 0, len(text)
     start, end = _window(text, (low, high), inside, size)
     return _on_one_line(text, start, end, [span for span in words if start <= span[0] < end])
 

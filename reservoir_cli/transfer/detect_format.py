@@ -71,7 +71,7 @@ class DetectedFile:
 
     def describe_nothing(self) -> str:
         """Return why the file has no messages."""
-        return "no messages in them" if self.is_certain else "not a format that reservoir reads"
+        return "no messages" if self.is_certain else "not a format that reservoir reads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def _describe_nothing(
     source: Path | File, form: str | None, files: Sequence[File], links: Sequence[str]
 ) -> ReservoirError:
     wanted = f"the format {form}" if form else "a known format"
-    hint = _describe_zips(files) or (_NAMED if files else "it has no files that are read")
+    hint = _describe_zips(files) or (_NAMED if files else "there are no files in it to read")
     if links and not files:
         hint = f"it has only links, which are not followed: name the target of {links[0]}"
     return ReservoirError(f"no file in {source} has {wanted}", hint=hint)

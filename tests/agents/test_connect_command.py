@@ -56,6 +56,17 @@ def test_connecting_is_reported_on_stderr_and_so_is_connecting_twice(run, user, 
     assert run("disconnect", "zed").err == "Zed is not connected\n"
 
 
+def test_connecting_with_other_options_names_those_it_replaces(run, write_settings):
+    write_settings(ZED)
+    replaced = "was connected with"
+    assert replaced not in run("connect", "zed", "-p", "two words").err
+    assert replaced not in run("connect", "zed", "-p", "two words").err
+    assert f"note: {replaced} -p 'two words'\n" in run("connect", "zed", "--dry-run").err
+    assert f"note: {replaced} -p 'two words'\n" in run("connect", "zed", "-p", "home").err
+    assert f"note: {replaced} -p home\n" in run("connect", "zed").err
+    assert replaced not in run("connect", "zed", "-p", "home").err  # it had no options
+
+
 def test_a_dry_run_prints_a_diff_on_stdout(run, write_settings):
     original = write_settings(CLIENTS["codex"])
     shown = run("connect", "codex", "--hooks", "--dry-run")

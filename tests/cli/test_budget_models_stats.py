@@ -266,6 +266,18 @@ def test_a_plot_has_a_line_for_each_week_and_fits_80_columns_without_colour(used
     assert sum(row["contexts"] for row in rows) == 3
 
 
+@pytest.mark.parametrize(
+    ("weeks", "more"), [(16, ""), (17, "1 earlier week"), (19, "3 earlier weeks")]
+)
+def test_a_plot_says_how_many_earlier_weeks_it_leaves_out(cli, weeks, more):
+    moments = [datetime.now(UTC) - timedelta(weeks=week) for week in range(weeks)]
+    cli.store(*({"content": "hello", "created_at": moment.isoformat()} for moment in moments))
+    shown = cli("stats", "--plot").out.splitlines()
+    notes = [line.partition(" not shown (--json")[0] for line in shown if "not shown" in line]
+    assert notes == [more] * bool(more)
+    assert len(shown) < 24
+
+
 def test_a_plot_of_an_empty_store_is_a_note(cli):
     result = cli("stats", "--plot")
     assert (result.out, result.err.count("nothing is stored yet")) == ("", 1)

@@ -42,6 +42,16 @@ def test_in_a_pipe_each_check_is_one_line(cli):
     assert f"store\t{cli.db}, 1 message," in "\n".join(lines)
 
 
+def test_on_a_terminal_paths_are_whole_and_all_fits_a_screen(cli, tmp_path):
+    store = tmp_path / "a folder with a long name" / ("deep" * 20) / "store.db"
+    cli("config", "set", f"database={store}")
+    cli.say("hello")
+    shown = cli.on_terminal("doctor").out
+    assert f"store         {store}, 1 message, " in shown.replace("\r", "")
+    assert "to do: reservoir embed" in shown
+    assert len(shown.splitlines()) <= 24
+
+
 def test_wrong_derived_tables_are_a_fault_that_repair_fixes(cli):
     cli.say("hello there")
     break_full_text(cli.db)

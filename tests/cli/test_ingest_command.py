@@ -471,3 +471,10 @@ def test_the_first_file_imported_on_a_terminal_says_the_next_step(cli, tmp_path)
     first, second = (cli.on_terminal("ingest", "--no-embed", str(file)) for file in files)
     hints = ["next: reservoir context" in shown.err for shown in (piped, first, second)]
     assert hints == [False, True, False]
+
+
+def test_the_next_step_names_the_partition_that_was_given(cli, tmp_path):
+    file = tmp_path / "garden.md"
+    file.write_text("# The garden\n")
+    shown = cli.on_terminal("ingest", "--no-embed", "-p", "two words", str(file))
+    assert "next: reservoir context \"your question\" -p 'two words'\n" in shown.err

@@ -356,6 +356,20 @@ def test_a_conversation_marked_as_not_to_be_stored_is_reported(machine):
     assert {instance for _, instance in stored(machine)} == {"claude-code", "llm"}
 
 
+def test_histories_that_sync_reads_are_not_said_to_be_unread(machine):
+    machine("init", "--yes", "--no-embed")
+    synced = "found on this machine, and kept up to date by reservoir sync:\n  Claude Code: "
+    result = machine("init", "--yes", "--no-embed")
+    assert synced in result.err
+    assert "not read yet" not in result.err
+    machine(
+        "config", "unset", "sources.codex.tool", "sources.codex.path", "sources.codex.partition"
+    )
+    result = machine("init", "--dry-run")
+    assert synced in result.err
+    assert "found on this machine, and not read yet:\n  Codex: 1 file" in result.err
+
+
 REFUSED = {
     "no to reading": ([(READ, "n\n")], 1),
     "none of them": ([(READ, "y\n"), (WHICH, "none\n")], 1),

@@ -1,5 +1,7 @@
 """``reservoir move``: selection, what goes along, and moving back."""
 
+import shlex
+
 import pytest
 
 ROWS = (
@@ -90,3 +92,21 @@ def test_wrong_usage_and_nothing_found(spread):
     assert "hint: add --yes" in spread("move", "--id", "1", "--to", "x", code=2).err
     assert "error: --to needs a partition" in spread("move", "--id", "1", "--to", "/x", code=2).err
     assert places(spread) == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("partition", "instance"),
+    [("a/b", "a/b"), ("a/", "b"), ("a", "/b"), ("a\\", "b/"), ("\\/", "\\\\")],
+)
+def test_names_with_slashes_are_moved_back_to_their_place(cli, partition, instance):
+    cli.store({"content": "hello", "partition": partition, "instance": instance})
+    result = cli("move", "--id", "1", "-p", partition, "--to", "home/x", "--yes", "--no-embed")
+    undo = shlex.split(result.err.partition("to undo: ")[2])
+    cli(*undo[1:], "--yes", "--no-embed")
+    [row] = cli("partitions", "--json").document["partitions"]
+    assert (row["partition"], row["instance"]) == (partition, instance)
+
+
+@pytest.mark.parametrize("to", ["/x", "a/", "a/b/", "a//", ""])
+def test_a_place_without_a_name_is_refused(spread, to):
+    spread("move", "--id", "1", "--to", to, "--yes", code=2)

@@ -156,6 +156,23 @@ def test_messages_move_even_if_the_settings_cannot_be_edited(spread, tmp_path):
     assert file.read_text() == before
 
 
+@pytest.mark.parametrize("verb", ["rename", "merge"])
+def test_the_default_partition_of_the_settings_follows(spread, verb):
+    new = {"rename": "acme", "merge": "default"}[verb]
+    spread("config", "set", "partition=work")
+    result = spread("partitions", verb, "work", new, "--yes")
+    assert f"is now {new}\n" in result.err
+    assert "still the default" not in result.err
+    assert spread("config", "get", "partition").out == f"{new}\n"
+
+
+def test_a_default_partition_that_the_settings_do_not_name_is_reported(spread):
+    variables = {"RESERVOIR_PARTITION": "work"}
+    result = spread("partitions", "rename", "work", "acme", "--yes", env=variables)
+    assert "note: work is still the default partition: reservoir config set" in result.err
+    assert spread("config", "get", "partition").out == "default\n"
+
+
 def test_two_partitions_are_merged(spread):
     result = spread("partitions", "merge", "work", "default", "--yes", "--json")
     assert {row["partition"] for row in result.document["partitions"]} == {"default"}

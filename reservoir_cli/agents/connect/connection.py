@@ -51,11 +51,15 @@ class Status:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The changes that connecting or disconnecting made, or would make."""
+    """The changes that connecting or disconnecting made, or would make.
+
+    :param former: the options after ``mcp`` of the command line that was replaced, if any.
+    """
 
     client: Client
     changes: list[Change]
     via: str | None = None
+    former: tuple[str, ...] = ()
 
     @property
     def is_changed(self) -> bool:
@@ -100,9 +104,16 @@ def connect(
     plans = _plans(client, command, program, hooks)
     for path, plan in plans.items():  # fail before anything is changed
         _apply(client, path, plan, dry_run=True, writable=not dry_run)
+    former = _options_of(client.our_command(client.open(client.settings())))
     added, via = ([], None) if dry_run else _add_with_own_command(client, command)
     changes = [_apply(client, path, plan, dry_run=dry_run) for path, plan in plans.items()]
-    return Outcome(client, _merge([*added, *changes]), via)
+    is_replaced = former != _options_of(command)
+    return Outcome(client, _merge([*added, *changes]), via, former if is_replaced else ())
+
+
+def _options_of(command: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the options after ``mcp`` in a command line of ours."""
+    return tuple(command[command.index("mcp") + 1 :]) if command and "mcp" in command else ()
 
 
 def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:

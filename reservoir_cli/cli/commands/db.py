@@ -82,7 +82,7 @@ def migrate(
     """Set up an empty database, or upgrade the tables of an older store.
 
     With --rls, the role reservoir_member may read and write, and reservoir_reader only read, the
-    partitions that the table reservoir.members lists for each user; see docs/scaling.md.
+    partitions that the table reservoir.members lists for each user; see docs/team-server.md.
     """
     with open_store.open_reservoir(ctx, create=True) as reservoir:
         engine = reservoir.database.migrate(rls=rls)

@@ -1,6 +1,7 @@
 """``reservoir doctor``: check, repair, salvage and calibrate."""
 
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.cli.global_options import Globals, complete, globals_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as salvage_store
+from reservoir_cli.maintenance.doctor import Check
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import load
 from reservoir_cli.util.progress import counted
@@ -72,11 +74,26 @@ def doctor(
         console.document(
             {"checks": [{name: getattr(check, name) for name in names} for check in checks]}
         )
+    elif console.is_terminal():
+        console.write("".join(f"{line}\n" for line in _lines(checks)))
     else:
         rows = [(check.status.value, check.name, check.detail, check.fix or "") for check in checks]
         console.table(("", "check", "found", "to do"), rows)
     if any(check.status == "fault" for check in checks):
         raise typer.Exit(1)
+
+
+def _lines(checks: Sequence[Check]) -> Iterator[str]:
+    """Yield each check, and below it what to do, on lines that the terminal alone wraps.
+
+    A path that is broken into lines could not be copied.
+    """
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        detail = check.detail.replace("\n", "\\n")
+        yield f"{check.status.value:5} {check.name:{width}} {detail}"
+        if check.fix:
+            yield f"{'':5} to do: {check.fix}"
 
 
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:

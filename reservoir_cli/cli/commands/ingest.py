@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -112,10 +113,9 @@ def ingest(
         if not (dry_run or no_embed):
             _embed(reservoir, report.imported)
         if is_first and report.imported and not dry_run:
-            console.note(
-                'next: reservoir context "your question", with -p PARTITION; '
-                "reservoir partitions lists them"
-            )
+            given = f" {shlex.join(['-p', partition])}" if partition else ""
+            where = "" if given else ", with -p PARTITION; reservoir partitions lists them"
+            console.note(f'next: reservoir context "your question"{given}{where}')
         failure = _describe_unreadable(report, form)
         if as_json:
             _print_json(report, dry_run, failure)

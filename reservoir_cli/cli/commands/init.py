@@ -20,12 +20,13 @@ from reservoir_cli.cli.commands.sync import (
 )
 from reservoir_cli.cli.declare_options import flag
 from reservoir_cli.cli.example_question import choose_question
-from reservoir_cli.cli.global_options import complete
+from reservoir_cli.cli.global_options import complete, globals_of
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope, check_name, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
+from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.formats.registry import importers
 from reservoir_cli.transfer.reading import watched_files
@@ -78,14 +79,14 @@ def init(
 ) -> None:
     """Find chat histories on this machine and import them.
 
-    Looks for histories of {programs}. Asks before it reads anything, shows what it found, and
-    imports what you choose. Run it again to add only new messages.
+    Looks for histories of {programs}. On a terminal, asks before it reads anything, shows what it
+    found, and imports what you choose. Run it again to add only new messages.
     """
     if partition is not None:
         check_name(partition)
     places = discover_histories.look()
     present = [history for history in places if history.files]
-    _print_places(places, present)
+    _print_places(places, present, load(globals_of(ctx).config))
     if present and not dry_run:
         options.require_answer(_READ, yes)
     can_ask = not yes and options.can_ask()
@@ -131,7 +132,7 @@ init.__doc__ = (init.__doc__ or "").format(
 )
 
 
-def _print_places(places: Sequence[History], present: Sequence[History]) -> None:
+def _print_places(places: Sequence[History], present: Sequence[History], config: Config) -> None:
     for history in places:
         if history.links and not history.files:  # otherwise after it was read
             console.note(f"{history.tool}: {describe_links(history.links)}")
@@ -142,10 +143,15 @@ def _print_places(places: Sequence[History], present: Sequence[History]) -> None
             console.aside(f"  {abbreviate_home(history.path)} ({history.tool}){nearby}")
         console.note("ChatGPT and Claude send an export: reservoir ingest export.zip")
         return
-    console.aside("found on this machine, and not read yet:")
-    for history in present:
-        count, path = counted(history.files, "file"), abbreviate_home(history.path)
-        console.aside(f"  {history.tool}: {count}, {decimal(history.size)}, {path}")
+    known = {(source.tool, source.path) for source in configured_sources(config, {})}
+    synced = [history for history in present if (history.form, history.path) in known]
+    others = [history for history in present if history not in synced]
+    for group, what in ((others, "not read yet"), (synced, "kept up to date by reservoir sync")):
+        if group:
+            console.aside(f"found on this machine, and {what}:")
+        for history in group:
+            count, path = counted(history.files, "file"), abbreviate_home(history.path)
+            console.aside(f"  {history.tool}: {count}, {decimal(history.size)}, {path}")
 
 
 def _sources(

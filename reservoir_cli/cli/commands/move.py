@@ -1,5 +1,6 @@
 """``reservoir move``: move messages to another partition."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Annotated
@@ -14,13 +15,20 @@ from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.util.progress import counted
 
+#: A partition and perhaps an instance; a backslash escapes a slash or another backslash.
+_PLACE = re.compile(r"((?:\\[\\/]|\\(?![\\/])|[^/\\])+)(?:/(.*(?:[^/]|\\/)))?", re.S)
 _NAMED = 12  # at most this many messages are named by number in the command that moves them back
 
 
 def move(
     ctx: typer.Context,
     to: Annotated[
-        str, option("PARTITION[/INSTANCE]", "Where to; instances keep their names.", "--to")
+        str,
+        option(
+            "PARTITION[/INSTANCE]",
+            r"Where to; instances keep their names. \/ is a slash in a name.",
+            "--to",
+        ),
     ],
     ids: options.Ids = None,
     conversation: options.Conversation = None,
@@ -46,11 +54,7 @@ def move(
     """
     numbers = tuple(map(options.message_number, ids or ()))
     _check(numbers, conversation, project, match, since, until, source, tag)
-    target, _, within = to.partition("/")
-    for name in filter(None, (target or to, within)):
-        check_name(name)
-    if not target or to.endswith("/"):
-        raise UsageError("--to needs a partition", hint="--to work, or --to work/claude-code")
+    target, within = _split_place(to)
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         whole = filters.complete_id(reservoir, "conversation_id", conversation, scope)
@@ -84,7 +88,7 @@ def move(
                 print_lines(preview(reservoir, found))
             options.confirm(question, yes)
             origins = {(row.partition, row.instance) for row in reservoir.messages(found)}
-            moved, merged = reservoir.move(found, target, within or None)
+            moved, merged = reservoir.move(found, target, within)
             _print_moved(moved, merged, to, origins)
             if moved and not no_embed:
                 reservoir.indexer.embed_if_possible()
@@ -94,6 +98,26 @@ def move(
         console.document({**counts, "to": to, "dry_run": dry_run})
     if yes and is_elsewhere:
         raise typer.Exit(1)
+
+
+def _split_place(to: str) -> tuple[str, str | None]:
+    r"""Return a partition, and an instance if one is named; a slash in a name is typed as \/.
+
+    :raises UsageError: one of them is empty or not a name.
+    """
+    parts = _PLACE.fullmatch(to)
+    if not parts:
+        raise UsageError("--to needs a partition", hint="--to work, or --to work/claude-code")
+    target, within = (part and re.sub(r"\\([\\/])", r"\1", part) for part in parts.groups())
+    check_name(target)
+    if within:
+        check_name(within)
+    return target, within
+
+
+def _place(partition: str, instance: str) -> str:
+    """Write a partition and an instance as ``--to`` reads them."""
+    return "/".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in (partition, instance))
 
 
 def _check(numbers: Sequence[int], *texts: str | None) -> None:
@@ -114,7 +138,7 @@ def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[
         [(partition, instance)] = origins
         numbers = [word for key in moved for word in ("--id", str(key.id))]
         words = ["reservoir", "move", *numbers, "-p", moved[0].partition]
-        console.note(f"to undo: {shlex.join([*words, '--to', f'{partition}/{instance}'])}")
+        console.note(f"to undo: {shlex.join([*words, '--to', _place(partition, instance)])}")
 
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> bool:

@@ -170,14 +170,27 @@ def _move(reservoir: Reservoir, old: str, new: str, verb: str) -> None:
         console.note(f"{counted(duplicates, 'message')} of {old} were in {new} already")
     config = reservoir.config
     _move_sources(config, old, new)
-    if config.settings().partition == old:
-        command = f"reservoir config set {shlex.quote(f'partition={new}')}"
-        console.note(f"{old} is still the default partition: {command}")
+    _move_default(config, old, new)
     is_renamed = _move_settings(config, old, new, table=verb == "renamed")
     if config.partitions.get(old) and not is_renamed:
         console.note(
             f"[partitions.{old}] stays in {config.path}, but does not apply to the moved messages"
         )
+
+
+def _move_default(config: Config, old: str, new: str) -> None:
+    """Make the new partition the default if the settings file names the old one as that."""
+    if config.values.get("partition") == old:
+        try:
+            edit_settings_file.edit(config.path, {"partition": new})
+        except UsageError as problem:
+            console.warn(problem.message)
+        else:
+            console.note(f"the default partition in {config.path} is now {new}")
+            return
+    if config.lookup("partition")[0] == old:
+        command = f"reservoir config set {shlex.quote(f'partition={new}')}"
+        console.note(f"{old} is still the default partition: {command}")
 
 
 def _move_sources(config: Config, old: str, new: str) -> None:

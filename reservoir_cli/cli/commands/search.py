@@ -37,7 +37,9 @@ _WORD = "bold red"  # legible on dark and light terminals alike, as in grep
 
 def search(
     ctx: typer.Context,
-    words: Annotated[list[str], argument("TERM...", 'Words, "a phrase", prefix*; - reads stdin.')],
+    words: Annotated[
+        list[str], argument("TERM...", """Words, '"a phrase"', prefix*; - reads stdin.""")
+    ],
     semantic: Annotated[bool, flag("--semantic", "Search by meaning only.")] = False,
     keyword: Annotated[bool, flag("--keyword", "Search by words only.")] = False,
     limit: Annotated[

@@ -19,6 +19,7 @@ from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.server_errors import FULL, locked_error, unreachable_error
 from reservoir_cli.storage.postgres.tables import EVERYWHERE, SCHEMA
 from reservoir_cli.storage.schema import TABLES
+from reservoir_cli.util.installation import install_hint
 
 try:
     import psycopg
@@ -26,8 +27,7 @@ try:
     from psycopg.adapt import Dumper
 except ImportError as missing:  # pragma: no cover - the tests install it
     raise StoreError(
-        "a store on a server needs psycopg, which is not installed",
-        hint='pip install "psycopg[binary]"',
+        "a store on a server needs the extra postgres", hint=install_hint("postgres")
     ) from missing
 
 # Without a handler, psycopg would print its warnings beside our errors for the same.

@@ -16,6 +16,7 @@ from reservoir_cli.messages import (
     ThreadName,
     call_text,
     plain_text,
+    title_of,
 )
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
@@ -31,6 +32,14 @@ class Thread:
     name: ThreadName
     about: Conversation | None
     messages: Sequence[StoredMessage]
+
+    @property
+    def title(self) -> str | None:
+        """The title of a conversation, or else its first question, shortened."""
+        if self.about is None:
+            return None
+        questions = (row.content for row in self.messages if row.role is Role.USER)
+        return self.about.title or next(filter(None, map(title_of, questions)), None)
 
     def masked(self, mask: Redactor) -> "Thread":
         """Return the conversation with its secrets redacted."""

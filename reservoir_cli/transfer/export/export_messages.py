@@ -93,7 +93,7 @@ def write_openai(thread: Thread) -> str:
 def write_markdown(thread: Thread) -> str:
     """Render a conversation as Markdown: a title, and each message under its role and time."""
     partition, instance, _ = thread.name
-    title = _join_lines(thread.about.title) if thread.about else ""
+    title = _join_lines(thread.title)
     place = f"{partition}/{instance}"
     parts = [f"# {title or place}", *([f"*{place}*"] if title else [])]
     return "\n\n".join([*parts, *map(_format_message, thread.messages)]) + "\n\n"

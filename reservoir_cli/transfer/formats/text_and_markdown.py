@@ -6,14 +6,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePath
 
-from reservoir_cli.messages import Message, clean_name, content_hash
+from reservoir_cli.messages import Conversation, Message, clean_name, content_hash, title_of
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.util.front_matter import FRONT_MATTER, find_title
 from reservoir_cli.util.read_files import LARGEST
 
-#: Front matter between two lines of dashes (YAML) or plus signs (TOML) at the beginning.
-_FRONT_MATTER = re.compile(r"\s*(---|\+\+\+)[ \t]*\r?\n(.{0,65536}?)\n\1[ \t]*(?:\r?\n|\Z)", re.S)
 #: The names of a date in front matter, the best first.
 _DATE_KEYS = ("date", "created", "created_at", "published", "updated", "modified", "lastmod")
 _KEY = re.compile(r"""^[ \t]*"?([A-Za-z_]+)"?[ \t]*[:=][ \t]*["']?([^"'#\r\n]*)""", re.M)
@@ -48,16 +47,19 @@ class Plain(Importer):
         if content.strip():
             source_id = content_hash(Message("user", content))
             written = find_date(content, PurePath(file.name).name) or file.modified
-            yield Record(
-                Message(
-                    "user",
-                    content,
-                    written,
-                    source=self.name,
-                    source_id=source_id,
-                    tags=find_tags(content),
-                )
+            front_matter = FRONT_MATTER.match(content)
+            title = title_of(find_title(front_matter[2])) if front_matter else None
+            about = Conversation(source_id[:32], title, self.name) if title else None
+            message = Message(
+                "user",
+                content,
+                written,
+                conversation_id=about.id if about else None,
+                source=self.name,
+                source_id=source_id,
+                tags=find_tags(content),
             )
+            yield Record(message, conversation=about)
 
 
 class Markdown(Plain):
@@ -68,7 +70,7 @@ class Markdown(Plain):
 
 def find_tags(content: str) -> tuple[str, ...]:
     """Return the tags in a document's front matter, without the ``#`` that some programs write."""
-    front_matter = _FRONT_MATTER.match(content)
+    front_matter = FRONT_MATTER.match(content)
     if not front_matter or not (listed := _TAGS.search(front_matter[2])):
         return ()
     words = re.split(r"[,\r\n]", _COMMENT.sub("", listed[1].strip("[]")))
@@ -81,7 +83,7 @@ def find_date(content: str, name: str) -> datetime | None:
 
     A time without a zone is local.
     """
-    front_matter = _FRONT_MATTER.match(content)
+    front_matter = FRONT_MATTER.match(content)
     fields = dict(reversed(_KEY.findall(front_matter[2]))) if front_matter else {}
     values_by_name = {key.lower(): value.strip() for key, value in fields.items()}
     values = [values_by_name[key] for key in _DATE_KEYS if key in values_by_name]

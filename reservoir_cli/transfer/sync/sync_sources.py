@@ -144,7 +144,12 @@ class _SourceSync:
         root = self._source.path
         files = list(watched_files.walk(root, self._excluded, self._report_unreadable, links))
         known = self._known.of(self._source)
-        changed = [file for file in files if not self._is_unchanged(file, known)]
+        changed = []
+        for file in files:
+            if not self._is_unchanged(file, known):
+                changed.append(file)
+            elif not known[escape_path(file.path)].settled:
+                self.report.held += 1
         changed.sort(key=self._reading_order)
         self.report.files = len(files)
         total, bytes_read = sum(file.size for file in changed), 0

@@ -206,6 +206,22 @@ def test_dropping_the_best_match_is_reported_with_its_tokens(open_reservoir, set
         assert best.tokens <= tokens <= 1.2 * best.tokens
 
 
+@pytest.mark.parametrize("budget", [30, 45, 60])
+def test_the_tokens_of_a_left_out_best_match_are_more_than_the_room_that_is_left(
+    open_reservoir, budget
+):
+    with open_reservoir(recent_context_size=20) as reservoir:
+        add_messages(
+            reservoir,
+            Message("user", "the amber key opens the boathouse at the end of the pier"),
+            *(Message("user", "yes") for _ in range(4)),
+        )
+        window = ask(reservoir, "which key opens the boathouse?", budget=budget)
+        (note,) = window.hints
+    [tokens] = map(int, re.findall(r"\((\d+) tokens\), does not fit", note))
+    assert window.used + tokens > window.budget.available
+
+
 def test_by_tiers_a_best_match_behind_what_does_not_fit_is_said_to_be_there(open_reservoir):
     with open_reservoir(order="tiers", recent_context_size=1) as reservoir:
         add_messages(
@@ -217,6 +233,16 @@ def test_by_tiers_a_best_match_behind_what_does_not_fit_is_said_to_be_there(open
     assert re.fullmatch(
         r"the best match, #1 \(\d+ tokens\), comes after a message that does not fit", note
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "end", "beginning"),
+    [("---", "birch", "amber"), ("amber", "birch", "amber"), ("---", "amber", "---\ntitle")],
+)
+def test_an_excerpt_begins_after_front_matter(first, end, beginning):
+    text = "---\ntitle: Trees\ntags: [wood]\n---\n\namber\n\nbirch\n\ncedar"
+    spans = [(text.index(first), text.index(end))]
+    assert excerpts.write_excerpt(text, spans, 20).startswith(beginning)
 
 
 # What a small budget is used for

@@ -71,3 +71,23 @@ def test_any_shown_part_is_short_and_on_one_line(text, question, size):
     assert "\n" not in part
     assert part.strip("…").strip() in " ".join(text.split()) or "…" in text
     assert all(0 <= start < end <= len(part) for start, end in highlights)
+
+
+@each(
+    ("text", "question", "part"),
+    [
+        ("---\ntitle: Rye\ndate: 2026-01-02\n---\n\nFlour & water.", "flour", "…Flour & water."),
+        ("+++\r\ntitle = 'Rye'\r\n+++\r\n\r\nFlour.", "", "…Flour."),
+        ("---\ntitle: Rye\n---\nFlour.", "rye", "--- title: Rye --- Flour."),
+        ("---\ntitle: Rye\n---\n", "", "--- title: Rye ---"),
+        (
+            "---\nA rule above, one below.\n---\nFlour.",
+            "",
+            "--- A rule above, one below. --- Flour.",
+        ),
+    ],
+)
+def test_front_matter_is_shown_only_if_nothing_else_has_a_word(text, question, part):
+    [words] = find_words([text], question)
+    for passage in (None, (0, len(text))):
+        assert choose_part(text, words, passage, 200)[0] == part

@@ -209,4 +209,4 @@ def test_without_psycopg_the_error_names_the_extra():
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert result.returncode == 3
-    assert 'pip install "psycopg[binary]"' in result.stderr
+    assert 'pip install "reservoir-cli[postgres]"' in result.stderr

@@ -252,3 +252,12 @@ def test_a_name_of_several_lines_stays_in_its_heading(store, add):
 @pytest.mark.parametrize("form", [*FORMS, "markdown"])
 def test_an_empty_store_is_an_empty_text(store, form):
     assert export_text(store, form)[0] == ""
+
+
+@pytest.mark.parametrize(
+    ("title", "heading"), [(None, "# Who opens the lock?"), ("Locks\nand keys", "# Locks and keys")]
+)
+def test_markdown_has_the_title_that_rows_have(store, add, title, heading):
+    add(make_message("system", "Be brief."), make_message("user", "\nWho opens the lock?\nNow."))
+    store.add_conversations(Scope("p", "i"), [Conversation("c", title, "chatgpt")])
+    assert export_text(store, "markdown")[0].startswith(f"{heading}\n\n*p/i*\n\n## system")

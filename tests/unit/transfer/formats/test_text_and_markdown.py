@@ -68,6 +68,24 @@ def test_tags_come_from_toml():
     assert entry.message.tags == ("travel", "japan")
 
 
+@pytest.mark.parametrize(
+    ("front_matter", "title"),
+    [
+        ("---\ndate: 2026-01-02\nTitle: 'Sour rye: a start'\n---\n", "Sour rye: a start"),
+        ('+++\r\ntitle = "Sour rye"\r\n+++\r\n', "Sour rye"),
+        ("---\ntitle:\ndate: 2026-01-02\n---\n", None),
+        ("title: no front matter\n\n", None),
+    ],
+)
+def test_the_title_in_front_matter_is_that_of_a_conversation(front_matter, title):
+    entry = read_one(f"{front_matter}# Flour\ntitle: text")
+    assert isinstance(entry, Record)
+    about = entry.conversation
+    assert (about and about.title) == title
+    assert entry.message.conversation_id == (about and about.id)
+    assert entry.message.content.startswith(front_matter[:10])
+
+
 def test_the_id_depends_on_the_text():
     first, equal, different = read_one("hello"), read_one("hello\n"), read_one("hullo")
     assert isinstance(first, Record)

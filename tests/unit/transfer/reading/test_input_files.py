@@ -345,7 +345,7 @@ def test_a_missing_or_empty_input_is_an_error(tmp_path):
     assert "has a known format" in error_message(tmp_path)
     with pytest.raises(ReservoirError) as caught:
         detect(tmp_path)
-    assert caught.value.hint == "it has no files that are read"
+    assert caught.value.hint == "there are no files in it to read"
     assert "has a known format" in error_message(write_zip(tmp_path / "a.zip", {}))
     write_files(tmp_path, {"user.json": b"{}", "picture.md": b"\x89PNG" + bytes(999)})
     assert "has a known format" in error_message(tmp_path)
