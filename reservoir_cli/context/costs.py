@@ -199,9 +199,7 @@ def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> C
         settings.max_episode_tokens,
     )
     return replace(
-        request,
-        knowledge=knowledge[: max(1, first)],
-        episodes=episodes[len(episodes) - last :],
+        request, knowledge=knowledge[: max(1, first)], episodes=episodes[len(episodes) - last :]
     )
 
 

@@ -20,11 +20,7 @@ from reservoir_cli.retrieval import ranking, sessions
 from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.follow_up_questions import embed_talk, read_running_talk
-from reservoir_cli.retrieval.question_dates import (
-    date_scores,
-    describe_empty_days,
-    find_dates,
-)
+from reservoir_cli.retrieval.question_dates import date_scores, describe_empty_days, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings

@@ -312,12 +312,7 @@ class Indexer:
                     self._embed_batch(batch, wait=0)
 
     def _embed_pending(
-        self,
-        scope: Scope,
-        limit: int | None = None,
-        *,
-        newest: bool = False,
-        long: bool = True,
+        self, scope: Scope, limit: int | None = None, *, newest: bool = False, long: bool = True
     ) -> int:
         """Embed pending messages, batch by batch, newest first by date; return how many.
 

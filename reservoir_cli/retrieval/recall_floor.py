@@ -114,10 +114,7 @@ def _capitalised(text: str) -> list[str]:
 
 
 def fit(
-    candidates: Candidates,
-    dates: Floats,
-    running: NDArray[np.bool_],
-    absent: float | None = None,
+    candidates: Candidates, dates: Floats, running: NDArray[np.bool_], absent: float | None = None
 ) -> Floats:
     """Return how well each message fits the question: cosine + 0.7 · share of words + 0.4 · date.
 
