@@ -22,8 +22,7 @@ def assign_tiers(
 ) -> dict[int, Tier]:
     """Map the positions of candidates to the first tier that applies.
 
-    :param has_question: whether there is a question; without one no message is similar, and links
-        of recent messages are not followed.
+    :param has_question: without one no message is similar, and links are not followed.
     :param hidden: shape (n,), whether a message is never printed.
     """
     candidates = scored.candidates
@@ -56,9 +55,6 @@ def find_unprintable(
     scope: Scope,
 ) -> tuple[NDArray[np.bool_], list[int]]:
     """Find messages that would count as recent or similar but are never printed.
-
-    Only roles and texts of messages that may count are read, and more of them the more were
-    skipped.
 
     :returns: shape (n,), whether a message is never printed; and the positions of messages that
         repeat the question, whose replies count.
@@ -93,12 +89,10 @@ def find_unprintable(
 
 
 def _best(scores: ranking.Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
-    """Return the positions of the best scores that are not hidden, the best first."""
     best = ranking.best(scores, count + int(np.count_nonzero(hidden)) if count else 0)
     return [int(position) for position in best[~hidden[best]][:count]]
 
 
 def _newest(wanted: NDArray[np.bool_], count: int) -> list[int]:
-    """Return the positions of the newest messages that are wanted."""
     positions = np.flatnonzero(wanted)
     return [int(position) for position in positions[max(0, len(positions) - count) :]]

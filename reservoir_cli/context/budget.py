@@ -23,13 +23,10 @@ RUNNING_SHARE, SMALL_BUDGET = 1 / 4, 500
 class TokenBudget(NamedTuple):
     """The tokens of a context window and their distribution.
 
-    :param window: tokens of the model's context window.
     :param reserve: tokens kept for the answer.
-    :param available: tokens for everything printed.
     :param sections: tokens of the sections that are never pruned.
     :param history: tokens left for recalled messages and history.
     :param borrowed: tokens of the reserve that history may take.
-    :param notes: user-facing notes.
     """
 
     window: int
@@ -52,10 +49,7 @@ class TokenBudget(NamedTuple):
 
 
 class Meter(NamedTuple):
-    """A token counter with the factors applied to every count of a context.
-
-    :param factor: multiplier times safety.
-    """
+    """A token counter with the factor, multiplier times safety, of every count of a context."""
 
     counter: TokenCounter
     factor: float
@@ -102,7 +96,6 @@ def plan(
 
     :param limit: setting ``max_context_tokens``; only an explicit budget may exceed it.
     :param budget: tokens requested by the user; a hard limit, nothing is subtracted from it.
-    :param sections: tokens of the sections that are never pruned.
     :param min_history: under a model's limit, history gets this many tokens, but at most half of
         the available ones, unless the sections leave nothing. At most half of the reserve is
         borrowed for it.

@@ -47,8 +47,6 @@ def build_context(
     """Choose the best context that a token budget can buy.
 
     :param embedder: ``None`` to rank by full text and recency only.
-    :param where: consider only stored messages that match.
-    :param redactor: redacts secrets in messages before they are ranked and printed.
     :param explain: report the components of each similarity.
     :param without: ids of messages to leave out; the other scores do not change.
     :raises UsageError: the budget does not fit the model.
@@ -145,7 +143,6 @@ def _start_embedding(
 
 
 def _fills_the_budget(inputs: Inputs) -> bool:
-    """Return whether messages are added until the budget is spent."""
     fill = inputs.settings.fill
     return inputs.request.budget is not None if fill is None else fill
 

@@ -39,7 +39,7 @@ class Tier(StrEnum):
 class Scores(NamedTuple):
     """The scores of one message; ``cosine`` is 0 if it is not embedded.
 
-    :param parts: the components of the similarity, by name; ``None`` unless requested.
+    :param parts: the components of the similarity, by name.
     """
 
     similarity: float
@@ -57,13 +57,10 @@ class Candidate:
 
     :param filler: included only if there is room to fill.
     :param cut: whether it is a long tool result whose text was cut.
-    :param age: how many messages of history's instance are newer, 0 for the newest; ``None`` for
-        messages of other instances.
-    :param after_gap: whether ``…`` is printed above a recalled reply because the question above it
-        is not its own.
+    :param age: how many messages of history's instance are newer; ``None`` for other instances.
+    :param after_gap: print ``…`` above a reply, as the question above it is not its own.
     :param left_out: for a recalled question, the id of its answer that was left out.
-    :param position: its index among all messages sorted by conversation; the next message of its
-        conversation has the next one.
+    :param position: its index among all messages sorted by conversation.
     :param title: of its conversation, as imported.
     :param replies: whether it replies to a stored question.
     :param about_asker: whether the question is about the user.
@@ -106,11 +103,9 @@ class Dropped(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The messages chosen for the window.
+    """The messages chosen for the window, oldest first.
 
-    :param recalled: kept messages outside the unbroken run of the newest, oldest first.
-    :param history: the unbroken run of the newest messages, oldest first.
-    :param dropped: candidates that were left out.
+    :param recalled: kept messages outside the unbroken run of the newest, which is ``history``.
     :param passed_over: fillers that were read but left out.
     :param reasons: why a message was kept, by its id.
     :param not_reached: how many messages of the scope were not read because the budget was spent.

@@ -34,10 +34,7 @@ def build_costs(
     meter: Meter,
     quote: quote_recalled.Quote | None = None,
 ) -> Costs:
-    """Return upper bounds of a message's tokens as a recalled line and as a turn.
-
-    :param quote: see :func:`quote_recalled.cache_quotes`.
-    """
+    """Return upper bounds of a message's tokens as a recalled line and as a turn."""
     count = cache(meter.counter.count)
 
     def count_text(message: StoredMessage, text: str) -> int:
@@ -102,7 +99,6 @@ def build_costs(
 
 
 def _history_text(message: StoredMessage, form: Format) -> str:
-    """Return the text of a message as it is printed as a turn."""
     if form in PROVIDERS:
         return defuse(plain_text(message))
     return turn_text(defuse(message.content), map(finished_window.defuse_call, message.tool_calls))
@@ -157,10 +153,7 @@ def count_printed(
 
 
 def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
-    """Count the tokens of each section that is not pruned; the question's include the frame.
-
-    A text is also counted as a whole, in its frame, which may give more than its sections.
-    """
+    """Count each section that is not pruned, and the whole in its frame, which may give more."""
     fixed = [*finished_window.fixed_turns(request), *finished_window.current_turn(request)]
     sections = {
         section: count_turns(
@@ -206,10 +199,7 @@ def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> C
 def cap_notes(
     request: ContextRequest, left_out: int, settings: Settings, meter: Meter
 ) -> tuple[str, ...]:
-    """Return notes on pieces left out by the caps, and on a first piece that exceeds its cap.
-
-    :param left_out: how many pieces were left out.
-    """
+    """Return notes on pieces left out by the caps, and on a first piece that exceeds its cap."""
     notes = []
     if left_out:
         pieces = counted(left_out, "piece")

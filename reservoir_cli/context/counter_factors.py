@@ -1,7 +1,7 @@
 """Measure how far token counters are off for a model, by what providers report of its answers.
 
-An answer that passes through the proxy is counted by the counter of its partition, too. Only
-answers that are a text and nothing else are compared: a provider also counts thinking and calls.
+Only answers through the proxy that are a text and nothing else are compared: a provider also counts
+thinking and calls.
 """
 
 from collections import defaultdict
@@ -30,11 +30,7 @@ _UNUSED = ("context_window", "reserve", "reserve_used", "kept", "dropped", "trun
 
 
 class CounterFactor(NamedTuple):
-    """By how much a model's tokens are more than those of a counter.
-
-    :param counter: its name and version.
-    :param answers: how many were compared.
-    """
+    """By how much a model's tokens are more than those of a counter, of some compared answers."""
 
     model: str
     counter: str
@@ -45,10 +41,7 @@ class CounterFactor(NamedTuple):
 def count_record(
     scope: Scope, model: str, counter: TokenCounter, text: str, reported: int, now: datetime
 ) -> dict[str, Any] | None:
-    """Return the record of an answer; ``None`` if its counts cannot be compared.
-
-    :param reported: the tokens of the answer, as its provider reports them.
-    """
+    """Return the record of an answer whose provider reported its tokens, if both are comparable."""
     counted = counter.count(text)
     # Not divided: a provider may report a number that no float can hold.
     if counted < _SHORTEST or not counted <= reported * _LARGEST <= counted * _LARGEST**2:
@@ -72,10 +65,7 @@ def count_record(
 def counter_factors(
     store: Store, now: datetime, partition: str | None = None
 ) -> list[CounterFactor]:
-    """Return the factor of each model and counter, by their names.
-
-    :param partition: whose answers are compared; ``None`` for all.
-    """
+    """Return the factor of each model and counter, by their names, for one partition or all."""
     counts: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     counted_answers = store.answer_counts(COUNT, now - _AGE, _MOST_READ, partition)
     for model, counter, reported, counted in counted_answers:
@@ -88,8 +78,7 @@ def find_factor(
 ) -> float | None:
     """Return the factor of a model, by any of its names, once it is of enough answers.
 
-    :param model: ``None`` has no factor.
-    :param counter: has none if it is exact, or asks the provider.
+    A counter that is exact, or asks the provider, has none.
     """
     if model is None or counter.exact or isinstance(counter, AnthropicCounter):
         return None
@@ -106,7 +95,6 @@ def find_factor(
 
 
 def _compare(pairs: Iterable[tuple[int, int]]) -> tuple[int, float]:
-    """Return how many answers were compared, and the factor of their tokens."""
     newest = list(pairs)[:_MOST]
     reported, counted = map(sum, zip(*newest, strict=True))
     return len(newest), reported / counted

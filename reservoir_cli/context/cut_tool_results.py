@@ -8,9 +8,7 @@ from reservoir_cli.tokens.counter import TokenCounter
 
 
 def cut_tool_result(message: StoredMessage, limit: int, counter: TokenCounter) -> StoredMessage:
-    """Cut a tool result at a line end, adding a marker that names the message and what is missing.
-
-    If there is no line end to cut at, the line is cut.
+    """Cut a tool result at a line end if it has one; name the message and what is missing.
 
     :param limit: tokens of the cut text with its marker, by the counter.
     """

@@ -1,9 +1,8 @@
 """Cut excerpts from long messages. Pure.
 
-Passages of a long message are added one by one, the best first. An excerpt is the text between two
-offsets; a mark replaces what is left out. Cuts are made between paragraphs, list items or
-sentences. A fenced block is cut only if it does not fit whole: at a line end, with the fence
-closed and opened again.
+Passages of a long message are added one by one, the best first; a mark replaces what is left out.
+Cuts are made between paragraphs, list items or sentences. A fenced block is cut only if it does not
+fit whole: at a line end, with the fence closed and opened again.
 """
 
 import re
@@ -95,10 +94,7 @@ class Outline:
         return find_fences(self.text)
 
     def widen(self, span: Span, *, whole_fences: bool) -> Span:
-        """Return a span with its ends moved to good places to cut.
-
-        :param whole_fences: include all of a fenced block that one of the ends lies in.
-        """
+        """Return a span with its ends moved to good places to cut, or out of fenced blocks."""
         start, end = self._start(span[0], span[1]), self._end(span[1], span[0])
         if fence := fence_at(self.fences, start):
             start = fence.start if whole_fences else self._line_start(fence, start)
@@ -124,10 +120,7 @@ class Outline:
         return _strip(self.text, start, max(start, end))
 
     def last_end(self, start: int, offset: int) -> int:
-        """Return the last good place up to an offset to end an excerpt.
-
-        In a fenced block that is the end of a line; so it is if nothing else leaves enough.
-        """
+        """Return the last good place to end an excerpt; in a fenced block, a line's end."""
         line = self.text.rfind("\n", start, offset) + 1
         fence = fence_at(self.fences, offset)
         in_fence = fence is not None and fence.body < line
@@ -216,10 +209,7 @@ def discount(candidate: Candidate, part: int) -> float:
 
 
 class Excerpter:
-    """Grows excerpts, caching the outline of each text and the ranking of its passages.
-
-    :param query: the question that ranks passages.
-    """
+    """Grows excerpts, caching the outline of each text and the ranking of its passages."""
 
     def __init__(self, query: str) -> None:
         self._query = query
@@ -228,7 +218,6 @@ class Excerpter:
 
     @cached_property
     def _nearness(self) -> Nearness:
-        """Compile patterns of the question's words, which only long messages need."""
         return Nearness(self._query)
 
     def parts(self, candidate: Candidate) -> tuple[Span, ...]:
@@ -248,9 +237,6 @@ class Excerpter:
         """Yield candidates that print more of their message, the largest first.
 
         The first includes fenced blocks whole; the second, if different, cuts them at a line.
-
-        :param candidate: with the spans printed so far; ``None`` if there are none.
-        :param parts: passages to add.
         """
         outline = self._outline(candidate.message)
         tried: list[tuple[Span, ...]] = []
@@ -262,10 +248,7 @@ class Excerpter:
                 yield from _with_spans(candidate, outline, spans)
 
     def shorten(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
-        """Yield candidates that print as much of the beginning of a part as may fit.
-
-        :param room: tokens left.
-        """
+        """Yield candidates that print as much of a part's beginning as its room may hold."""
         outline = self._outline(candidate.message)
         start, end = outline.widen(part, whole_fences=False)
         for share in _SHARES:
@@ -311,10 +294,7 @@ def _is_short_gap(text: str, start: int, end: int) -> bool:
 
 
 def write_excerpt(text: str, spans: Sequence[Span], tokens: int) -> str:
-    """Write an excerpt: its parts in order, and a mark for each gap.
-
-    :param tokens: of the whole text.
-    """
+    """Write an excerpt: its parts in order, and a mark for each gap of a text of so many tokens."""
     fences = find_fences(text)
     lines, printed_to = [], 0
     for start, end in spans:
@@ -345,7 +325,6 @@ def _close_fences(text: str, start: int, end: int, fences: Sequence[Fence]) -> s
 
 
 def _is_cut(fence: Fence, end: int) -> bool:
-    """Return whether a part that ends here lacks the end of a block, or the block has none."""
     return fence.holds(end) or fence.tail == fence.end == end
 
 

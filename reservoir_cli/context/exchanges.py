@@ -12,7 +12,6 @@ class Exchanges(NamedTuple):
 
     An exchange has the id of its question; a reply to no question is an exchange of its own.
 
-    :param exchange_of: the exchange of each message.
     :param answer_of: for a question, its last reply that calls no tool.
     :param call_of: for a tool result, the message that called the tool and the index of the call.
     :param copy_of: for an exchange, the first one with the same question and replies.
@@ -25,10 +24,7 @@ class Exchanges(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[StoredMessage]) -> "Exchanges":
-        """Find the exchanges among messages.
-
-        :param messages: in order of time.
-        """
+        """Find the exchanges among messages in order of time."""
         calls = pair_calls(messages)
         callers = {caller for caller, _ in calls.values()}
         questions: dict[tuple[str, str], int] = {}

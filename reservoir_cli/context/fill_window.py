@@ -60,8 +60,6 @@ class _Filling:
 
     :ivar steps: a heap of exchanges and parts of long messages, by priority.
     :ivar deferred: those that exceed the running session's share.
-    :ivar last: the priority of the last one taken.
-    :ivar missed: whether anything did not fit.
     :ivar failed: how many parts in a row did not fit.
     """
 
@@ -130,7 +128,6 @@ class _Filling:
 
 
 def _exceeds_share(groups: Sequence[MessageGroup], window: WindowBuilder) -> bool:
-    """Return whether the running session would take more than its share with an exchange."""
     members = merge_groups(groups).members
     if not groups[0].is_long:
         return window.exceeds_share(members)
@@ -206,10 +203,7 @@ def fill_by_tier(
 def _add_all_parts(
     candidate: Candidate, excerpter: Excerpter, window: WindowBuilder, budget: int
 ) -> bool:
-    """Take a long message whole, or part by part up to the first that does not fit.
-
-    :returns: whether all of it is in the window.
-    """
+    """Take a long message whole, or the parts before one that does not fit; whether all fit."""
     if candidate.message.id in window.kept or window.add((candidate,), budget, _TIER):
         return True
     part, fits = 0, True
@@ -231,10 +225,7 @@ def _add_parts(
     budget: int,
     reason: str,
 ) -> tuple[int, bool]:
-    """Add the next parts of a long message if they fit.
-
-    A fenced block is included whole if that fits, else up to one of its lines. If nothing of the
-    message is printed yet and the first part does not fit, its beginning is added.
+    """Add the next parts of a long message if they fit, its beginning if not even the first does.
 
     :returns: how many parts were tried, and whether they are in the window.
     """

@@ -1,7 +1,6 @@
 """The finished window: its messages, its tokens, the messages left out, and its turns. Pure.
 
-The turns are rendered for a provider. Control tokens of chat templates are broken up in all stored
-text.
+Control tokens of chat templates are broken up in all stored text.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +26,6 @@ class FinishedWindow:
     :param scope: where history comes from, and where messages are recalled from.
     :param history_used: tokens of the recalled messages and the history as printed.
     :param pieces_left_out: how many pieces of knowledge and episodes exceeded their caps.
-    :param notes: user-facing notes about this window.
     :param relevance: how well the question fits the best message of the scope.
     :param floor: the relevance below which no message fits.
     :param nothing_found: whether the relevance is below the floor.
@@ -71,18 +69,12 @@ class FinishedWindow:
 
     @property
     def truncations(self) -> int:
-        """How many messages and pieces were left out or cut for lack of room.
-
-        A window that exceeds its budget counts as one more.
-        """
+        """How many messages and pieces were cut or left out for room, one more if it overflows."""
         return self._count_cuts() + sum(drop.for_room for drop in self.selection.dropped)
 
     @property
     def shortages(self) -> int:
-        """How many recent, similar or pinned messages were left out for lack of room, or cut.
-
-        Pieces and a window that exceeds its budget count as in :attr:`truncations`.
-        """
+        """How many recent, similar or pinned messages were cut or left out for room, and pieces."""
         return self._count_cuts() + sum(
             drop.for_room and _is_missed(drop.candidate) for drop in self.selection.dropped
         )
@@ -99,10 +91,7 @@ class FinishedWindow:
 
     @property
     def overflow(self) -> int:
-        """By how many tokens the window exceeds its budget.
-
-        The question and the sections alone are too large, or the provider counts more.
-        """
+        """By how many tokens the window, or the provider's count of it, exceeds the budget."""
         return max(0, self.used - self.budget.available - self.budget.borrowed)
 
     @property
@@ -142,7 +131,6 @@ class FinishedWindow:
 
 
 def _is_missed(candidate: Candidate) -> bool:
-    """Return whether a message is recent, similar or pinned."""
     return candidate.tier in (Tier.RECENT, Tier.SIMILAR) or candidate.pinned
 
 
@@ -194,10 +182,7 @@ def history_turns(
 ) -> list[Turn]:
     """Return the turns that the budget prunes: recalled messages, then history.
 
-    A request to a provider ends with a user message: without a question, with the last one of
-    history.
-
-    :param quote: see :func:`cache_quotes`.
+    A request to a provider ends with a user message: without a question, with history's last one.
     """
     role = _recalled_role(request)
     quoted = recalled_turn(

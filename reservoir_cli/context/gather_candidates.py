@@ -30,11 +30,7 @@ from reservoir_cli.storage.store import Store
 
 
 class Inputs(NamedTuple):
-    """What all steps of building a context use.
-
-    :param embedder: ``None`` to rank by full text and recency only.
-    :param redactor: redacts secrets in messages before they are ranked and printed.
-    """
+    """What all steps of building a context use; without an embedder, words and recency rank."""
 
     request: ContextRequest
     settings: Settings
@@ -54,7 +50,6 @@ class Ranking(NamedTuple):
         its replies.
     :param turns: shape (n,), whether it may be a turn of history.
     :param floor: the relevance below which no message fits the question.
-    :param nothing_fits: whether the relevance is below it.
     :param notes: for the user, on misspelt words and days without messages.
     """
 
@@ -79,14 +74,7 @@ def gather_candidates(
     explain: bool,
     without: Collection[int],
 ) -> Ranking:
-    """Rank the messages that a question may recall.
-
-    :param history: where it comes from; ``None`` if there is none.
-    :param vector: the question's embedding.
-    :param where: consider only stored messages that match.
-    :param explain: report the components of each similarity.
-    :param without: ids of messages to leave out; the other scores do not change.
-    """
+    """Rank the messages that a question may recall; see :func:`builder.build_context`."""
     request, settings, store = inputs.request, inputs.settings, inputs.store
     instance = history.instance if history else None
     scope = _recall_scope(request, settings, instance)
@@ -170,7 +158,6 @@ def _session_numbers(candidates: Candidates, settings: Settings) -> NDArray[np.i
 
 
 def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:
-    """Return the scope that messages other than recent ones are recalled from."""
     narrow = settings.recall_scope == "instance"
     if settings.recall_scope == "auto":
         narrow = request.instance is not None
@@ -187,10 +174,7 @@ def _reference_time(request: ContextRequest, candidates: Candidates) -> int:
 def _score_dates(
     request: ContextRequest, candidates: Candidates
 ) -> tuple[ranking.Floats, tuple[str, ...]]:
-    """Score how near each message is to a date in the question, in local time.
-
-    :returns: the scores, and a note if no message is from the named day.
-    """
+    """Score how near each message is to a date in the question; note a day without messages."""
     local = request.now.astimezone()
     spans, zone = find_dates(request.query, local), local.tzinfo or UTC
     scores = date_scores(spans, candidates.created_at, zone)
@@ -198,7 +182,6 @@ def _score_dates(
 
 
 def _fits_nothing(scored: Scored, request: ContextRequest, floor: float) -> bool:
-    """Return whether no message fits the question well enough."""
     if not request.query.strip() or not scored.candidates.count_matching():
         return False
     return scored.relevance < floor

@@ -56,10 +56,7 @@ def find_history(request: ContextRequest, settings: Settings, store: Store) -> H
 def find_running(
     history: History | None, candidates: Candidates, session_gap: float
 ) -> NDArray[np.bool_]:
-    """Return which candidates belong to the running session, shape (n,).
-
-    :param session_gap: seconds without a message after which a session ends.
-    """
+    """Return which candidates belong to the running session, shape (n,)."""
     own = candidates.own
     if history is None or not history.runs or not own.any():
         return np.zeros(len(own), bool)

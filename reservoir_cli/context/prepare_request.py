@@ -81,11 +81,7 @@ class Prepared(NamedTuple):
     multiplier_is_set: bool = False
 
     def meter(self, store: Store, *, offline: bool) -> Meter:
-        """Return the meter with the configured counter.
-
-        :param store: knows how far the counter is off for the model.
-        :param offline: refuse counters that need the network.
-        """
+        """Return the meter with the configured counter, and how far it is off for the model."""
         counter = load_counter(self.settings.token_counter, offline=offline)
         return self._calibrate(_meter(counter, self.settings), store)
 
@@ -161,10 +157,7 @@ def prepare(
 
 
 class BudgetPlan(NamedTuple):
-    """A plan of a context's tokens.
-
-    :param recommended: tokens that ``--budget recommended`` uses; ``None`` without a model.
-    """
+    """A plan of a context's tokens, with those that ``--budget recommended`` uses for its model."""
 
     model: str | None
     budget: TokenBudget

@@ -1,7 +1,4 @@
-"""Recognise prompts that ask nothing, for which nothing is recalled. Pure.
-
-Consent, thanks and commands of clients ask nothing.
-"""
+"""Recognise prompts for which nothing is recalled: consent, thanks, commands of clients. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -248,7 +245,6 @@ def is_about_the_work(text: str) -> bool:
 
 
 def _own_words(words: Iterable[str]) -> set[str]:
-    """Return the words with a meaning of their own."""
     return {
         word
         for word in words

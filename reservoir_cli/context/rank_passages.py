@@ -34,10 +34,7 @@ _LONGEST_WHOLE, _ENDING = 4, 2
 def compute_cosines(
     passages: Sequence[Passage], vector: "NDArray[np.float32]"
 ) -> tuple[list[Span], tuple[float, ...]]:
-    """Return the spans of passages, in order, and their cosines with a question.
-
-    :param vector: the question's embedding.
-    """
+    """Return the spans of passages, in order, and their cosines with a question's embedding."""
     import numpy as np
 
     values = np.stack([passage.vector for passage in passages]) @ vector
@@ -46,10 +43,7 @@ def compute_cosines(
 
 
 def cut(text: str, breaks: Iterable[int]) -> list[Span]:
-    """Cut a text at some of its breaks, or else between lines or words, into similar lengths.
-
-    :param breaks: offsets from 0 to the end of the text.
-    """
+    """Cut a text at some of its breaks, or else between lines or words, into similar lengths."""
     cuts = [0]
     for previous, offset in pairwise(breaks):
         if offset - cuts[-1] > _MOST_CHARACTERS and previous > cuts[-1]:
@@ -83,11 +77,7 @@ def join_crumbs(spans: Sequence[Span]) -> list[Span]:
 def map_to_printed(
     parts: Mapping[int, list[Span]], stored: Iterable[StoredMessage], rows: Iterable[StoredMessage]
 ) -> dict[int, list[Span]]:
-    """Return the spans of passages in the redacted text.
-
-    :param parts: by message id, in the text as it is stored.
-    :param rows: the messages as they are printed.
-    """
+    """Return the spans of passages of stored messages, by id, in their redacted text."""
     raw = {row.id: row.content for row in stored}
     shown = {row.id: row.content for row in rows}
     return {
@@ -99,9 +89,7 @@ def map_to_printed(
 
 
 def map_spans(spans: Iterable[Span], changes: Sequence[tuple[int, int, int]]) -> list[Span]:
-    """Map spans of a text to the text after replacements.
-
-    An end inside a replaced part moves to that part's edge.
+    """Map spans of a text to the text after replacements, out of which their ends move.
 
     :param changes: for each replaced part, in order, its start and end, and the length of its
         replacement.
@@ -126,10 +114,7 @@ class Nearness:
         self._words = [(_strip_ending(word), _pattern(word)) for word in words]
 
     def rank(self, text: str, parts: Sequence[Span], cosines: Sequence[float]) -> tuple[Span, ...]:
-        """Return passages, the nearest to the question first; ties keep their order.
-
-        :param cosines: the cosine of each passage; empty without vectors.
-        """
+        """Return passages, the nearest to the question first, by words and, if known, cosines."""
         shares = [self._share(text[start:end]) for start, end in parts]
         scores = [
             cosine + WORDS_WEIGHT * share
@@ -149,13 +134,11 @@ class Nearness:
 
 
 def _mean(values: Sequence[float], index: int) -> float:
-    """Return the mean of the values next to one; the value itself if it has no neighbours."""
     neighbours = [*values[max(0, index - 1) : index], *values[index + 1 : index + 2]]
     return sum(neighbours) / len(neighbours) if neighbours else values[index]
 
 
 def _strip_ending(word: str) -> str:
-    """Return a word without a possible ending."""
     if len(word) <= _LONGEST_WHOLE:
         return word
     return word[: max(_LONGEST_WHOLE, len(word) - _ENDING)]

@@ -1,7 +1,4 @@
-"""Recall messages for an agent's question, or give the reason why there are none.
-
-The command line, the MCP server, hooks and the ``llm`` plugin all call :func:`recall`.
-"""
+"""Recall messages for an agent's question, or give the reason why there are none."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -59,12 +56,10 @@ _EXPLANATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Messages recalled for a question.
+    """Messages recalled for a question, and user-facing notes.
 
     :param text: all messages, quoted and framed for a model.
-    :param tokens: of the text.
     :param messages: in the order of the text; ``content`` is the printed part of each.
-    :param notes: user-facing notes.
     """
 
     question: str
@@ -86,10 +81,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The outcome when nothing is recalled.
-
-    :param notes: user-facing notes.
-    """
+    """The outcome when nothing is recalled."""
 
     question: str
     reason: Reason
@@ -165,8 +157,6 @@ def recall(
 
     :param prepared: a request for recalled messages only, with its settings.
     :param load_embedder: returns the model; ``None`` to rank by words only.
-    :param redactor: redacts secrets in messages before they are ranked and printed.
-    :param where: recall only messages that match.
     :returns: the outcome, and the window it was taken from if one was built.
     """
     question, meter = prepared.request.query, prepared.storing_meter(store)

@@ -17,7 +17,6 @@ class Prompt(NamedTuple):
     """A prompt that messages are recalled for.
 
     :param in_session: whether it belongs to a session that runs elsewhere.
-    :param asks: whether it is a question.
     """
 
     in_session: bool = False
@@ -28,10 +27,7 @@ NO_PROMPT = Prompt()
 
 
 class Piece(NamedTuple):
-    """A text for a section, given by the caller.
-
-    :param name: of the procedure or the source; an episode has none.
-    """
+    """A named text for a section, given by the caller; an episode has no name."""
 
     text: str
     name: str = ""
@@ -45,13 +41,10 @@ class ContextRequest:
     :param instance: ``None`` if the user named none.
     :param budget: tokens for everything printed; ``None`` to use the model's limit.
     :param trace_id: of the current message, also if it is stored later.
-    :param now: the time of the request, aware.
-    :param system: the system prompt.
     :param recalled_role: the role that sends recalled messages: ``user`` or ``system``.
     :param excerpts_explained: add a line on how to read the whole message of an excerpt.
     :param recall_only: print only recalled messages, each with its number.
     :param exclude_conversation: the reader's running session, which is not recalled.
-    :param prompt: what kind of prompt messages are recalled for.
     :param talk: the turns of the reader's session before it, as the client has them.
     :param shown: ids of the messages that the reader has already.
     :param recall_note: a line above the recalled messages.

@@ -75,10 +75,7 @@ class Runs:
             self._add(_window_record(window))
 
     def record_recall(self, request: ContextRequest, window: ContextWindow | None) -> None:
-        """Record the outcome of a recall.
-
-        :param window: ``None`` if the question asked nothing.
-        """
+        """Record the outcome of a recall; there is no window if the question asked nothing."""
         run = _window_record(window) if window else _empty_record(request)
         tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
         if window and window.kept and request.exclude_conversation:
@@ -90,10 +87,7 @@ class Runs:
             self.write_recalls()
 
     def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
-        """Return statistics of runs over time, and of the store's contents.
-
-        First the use of recalls is measured whose answers have been stored since.
-        """
+        """Measure the use of recalls that have been answered since, and return all statistics."""
         with self._report_errors():
             now = datetime.now(UTC)
             self._add(*measure_use(self._store, self._store.runs(None, partition), now))
@@ -126,7 +120,6 @@ class Runs:
 
 
 def _empty_record(request: ContextRequest) -> dict[str, Any]:
-    """Return the record of a question that was not searched for."""
     return {
         **dict.fromkeys(_NUMBERS, 0),
         "at": to_epoch_ms(request.now),
@@ -140,7 +133,6 @@ def _empty_record(request: ContextRequest) -> dict[str, Any]:
 
 
 def _window_record(window: ContextWindow) -> dict[str, Any]:
-    """Return the record of a window."""
     budget, request = window.budget, window.request
     return {
         "at": to_epoch_ms(request.now),
@@ -164,10 +156,7 @@ def _window_record(window: ContextWindow) -> dict[str, Any]:
 
 
 def _log_truncation(window: ContextWindow) -> None:
-    """Write a line to the log if the window was truncated.
-
-    :raises OSError: the log cannot be written.
-    """
+    """Write a line to the log if the window was truncated."""
     if not window.truncated:
         return
     log_file.append(
@@ -181,10 +170,7 @@ def _log_truncation(window: ContextWindow) -> None:
 
 
 def answer_record(scope: Scope, model: str | None, tokens: int, cached: int) -> dict[str, Any]:
-    """Return the record of an answer by the tokens that its provider reports for the request.
-
-    :param cached: tokens that it read from its cache.
-    """
+    """Return the record of an answer by the tokens that its provider reports, also those cached."""
     tokens = min(max(tokens, 0), _MOST_TOKENS)
     return {
         **dict.fromkeys((*_NUMBERS, "available"), 0),
@@ -203,10 +189,7 @@ def answer_record(scope: Scope, model: str | None, tokens: int, cached: int) -> 
 def summarize_runs(
     runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return counts, medians and 95th percentiles of runs, by model and by day.
-
-    Recalls, their use, and answers that went through the proxy are counted separately.
-    """
+    """Return counts, medians and 95th percentiles of each kind of run, by model and by day."""
     uses = [run for run in runs if run["format"] == USE]
     recalls = [run for run in runs if run["format"] == RECALL]
     answers = [run for run in runs if run["format"] == ANSWER]
@@ -251,10 +234,7 @@ def _day(run: Mapping[str, Any]) -> str:
 
 
 def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each day with at least one record, in order.
-
-    :param kinds: contexts, recalls, and answers.
-    """
+    """Return a row for each day with contexts, recalls or answers, in order."""
     by_day: dict[str, tuple[list[Mapping[str, Any]], ...]] = {}
     for kind, records in enumerate(kinds):
         for run in records:

@@ -64,11 +64,7 @@ class Chooser:
         return cache_quotes(numbered=self.request.recall_only)
 
     def _select_by_sums(self, room: int) -> tuple[Selection, int]:
-        """Select by local counts.
-
-        While window, tokens of single messages are added up. If the selection as printed exceeds
-        the room, select again with that much less.
-        """
+        """Select by sums of single messages, then with less room if what is printed exceeds it."""
         target = room
         while True:
             selection = self._select_within(room)

@@ -1,7 +1,4 @@
-"""Recognise standing instructions: "Always name versions.", "I prefer tea". Pure.
-
-They remain quoted material: they are recalled sooner, but not followed here.
-"""
+"""Recognise standing instructions, which are recalled sooner: "Always name versions.". Pure."""
 
 import re
 
@@ -29,10 +26,7 @@ _HINTS = (*_LEADS.split("|"), "prefer", "ich bevorzuge", "je préfère", "prefie
 
 
 def is_standing(message: StoredMessage) -> bool:
-    """Return whether a user makes a permanent request or states a preference.
-
-    Documents are excluded, since anyone may have written them.
-    """
+    """Return whether a user, not a document, makes a lasting request or states a preference."""
     if message.role is not Role.USER or message.source in DOCUMENT_SOURCES:
         return False
     if len(message.content) > _LONGEST:

@@ -1,7 +1,4 @@
-"""Choose the messages of a recall: those that stand out, not those that fit the budget. Pure numpy.
-
-Nobody may have asked for a recall: what it prints has to earn its tokens.
-"""
+"""Choose for a recall what stands out: nobody may have asked for it. Pure numpy."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +35,7 @@ _BEYOND_FLOOR = 0.1
 
 
 def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
-    """Return the positions of the messages to recall; none if none stands out.
-
-    What follows a question is recalled with it: the reply.
+    """Return the positions of the messages to recall, with replies; none if none stands out.
 
     :param room: tokens for messages; beside a best one that is larger, the best others count.
     """
@@ -118,10 +113,7 @@ def _said_since(ranking: Ranking, chosen: Positions) -> Positions:
 
 
 def _is_near_in_meaning(ranking: Ranking, near: Positions) -> bool:
-    """Return whether the best message means nearly the same; only if the model's floor is known.
-
-    An earlier answer counts as what its asking means.
-    """
+    """Return whether the best message means nearly the same; only if the model's floor is known."""
     best = near[:1].tolist()
     best = [ranking.answered[0] if at in ranking.answered else at for at in best]
     cosine = ranking.scored.candidates.cosine[best]
@@ -144,11 +136,10 @@ def _fit_alike(ranking: Ranking) -> Positions:
 
 
 def _background(similarity: Floats, sessions: NDArray[np.integer]) -> float:
-    """Return the similarity of the fifth best session beside the best message's own.
+    """Return the similarity of the fifth best other session, as a share of the best; 0 if fewer.
 
     :param similarity: shape (n,), minus infinity for messages that do not count.
     :param sessions: shape (n,), the session of each message.
-    :returns: as a share of the best; 0 with fewer sessions.
     """
     highest = np.full(int(sessions.max()) + 1, -np.inf)
     np.maximum.at(highest, sessions, similarity)

@@ -37,12 +37,7 @@ def select_with_summaries(
     where: Filter,
     without: Collection[int],
 ) -> Chosen | None:
-    """Select messages and summaries of other conversations; ``None`` if there are none.
-
-    :param vector: the question's embedding.
-    :param where: consider only messages that match.
-    :param without: ids of messages to leave out.
-    """
+    """Select messages and summaries of other conversations; ``None`` if there are none."""
     allowed = _allowed_summaries(inputs.store, ranking.scope, where, without)
     if not allowed:
         return None
@@ -60,10 +55,7 @@ def select_with_summaries(
 def _allowed_summaries(
     store: Store, scope: Scope, where: Filter, without: Collection[int]
 ) -> list[Summary]:
-    """Return the summaries of conversations of which every message may be printed.
-
-    A summary may quote any of them.
-    """
+    """Return summaries, which may quote any message, if all of theirs may be printed."""
     summaries = Summaries(store).read(scope)
     if not summaries or (where == Filter() and not without):
         return summaries
@@ -86,7 +78,6 @@ def _best_summaries(
 ) -> list[Summary]:
     """Return the summaries of conversations that are not printed, the most similar first.
 
-    :param summaries: those with a vector of the question's model, or without one.
     :param printed: (instance, conversation) of the printed messages.
     :param least: the least cosine with the question.
     """
@@ -128,7 +119,6 @@ def _select_again(chooser: Chooser, summaries: dict[tuple[str, str | None], Piec
 
 
 def _conversations(printed: Iterable[Candidate]) -> set[tuple[str, str | None]]:
-    """Return the instances and conversations of candidates."""
     return {
         (candidate.message.instance, candidate.message.conversation_id) for candidate in printed
     }

@@ -18,14 +18,9 @@ def summarize_weeks(
     recalls: Iterable[Run],
     uses: Iterable[Run] = (),
 ) -> list[dict[str, Any]]:
-    """Return a row for each week with messages, contexts or recalls, in order.
-
-    Weeks begin on Monday, in UTC.
+    """Return a row for each week, from Monday in UTC, with messages, contexts or recalls, in order.
 
     :param stored: the Monday of a week, a tool and the number of its messages of that week.
-    :param contexts: records of contexts.
-    :param recalls: records of recalls.
-    :param uses: records of how much of a recall an answer used.
     """
     messages: dict[str, Counter[str]] = {}
     for week, tool, count in stored:
@@ -88,7 +83,6 @@ def count_tools(stored: Mapping[str, int], tools: Sequence[tuple[str, int]]) -> 
 
 
 def _monday(day: date) -> str:
-    """Return the Monday of a day's week."""
     return (day - timedelta(days=day.weekday())).isoformat()
 
 

@@ -52,12 +52,10 @@ _MOST_TRIED = 20_000
 
 @dataclass(slots=True)
 class WindowBuilder:
-    """The messages kept so far, and an upper bound of their tokens.
+    """The messages kept so far in their printed form, by id, and an upper bound of their tokens.
 
     :param by_age: all messages of history's instance that may be kept, by age.
     :param passed: ages of messages that do not end the run although they are not printed.
-    :ivar kept: the messages kept so far in their printed form, by id.
-    :ivar reasons: why each message was kept.
     :ivar most_running: the most tokens that messages of the running session may take.
     """
 
@@ -122,10 +120,7 @@ class WindowBuilder:
         return True
 
     def exceeds_share(self, members: Sequence[Candidate], tokens: float | None = None) -> bool:
-        """Return whether the running session would take more than its share with these messages.
-
-        :param tokens: of the part of a long message that is added; ``None`` for whole messages.
-        """
+        """Return whether the running session takes too much with messages, or tokens of a part."""
         if math.isinf(self.most_running) or not any(member.running for member in members):
             return False
         running = [candidate for candidate in self.kept.values() if candidate.running]
@@ -134,10 +129,7 @@ class WindowBuilder:
         return sum(map(self.costs.recalled, running)) + tokens > self.most_running
 
     def is_hopeless(self, members: Sequence[Candidate], budget: int) -> bool:
-        """Return whether messages are certainly too large.
-
-        When little room is left, most are, and this check is ten times as fast as a trial.
-        """
+        """Return whether messages are certainly too large: ten times as fast as a trial."""
         return self._spent - self._excess + self._least_tokens(members) > budget
 
     def lay_out(self) -> Layout:
@@ -148,7 +140,6 @@ class WindowBuilder:
         return lay_out(kept, find_run(kept, self.by_age, self.passed), self.exchanges)
 
     def _most_tokens(self, members: Sequence[Candidate]) -> int:
-        """Return the most tokens that messages may add."""
         costs, answers = self.costs, self.exchanges.answer_of
         tokens = len(set(map(_day, members)) - self._days) * costs.day
         for candidate in members:
@@ -161,7 +152,6 @@ class WindowBuilder:
         return tokens
 
     def _least_tokens(self, members: Sequence[Candidate]) -> int:
-        """Return the fewest tokens that messages may add."""
         costs, tokens = self.costs, 0
         for candidate in members:
             earlier = self.kept.get(candidate.message.id)

@@ -1,8 +1,7 @@
 """Find earlier askings of a question: those whose replies say nothing, and the newest answer.
 
 An exchange without an answer contains every word of the question and nothing else, so it would rank
-before the messages that answer it, and each further asking would push them down. An answer need not
-contain any word of its question.
+before the messages that answer it, which need not contain any word of their question.
 """
 
 import re
@@ -65,10 +64,7 @@ class _Exchange(NamedTuple):
 def find_echoes(
     store: Store, scope: Scope, candidates: Candidates, sessions: Sessions, question: str
 ) -> Echoes | None:
-    """Find earlier askings that got no answer, or the same one as a later asking, and the newest.
-
-    :returns: ``None`` if the question was not asked before.
-    """
+    """Find earlier askings that got no answer or that of a later one, and the newest, if any."""
     asked = content_words(question)
     suspects = _find_suspects(candidates, question)
     if not asked or not len(suspects):
@@ -159,10 +155,7 @@ def _read_turns(
     positions: Positions,
     most: int,
 ) -> dict[int, _Turn]:
-    """Return by position a message and what the assistant said after it, with their positions.
-
-    :param most: how many messages after it are read.
-    """
+    """Return by position a message and what the assistant said after it, with their positions."""
     following = _following(sessions, positions, most)
     read = sorted({at for row in following.values() for at in row})
     ids = [int(candidates.ids[at]) for at in read]
@@ -183,7 +176,6 @@ def _read_turns(
 def _following(
     sessions: Sessions, positions: Positions, most: int
 ) -> Mapping[int, tuple[int, ...]]:
-    """Return each position with those of the messages after it in its session."""
     rows = {}
     for position, at in zip(
         positions.tolist(), sessions.session_positions(positions).tolist(), strict=True
@@ -201,10 +193,7 @@ def _following(
 
 
 def repeats(message: StoredMessage, question: str, reply: str, *, same: bool) -> bool:
-    """Return whether a message asks the same as a question.
-
-    :param same: whether its meaning is nearly the question's.
-    """
+    """Return whether a message asks the same; ``same`` says whether it means nearly that."""
     if not reply.strip() and not has_question_mark(message.content):
         return False
     asked, words = content_words(question), content_words(_without_lead(message.content))

@@ -22,14 +22,13 @@ _DENSE_RATIO = 50
 
 
 def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], sessions: Sessions) -> Floats:
-    """Score messages by the question's stems, including the words of their neighbours.
+    """Score messages by the question's stems, including the words of their neighbours, shape (n,).
 
     A term's count and a message's length include the two messages before and after it, with at
     most 60 words of each. Document frequencies are those of the scope.
 
     :param postings: for each stem of the question, its positions and counts.
     :param terms: shape (n,), words of each message.
-    :returns: shape (n,).
     """
     total = len(terms)
     scores = np.zeros(total)
@@ -76,7 +75,6 @@ def _with_neighbours(
 
 
 def _has_neighbour(sessions: Sessions, distance: int) -> NDArray[np.bool_]:
-    """Return whether each message has a neighbour at a distance in its session."""
     key = "neighbour", distance
     if key not in sessions.known:
         mask = np.zeros(len(sessions.number), bool)

@@ -12,10 +12,10 @@ _LONGEST_WHOLE, _ENDING = 4, 2
 
 
 def adds_something(reply: str, question: str) -> bool:
-    """Return whether a reply says anything that its question does not say.
+    """Return whether a reply says anything that its question does not say, also yes or no.
 
     A reply that begins by saying that it knows nothing does not, unless most of it says something
-    else, or it contains a number of its own. Yes and no say something.
+    else, or it contains a number of its own.
     """
     own = content_words(reply) - content_words(question)
     if not own:

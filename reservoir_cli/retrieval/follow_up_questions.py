@@ -39,9 +39,7 @@ def read_running_talk(
     """Return the last turns of the session if it is still running, else ``None``.
 
     :param scope: the instance that history comes from.
-    :param session_gap: seconds without a message after which a session ends.
     :param conversation: the session to consider; ``None`` for that of the newest message.
-        Documents belong to none.
     :param says_nothing: whether a user's turn has no subject; then the turns before it count.
     """
     where = Filter(conversation_id=conversation, documents=False)
@@ -67,10 +65,7 @@ def embed_talk(
     embedder: Embedder | None,
     says_nothing: Callable[[str], bool],
 ) -> Talk | None:
-    """Return the last turns of a session as its client has them, ``None`` without any.
-
-    :param embedder: ``None`` to compare words only.
-    """
+    """Return the last turns of a session as its client has them, ``None`` without any."""
     turns = [
         (weight, turn.content[:_LONGEST])
         for weight, turn in _last_turns(said, question, says_nothing)

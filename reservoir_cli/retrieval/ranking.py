@@ -1,9 +1,7 @@
 """Score messages by similarity, recency and priority. Pure numpy.
 
 Half of the messages that a search misses have their words in the messages around them ("Where did
-you go?" / "Chicago!"), so a message is scored together with its neighbours: by their words, the
-question it answers, and the best of the messages around it. Measurements are in
-``docs/ranking.md``.
+you go?" / "Chicago!"), so a message is scored with its neighbours. See ``docs/ranking.md``.
 """
 
 from collections.abc import Sequence
@@ -47,9 +45,7 @@ class Scored:
     """Candidates with their scores, each of shape (n,), float64.
 
     :param bm25: unscaled, including the words of neighbours.
-    :param dates: nearness to a date in the question, in 0…1.
-    :param similarity: in 0…1.
-    :param recency: in 0…1.
+    :param dates: nearness to a date in the question, in 0…1, as similarity and recency.
     :param priority: in 0…1 if the weights add up to 1.
     :param fit: how well each message fits the question; see ``recall_floor.py``.
     :param talk: the similarity with the turns before the question; ``None`` without any.
@@ -87,11 +83,7 @@ class Echoes(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The BM25 scores of candidates, each of shape (n,).
-
-    :param question: with the question.
-    :param talk: with the question and the turns before it; the same without them.
-    """
+    """The BM25 scores of candidates, shape (n,): with the question, then with turns before it."""
 
     question: Floats
     talk: Floats
@@ -117,8 +109,7 @@ def sessions_of(candidates: Candidates, settings: Settings) -> Sessions:
 def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
     """Return the candidates with echoes as messages without words and meaning.
 
-    So they lend their neighbours nothing, and the scale of the scores is that of the others. A word
-    that no other message contains is absent.
+    They lend their neighbours nothing; a word that no other message contains is absent.
     """
     is_echo = np.zeros(len(candidates.ids), bool)
     is_echo[echoes.positions] = True
@@ -271,7 +262,6 @@ def _components(
 
 
 def _is_running(candidates: Candidates, sessions: Sessions) -> NDArray[np.bool_]:
-    """Return which messages are in the session of the newest message of history's instance."""
     own = np.flatnonzero(candidates.own)
     number = sessions.to_candidate_order(sessions.number)
     return np.asarray(number == number[own[-1]]) if len(own) else np.zeros(len(number), bool)
@@ -284,7 +274,7 @@ def similarity(
     dates: Floats,
     sessions: Sessions,
 ) -> Floats:
-    """Combine meaning, words, neighbours and dates, relative to the best of the scope.
+    """Combine meaning, words, neighbours and dates, relative to the best of the scope; in 0…1.
 
     m = cosine − 0.03 · ln(passages); h = 0.6 · mm(m) + 0.4 · mm(BM25), or mm(BM25) without a
     vector. A reply inherits 0.2 · h of the question before it, proportionally less if it has more
@@ -292,7 +282,6 @@ def similarity(
     short messages, and the date score. mm is applied to the sum.
 
     :param cosine: shape (n,), NaN for messages without a vector, whose words count in full.
-    :returns: shape (n,), in 0…1.
     """
     _, _, around = _score_terms(candidates, cosine, words, sessions)
     scores = sessions.to_candidate_order(around)
@@ -304,10 +293,7 @@ def similarity(
 def _score_terms(
     candidates: Candidates, cosine: NDArray[np.float32], words: Floats, sessions: Sessions
 ) -> tuple[Floats, Floats, Floats]:
-    """Return each message's score alone, then with its question's, then with its neighbours'.
-
-    :returns: each of shape (n,), in session order.
-    """
+    """Return each message's score alone, then with its question's, then with its neighbours'."""
     own = sessions.to_session_order(_own_scores(candidates, cosine, words))
     asks = sessions.to_session_order(candidates.asks)
     lengths = sessions.to_session_order(candidates.terms)
@@ -337,9 +323,7 @@ def _add_neighbours(
 ) -> tuple[Floats, Floats]:
     """Return each message's score with its question's added, then with its neighbours'.
 
-    All arrays have shape (n,) and are in session order.
-
-    :param lengths: words of each message.
+    :param lengths: words of each message; all arrays are in session order.
     """
     if "answers" not in sessions.known:
         answers = asks[:-1] * sessions.same_session(1)
@@ -364,8 +348,6 @@ def _balance(
     """Return the adjustment that moves short messages' scores towards the mean around them.
 
     A question loses a little: it shares words with its answer without being one.
-
-    :returns: shape (n,), in session order.
     """
     if "mean share" not in sessions.known:
         means = window_mean(lengths, sessions, MEAN_WINDOW)
@@ -380,10 +362,7 @@ def _balance(
 
 
 def window_mean(values: NDArray[Any], sessions: Sessions, reach: int) -> Floats:
-    """Return the mean over each message and its neighbours in its session.
-
-    :param values: shape (n,), in session order.
-    """
+    """Return the mean over each message and its neighbours in its session, in session order."""
     starts, ends, counts = sessions.windows(reach)
     sums = np.zeros(len(values) + 1)
     np.cumsum(values, dtype=np.float64, out=sums[1:])
@@ -399,7 +378,7 @@ def window_max(values: Floats, sessions: Sessions, reach: int) -> Floats:
 
     Windows double until they are wide enough, so the cost grows with log(reach).
 
-    :param values: shape (n,), in session order, none below 0.
+    :param values: in session order, none below 0.
     """
     ahead, behind = values.copy(), values.copy()
     covered = 0
@@ -416,7 +395,6 @@ def best(scores: Floats, count: int) -> Positions:
     """Return the positions of the highest scores, best first; ties newest first.
 
     :param scores: shape (n,), in order of time; minus infinity for messages to leave out.
-    :returns: shape (count,), or fewer if there are not as many.
     """
     positions = greatest(scores, count) if 0 < count < len(scores) else np.arange(len(scores))
     positions = positions[scores[positions] > -np.inf]
@@ -425,10 +403,7 @@ def best(scores: Floats, count: int) -> Positions:
 
 
 def min_max(values: Floats, share: float = 1.0) -> Floats:
-    """Scale values to 0…share in place; if all are equal, to 0 if they are 0, else to share.
-
-    :param values: NaN does not count and stays.
-    """
+    """Scale values to 0…share in place; if all are equal, to 0 or share; NaN stays."""
     if not len(values):
         return values
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
@@ -441,13 +416,9 @@ def min_max(values: Floats, share: float = 1.0) -> Floats:
 
 
 def recency(ranks: NDArray[np.int64]) -> Floats:
-    """Score how recent messages are, 1 for the newest.
+    """Score how recent messages are, 1 for the newest, by their ranks in the scope from 0.
 
-    Heavy-tailed in rank, 1/(1 + log2(1 + rank)), so that old messages can still compete with the
-    newest.
-
-    :param ranks: shape (n,), 0 for the newest message of the scope.
-    :returns: shape (n,), in (0, 1].
+    Heavy-tailed, 1/(1 + log2(1 + rank)), so that old messages can still compete with the newest.
     """
     scores = 1.0 + ranks
     np.log2(scores, out=scores)
@@ -456,21 +427,19 @@ def recency(ranks: NDArray[np.int64]) -> Floats:
 
 
 def recency_by_age(created_at: NDArray[np.int64], now_ms: int, half_life: float) -> Floats:
-    """Score how recent messages are by their age: 2^(-age / half-life).
+    """Score how recent messages are by their age: 2^(-age / half-life); future times are age 0.
 
-    :param created_at: shape (n,), milliseconds since 1970; future times count as age 0.
+    :param created_at: shape (n,), milliseconds since 1970.
     :param half_life: seconds.
-    :returns: shape (n,), in 0…1.
     """
     ages = np.maximum(0, now_ms - created_at) / 1000.0
     return np.asarray(np.exp2(-ages / half_life))
 
 
 def leave_out_others(scored: Scored) -> Scored:
-    """Return the scores without messages that the filter excludes.
+    """Return the scores without messages that the filter excludes: similarity is minus infinity.
 
-    Their similarity and priority is minus infinity, and they are not history's own. The other
-    scores stay those in the whole scope.
+    They are not history's own. The other scores stay those in the whole scope.
     """
     matching = scored.candidates.matching
     if matching is None:

@@ -39,11 +39,8 @@ LOST_SHARE = 0.002
 def recall_floor(settings: Settings, model_id: str | None, stored: str | None = None) -> float:
     """Return the relevance below which nothing is recalled; 0 to always recall.
 
-    The setting takes precedence over the floor calibrated on the store, and that over the measured
-    one.
-
-    :param model_id: the model that compares the question; ``None`` to compare words only.
-    :param stored: the value of the store's property named by ``floor_property``.
+    The setting takes precedence over the floor calibrated on the store (``stored``), and that over
+    the measured one.
     """
     if settings.recall_floor is not None:
         return settings.recall_floor
@@ -77,11 +74,9 @@ def highest_floor(relevances: Floats) -> float:
 
 
 def count_absent(question: str, absent: Collection[str]) -> float:
-    """Return how many words the words that no message contains count as.
+    """Return how many words the stems that no message contains count as.
 
     Numbers and names count as none: people rarely write their own names, or a date in figures.
-
-    :param absent: their stems.
     """
     if not absent:
         return 0.0
@@ -122,15 +117,13 @@ def fit(
     are near to something by chance. For the same reason, 0.1 · ln of the rarest word's weight is
     subtracted, which demands more in large stores. Messages that a filter excludes fit by 0.
 
-    The share is that of the question's words that the message contains. A message without a vector
-    is scored by words and date only. A follow-up is compared alone, and together with the last
-    turns; the latter only with other sessions.
+    A message without a vector is scored by words and date only. A follow-up is compared alone, and
+    together with the last turns; the latter only with other sessions.
 
     :param dates: shape (n,), nearness to a date in the question.
     :param running: shape (n,), whether a message is in the running session.
     :param absent: how many words the question's words that no message contains count as; ``None``
         to count them all.
-    :returns: shape (n,), at least 0.
     """
     absent = len(candidates.absent) if absent is None else absent
     total, matching = len(candidates.ids), candidates.matching
@@ -180,10 +173,7 @@ def _scores(
 
 
 def _weights(postings: Iterable[Posting], absent: float, total: int) -> tuple[Floats, float]:
-    """Return the total weight of the stems in each message, and that of all stems.
-
-    :param absent: how many stems are in no message; they weigh as much as the rarest.
-    """
+    """Return the total weight of the stems in each message, and that of all and the absent."""
     matched, total_weight = np.zeros(total), absent * _weight(total, 1)
     for posting in postings:
         places = posting.all_places()

@@ -1,7 +1,4 @@
-"""Find messages by words, by meaning, or by both.
-
-Semantic search is imported only when needed: a search by words works without numpy.
-"""
+"""Find messages by words, by meaning, or by both; by words alone it works without numpy."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -102,10 +99,7 @@ def _add_passages(
 
 
 def with_words(hits: Sequence[Hit], term: str, mode: str) -> list[Hit]:
-    """Add to each hit the positions of the question's words in its text as printed.
-
-    Of a long text, only those in one part.
-    """
+    """Add to each hit where the question's words are in its text, or in a part of a long one."""
     texts = [searchable_text(hit.message) for hit in hits]
     passages = [hit.passage for hit in hits]
     word_spans = find_words(texts, term, typed=mode == "keyword", passages=passages)

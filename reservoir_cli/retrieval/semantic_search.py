@@ -32,10 +32,7 @@ def search(
     settings: Settings,
     now: datetime,
 ) -> list[Hit]:
-    """Find hits by similarity, or by cosine only.
-
-    :param vector: of the term.
-    """
+    """Find hits by similarity, or by cosine with the term's vector only."""
     term, scope = criteria.term, criteria.scope
     candidates = store.candidates(scope, None, term, vector, criteria.where)
     candidates = drop_known_words(candidates, embedder)
@@ -55,10 +52,7 @@ def search(
 
 
 def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
-    """Put long messages that alone contain a word in the place of the last hits, if missing.
-
-    A very long message scores low for each of its words, however rare they are.
-    """
+    """Put long messages that alone have a word, and score low, in the place of the last hits."""
     # Without assume_unique, numpy would load its masked arrays, which takes 30 ms.
     missing = np.setdiff1d(sole, ranked, assume_unique=True)[: limit // _SOLE_SHARE]
     if not len(missing):
@@ -80,10 +74,7 @@ def _read_hits(
     sole: NDArray[np.intp],
     echoes: ranking.Echoes | None,
 ) -> list[Hit]:
-    """Return hits by similarity, or by cosine only.
-
-    :param sole: the positions of long messages that alone contain a word of the term.
-    """
+    """Return hits by similarity, or by cosine only."""
     candidates, by_meaning = scored.candidates, criteria.mode == "semantic"
     scores: ranking.Floats = (
         candidates.cosine.astype(np.float64) if by_meaning else scored.similarity

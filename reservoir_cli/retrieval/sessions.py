@@ -52,10 +52,9 @@ class Sessions:
         return session_positions
 
     def same_session(self, distance: int) -> NDArray[np.float64]:
-        """Return whether a message and the one at a distance after it are in the same session.
+        """Return 1 for each message in the session of the one at a distance after it, else 0.
 
-        :returns: 1 or 0, shape (n - distance,), in this order. Scores are multiplied by it, which
-            takes half as long again with booleans.
+        Scores are multiplied by it, which takes half as long again with booleans.
         """
         if distance not in self.known:
             same = self.number[distance:] == self.number[:-distance]
@@ -67,7 +66,6 @@ class Sessions:
         """Return where the window of neighbours around each message starts and ends, and its size.
 
         :param reach: neighbours on each side, as far as the session has them.
-        :returns: each of shape (n,), in this order.
         """
         if ("edges", reach) not in self.known:
             positions = np.arange(len(self.number))
@@ -80,10 +78,7 @@ class Sessions:
         return windows
 
     def parts(self) -> list[tuple[slice, "Sessions"]]:
-        """Divide the messages into parts of whole sessions, each with its slice of this order.
-
-        Parts that fit the processor's cache are processed several times as fast.
-        """
+        """Divide the messages into parts of whole sessions that fit the processor's cache."""
         if "parts" not in self.known:
             ends = np.flatnonzero(np.diff(self.number, append=-1)) + 1
             full = ends.searchsorted(np.arange(_PART, len(self.number) + _PART, _PART))
@@ -139,8 +134,7 @@ def _by_thread(candidates: Candidates) -> Positions | None:
 def _grouping_order(thread: NDArray[np.int64]) -> Positions | None:
     """Return the order that groups equal numbers; ``None`` if they are already grouped.
 
-    Sorts runs of one thread instead of messages: there are few of them if conversations do not
-    overlap.
+    Sorts runs of one thread instead of messages: there are few if conversations do not overlap.
     """
     if not len(thread):
         return None

@@ -13,12 +13,11 @@ _GAP = re.compile(r"\s+")
 def choose_part(
     text: str, words: Sequence[Span], passage: Span | None, size: int
 ) -> tuple[str, list[Span]]:
-    """Choose the most relevant part of a text for a question, on one line.
+    """Choose the most relevant part of a text for a question, on one line, and the words in it.
 
     :param words: the spans of the question's words, in order.
     :param passage: the part nearest in meaning; words inside it are preferred.
     :param size: the most characters, including ``…`` for omitted text.
-    :returns: the part, and the spans of the words in it.
     """
     low, high = passage or (0, len(text))
     inside = [span for span in words if low <= span[0] and span[1] <= high]
@@ -49,7 +48,6 @@ def _window(text: str, part: Span, words: Sequence[Span], size: int) -> Span:
 
 
 def _densest(text: str, words: Sequence[Span], size: int) -> Span:
-    """Return the span with the most different words within this many characters."""
     best, count = words[0], 0
     for index, (start, _) in enumerate(words):
         nearby = [span for span in words[index : index + 50] if span[1] - start <= size]

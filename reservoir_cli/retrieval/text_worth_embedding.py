@@ -1,8 +1,7 @@
 """Tell which parts of a text are worth embedding. Pure, and linear in the length of the text.
 
-An embedding says nothing about text without words, such as base64, hexadecimal dumps and minified
-code, nor anything new about lines that a message repeats, as logs do. Such parts are found by full
-text only.
+An embedding says nothing about text without words, such as base64 and minified code, nor anything
+new about lines that a message repeats, as logs do. Such parts are found by full text only.
 """
 
 import re
@@ -41,10 +40,7 @@ def choose_passages(text: str, spans: Sequence[Span]) -> list[Span]:
 
 
 def estimate_passages(text: str) -> int:
-    """Estimate how many passages of a text are worth embedding, without the model.
-
-    :returns: at most one more than ``MOST_PASSAGES``; 1 for a short text.
-    """
+    """Estimate how many passages are worth embedding, at most one more than ``MOST_PASSAGES``."""
     if len(text) <= _SHORT:
         return 1
     count = 0

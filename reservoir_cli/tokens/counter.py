@@ -7,10 +7,7 @@ PER_MESSAGE = 4
 
 
 class TokenCounter(Protocol):
-    """A counter of tokens.
-
-    A stored count is valid while ``name`` and ``version`` are unchanged.
-    """
+    """A counter of tokens; a stored count is valid while ``name`` and ``version`` are unchanged."""
 
     @property
     def name(self) -> str:
@@ -28,8 +25,5 @@ class TokenCounter(Protocol):
         ...
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text, without the overhead of a chat format.
-
-        :returns: 0 for the empty text, at least 1 for any other.
-        """
+        """Count the tokens of a text without a chat format: at least 1, or 0 if it is empty."""
         ...

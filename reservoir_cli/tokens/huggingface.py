@@ -31,11 +31,8 @@ class UnloadableError(Exception):
 
 
 def require_loadable(content: bytes) -> None:
-    """Check in a separate process that a tokenizer loads, since some files crash the process.
+    """Check once in a separate process that a tokenizer loads, since some files crash the process.
 
-    A successful check is cached.
-
-    :param content: the content of a ``tokenizer.json``.
     :raises UnloadableError: it cannot be loaded.
     """
     from importlib.metadata import version  # takes 20 ms that only this counter needs
@@ -65,9 +62,8 @@ class HuggingFaceCounter:
     exact = True
 
     def __init__(self, path: str) -> None:
-        """Load a tokenizer from disk.
+        """Load a tokenizer from a ``tokenizer.json``, or a folder with one.
 
-        :param path: a ``tokenizer.json``, or a folder with one; ``~`` is the home folder.
         :raises ModelUnavailableError: the library or file is missing, or not a tokenizer.
         """
         if find_spec("tokenizers") is None:

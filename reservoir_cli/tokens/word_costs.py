@@ -72,10 +72,7 @@ def _cost(word: bytes) -> int:
 
 @cache
 def _read_table() -> dict[bytes, bytes]:
-    """Return by two letters what each third one costs after them, then what they cost themselves.
-
-    In units; the two letters begin a word.
-    """
+    """Return by two first letters what each third one costs, then what they do, in units."""
     rows = {}
     digits = bytes.maketrans(b"0123456789abcdefghijklmnopqrstuvwxyz", bytes(range(36)))
     for line in Path(__file__).with_name("word_costs.txt").read_bytes().splitlines():

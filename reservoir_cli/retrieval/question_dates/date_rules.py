@@ -1,7 +1,6 @@
 """The rules that read dates: patterns over kinds of words, and what each means in days.
 
-A function reads each kind of phrase; it returns ``None`` if a phrase is not a date. The patterns
-stand below the functions, the more precise first.
+The functions return ``None`` if a phrase is not a date. The more precise patterns come first.
 """
 
 import re

@@ -16,14 +16,11 @@ class Language(NamedTuple):
     :param shared_signs: the same for words that other languages use too.
     :param months: the names of each month, separated by ``|``; abbreviations are in ``short``.
     :param seasons: patterns of seasons and quarters, with the English ones.
-    :param numbers: words for counts, with their English equivalents.
     :param units: the beginnings of words for units, with the English units; the longest first.
-    :param leads: words before a date, with their English equivalents.
     :param which: words for "last", "next" and the like.
     :param parts: words for the beginning, middle and end of a period.
     :param near: words for "yesterday" and the like.
     :param joints: words that may connect two dates.
-    :param patterns: kinds of dates and their patterns.
     """
 
     signs: str

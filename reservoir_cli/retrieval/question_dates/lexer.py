@@ -1,7 +1,4 @@
-"""Turn the words of a question into kinds: ``on DAY MONTH`` for "on 7 July".
-
-The English words of dates, and those that mark the words around them, are listed here.
-"""
+"""Turn the English words of a question into kinds: ``on DAY MONTH`` for "on 7 July"."""
 
 import re
 from datetime import date
@@ -106,10 +103,7 @@ def without_code(question: str) -> str:
 
 
 def read_tokens(question: str, last_year: int) -> list[Token]:
-    """Read the words of a question.
-
-    :param last_year: the last number that can be a year; larger ones are amounts.
-    """
+    """Read the words of a question, in which numbers above the last year are amounts."""
     text = question.replace("\u2019", "'")
     text = _pattern(r",(?!\d{3}(?!\d))").sub(" , ", text).replace("—", " . ")
     text = _pattern(r"(?i)\b(?:(?:an?|one) )?fortnight\b").sub("two weeks", text)

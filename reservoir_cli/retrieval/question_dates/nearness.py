@@ -23,11 +23,10 @@ def date_scores(
     """Score how near messages are to the nearest of the spans: 1 inside, at most a half outside.
 
     Beside a span the score falls the faster, the more precise the span is: it halves with every
-    quarter of the span's length.
+    quarter of the span's length. Without spans all scores are 0.
 
     :param created_at: shape (n,), milliseconds since 1970, ascending.
     :param zone: the zone in which days begin; a fixed offset ignores daylight saving time.
-    :returns: shape (n,), in 0…1; all 0 if there are no spans.
     """
     import numpy as np
 

@@ -25,9 +25,7 @@ _LONGEST = 10_000
 
 
 def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
-    """Find the dates that a question names, each read once, as precisely as possible.
-
-    Only the first 10,000 characters of a question are read.
+    """Find the dates in the first 10,000 characters of a question, each as precise as possible.
 
     :param now: the time of asking, aware; relative dates are resolved in its zone.
     """

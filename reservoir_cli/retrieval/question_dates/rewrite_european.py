@@ -104,10 +104,7 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
 
 
 def _joined_dates(language: Language, near: Iterable[str]) -> str:
-    """Return the pattern of two joined dates, of which only the first may be a number alone.
-
-    :param near: patterns of words such as "yesterday".
-    """
+    """Return the pattern of two joined dates, of which only the first may be a number alone."""
     month, short, weekday = map(_any_of, (language.months, language.short, language.weekdays))
     number, year = rf"{_DAY}(?:\.|er|o)?", _YEAR + COUNTED
     of_year = f"(?:,? (?:de |del )?{year})?"
