@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from reservoir_cli.messages import Role, StoredMessage
 
-#: The offsets of a text's characters; the second is exclusive.
-Span = tuple[int, int]
+Span = tuple[int, int]  # the offsets of a text's characters; the second is exclusive
 _WHY = {
     "newest": "newest",
     "priority": "by priority",
@@ -32,8 +31,7 @@ class Tier(StrEnum):
     SIMILAR = "similar"
     SYNAPSE = "synapse"
     OLDER = "older"
-    #: A user pinned it, and it is kept for that reason.
-    PINNED = "pinned"
+    PINNED = "pinned"  # a user pinned it, and it is kept for that reason
 
 
 class Scores(NamedTuple):

@@ -28,8 +28,7 @@ DUPLICATE = "duplicate"
 QUESTION = "question"
 UNLIKE = "below min_cosine"
 AFTER_QUESTION = "after the question"
-#: The reason given for keeping pinned messages.
-_PINNED = "pinned"
+_PINNED = "pinned"  # the reason given for keeping pinned messages
 
 
 class SelectionOptions(NamedTuple):

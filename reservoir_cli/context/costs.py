@@ -24,8 +24,7 @@ from reservoir_cli.util.progress import counted
 #: By how many tokens a message counted alone may exceed what it adds to a text, apart from lines
 #: that are not needed: line breaks and words at its ends merge, a gap before the next one closes.
 _SEAMS = 6
-#: A day, as long as any.
-_DAY = "2026-01-01"
+_DAY = "2026-01-01"  # a day, as long as any
 
 
 def build_costs(

@@ -20,12 +20,9 @@ COUNT = "count"
 #: A factor is used when it is of this many answers; the newest of a model are compared, and of
 #: all models the newest are read, as each context needs a factor.
 ENOUGH, _MOST, _MOST_READ = 20, 200, 2_000
-#: Shorter answers are not compared: the end of an answer is a token, too.
-_SHORTEST = 20
-#: The largest factor, either way; beyond it, the provider has counted something else.
-_LARGEST = 4
-#: How old a compared answer is at most.
-_AGE = timedelta(days=90)
+_SHORTEST = 20  # shorter answers are not compared: the end of an answer is a token, too
+_LARGEST = 4  # the largest factor, either way; beyond it, the provider has counted something else
+_AGE = timedelta(days=90)  # how old a compared answer is at most
 _UNUSED = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations")
 
 

@@ -23,12 +23,9 @@ from reservoir_cli.messages import Role, StoredMessage, plain_text
 FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER = 0.85, 0.8, 0.6
 #: Each further excerpt has this share of the previous one's priority, a reply's the second one.
 NEXT_FACTOR, NEXT_REPLY_FACTOR = 0.92, 0.9
-#: Parts are added one by one up to this number, then in steps that grow with it.
-_SINGLE_STEPS = 8
-#: How far a cut may move to reach a better place, in characters.
-_REACH = 400
-#: A gap with fewer characters than its mark is printed instead of the mark.
-_SHORT_GAP = 24
+_SINGLE_STEPS = 8  # parts are added one by one up to this number, then in steps that grow with it
+_REACH = 400  # how far a cut may move to reach a better place, in characters
+_SHORT_GAP = 24  # a gap with fewer characters than its mark is printed instead of the mark
 #: Approximate tokens that frame an excerpt, and the fewest tokens of text worth an excerpt.
 _FRAME_TOKENS, _FEWEST_TOKENS = 36, 30
 #: The shares of the room that the beginning of a part may take, tried in turn: code and other

@@ -19,16 +19,13 @@ from reservoir_cli.context.window_builder import WindowBuilder
 #: Once something did not fit and less than the first share of the budget is left, candidates whose
 #: priority is below the second share of the last one taken are not tried.
 LITTLE_LEFT, _FAR_BELOW = 0.15, 0.75
-#: After this many parts of long messages in a row did not fit, no more are tried.
-_FAILURES = 256
+_FAILURES = 256  # after this many parts of long messages in a row did not fit, no more are tried
 #: The first part of the best match is ranked at no less than this share of its priority; at the
 #: second one if the question is about the user.
 BEST_SHARE, BEST_SHARE_ABOUT_USER = 1.0, 0.92
-#: The same for the message with the highest cosine.
-NEAREST_SHARE = 0.7
+NEAREST_SHARE = 0.7  # the same for the message with the highest cosine
 _PRIORITY, _TIER = "priority", "tier"
-#: A standing instruction is ranked at this multiple of its priority.
-STANDING_FACTOR = 1.4
+STANDING_FACTOR = 1.4  # a standing instruction is ranked at this multiple of its priority
 
 
 def fill_by_score(
@@ -213,8 +210,7 @@ def _add_all_parts(
     return fits
 
 
-#: The reason given for keeping an excerpt.
-_EXCERPT = "excerpt"
+_EXCERPT = "excerpt"  # the reason given for keeping an excerpt
 
 
 def _add_parts(

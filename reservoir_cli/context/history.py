@@ -17,8 +17,7 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
-#: Documents are never turns.
-_SAID = Filter(documents=False)
+_SAID = Filter(documents=False)  # documents are never turns
 
 
 class History(NamedTuple):

@@ -25,10 +25,8 @@ _READ_AHEAD, _LEAST_READ = 4, 4_000
 #: Approximate tokens of a passage; the longest message that is read for excerpts; and the most
 #: tokens that are read for a small budget.
 _PASSAGE_TOKENS, _LONGEST_MESSAGE, _MOST_TOKENS = 100, 50_000, 200_000
-#: A message with at most this many tokens is small.
-_SMALL = 256
-#: With ``enough``, messages of lower similarity are not recalled.
-_ENOUGH = 0.4
+_SMALL = 256  # a message with at most this many tokens is small
+_ENOUGH = 0.4  # with ``enough``, messages of lower similarity are not recalled
 
 
 class Wanted(NamedTuple):

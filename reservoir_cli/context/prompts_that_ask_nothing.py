@@ -27,8 +27,7 @@ _COMMANDS = frozenset(
 _SERVER_COMMAND = "mcp__"
 #: A word of two or more characters: a single letter or digit picks an option.
 _WORD = re.compile(r"[^\W_]{2,}")
-#: How much of a prompt is read to tell what kind it is, in characters.
-_BEGINNING = 400
+_BEGINNING = 400  # how much of a prompt is read to tell what kind it is, in characters
 #: Words of consent, refusal, thanks, greeting and continuation.
 SAYS_NOTHING = frozenset(
     # English
@@ -159,8 +158,7 @@ _REQUEST_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 #: Words that join a question to what was said before, or only precede it.
 _JOINING = frozenset("and but so und aber et mais y pero e ed ma mas en maar".split())
 _PRECEDING = _JOINING | frozenset("hm hmm hmmm mm mh oh ah uh um äh ähm then dann also".split())
-#: A block of pasted code.
-_FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")
+_FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")  # a block of pasted code
 _WITHOUT_MEANING = SAYS_NOTHING | _BESIDE_OTHERS | _PRECEDING | STOP_WORDS
 #: Scripts that put no spaces between words.
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"

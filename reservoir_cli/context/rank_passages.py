@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 #: Weights, relative to the cosine, of the share of the question's words and of the mean of the
 #: neighbouring passages.
 WORDS_WEIGHT, NEIGHBOURS_WEIGHT = 0.3, 0.2
-#: A passage with fewer characters is only printed with a neighbour.
-CRUMB = 80
+CRUMB = 80  # a passage with fewer characters is only printed with a neighbour
 #: Approximate maximum length of a passage of a text without vectors, in characters.
 _MOST_CHARACTERS = 500
 #: Words longer than this may be inflected: their last letters are ignored.

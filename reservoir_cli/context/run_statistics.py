@@ -31,10 +31,8 @@ from reservoir_cli.util.time_limits import LOCKED_STORE_OF_RUN
 #: More tokens than any provider reports, and the most that a record can hold.
 _MOST_TOKENS = 2**31 - 1
 _NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
-#: The format in the record of an answer that went through the proxy.
-ANSWER = "answer"
-#: The section of such a record that counts tokens from the provider's cache.
-CACHED = "cached"
+ANSWER = "answer"  # the format in the record of an answer that went through the proxy
+CACHED = "cached"  # the section of such a record that counts tokens from the provider's cache
 
 
 class Runs:

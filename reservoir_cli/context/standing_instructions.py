@@ -4,8 +4,7 @@ import re
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Role, StoredMessage
 
-#: Longer texts are about other things as well.
-_LONGEST = 600
+_LONGEST = 600  # longer texts are about other things as well
 #: Words that begin a permanent request.
 _LEADS = (
     "always|never|from now on|immer|niemals|nie wieder|ab jetzt|ab sofort|"

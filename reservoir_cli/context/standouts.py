@@ -11,8 +11,7 @@ from reservoir_cli.retrieval.ranking import Floats, Positions
 #: Messages are recalled if they have this share of the best one's similarity: for a question by
 #: itself, and for a prompt in a running session.
 _NEAR, _NEAR_IN_SESSION = 0.4, 0.85
-#: The share of the best fit that also counts as near if a question stands alone.
-_ALIKE = 0.85
+_ALIKE = 0.85  # the share of the best fit that also counts as near if a question stands alone
 #: The most messages that are recalled for a prompt in a session, without their questions or
 #: replies.
 _MOST_IN_SESSION = 3
@@ -30,8 +29,7 @@ _NEAR_IN_MEANING = 0.4
 #: What is nearest to the prompt alone is recalled with what stands out for the talk if it has this
 #: share of its similarity.
 _BOTH = 0.75
-#: What a prompt that asks nothing must exceed the recall floor by.
-_BEYOND_FLOOR = 0.1
+_BEYOND_FLOOR = 0.1  # what a prompt that asks nothing must exceed the recall floor by
 
 
 def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:

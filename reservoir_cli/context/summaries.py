@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 #: A request, its selection, the tokens of that as printed, and notes for the user.
 Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]
-#: Summaries may take at most one part in this many of the history budget.
-_SHARE = 4
+_SHARE = 4  # summaries may take at most one part in this many of the history budget
 #: The least cosine of a summary with the question, as a share of the recall floor.
 _FLOOR_SHARE = 0.7
 

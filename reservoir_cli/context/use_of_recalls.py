@@ -14,8 +14,7 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Role, Scope, StoredMessage, from_epoch_ms
 from reservoir_cli.storage.store import Store
 
-#: The format of such a record, and of the record of a recall.
-USE, RECALL = "use", "recall"
+USE, RECALL = "use", "recall"  # the format of such a record, and of the record of a recall
 #: The members of a recall's ``sections``: the ids of its messages, and the reader's session.
 RECALLED, SESSION = "recalled", "session"
 #: The members of a measured recall's ``sections``.

@@ -43,8 +43,7 @@ class Costs(NamedTuple):
     trials: int = 32
 
 
-#: If the sums leave fewer tokens than this, count the window as printed.
-_RECOUNT_BELOW = 200
+_RECOUNT_BELOW = 200  # if the sums leave fewer tokens than this, count the window as printed
 #: No more windows are tried once those found too large had this many messages in total: counting a
 #: large window is slow.
 _MOST_TRIED = 20_000

@@ -35,12 +35,10 @@ _FIRST_READ, _READ = 12, 500
 _REPLIES, _STEPS = 2, 16
 #: The share of the question's words that a repetition contains; one that adds no word, or some.
 _SUBSET, _REPEATED = 0.5, 0.65
-#: The most content words before a colon that only lead to the question after it.
-_LEAD = 6
+_LEAD = 6  # the most content words before a colon that only lead to the question after it
 #: The fewest content words of a request that a reply names which does not know about them.
 _NAMED = 2
-#: The share of their words that two equal replies have in common.
-_EQUAL = 0.7
+_EQUAL = 0.7  # the share of their words that two equal replies have in common
 
 
 #: A message and what the assistant said after it, with their positions.

@@ -13,12 +13,10 @@ Floats = NDArray[np.float64]
 
 #: The weight of a neighbour's word, and the number of neighbours on each side.
 NEIGHBOUR_WEIGHT, NEIGHBOURS = 0.3, 2
-#: The weight of a word in the title of a message's conversation.
-TITLE_WEIGHT = 0.3
+TITLE_WEIGHT = 0.3  # the weight of a word in the title of a message's conversation
 #: A neighbour contributes at most this many words, so that long ones give no advantage.
 MOST_LENT_WORDS = 60
-#: Use a dense array if a term occurs in more than one message in this many.
-_DENSE_RATIO = 50
+_DENSE_RATIO = 50  # use a dense array if a term occurs in more than one message in this many
 
 
 def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], sessions: Sessions) -> Floats:

@@ -37,8 +37,7 @@ LONGEST = 1_000_000
 #: from how many characters, which only need to be divided into passages.
 _CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS = 64, 100_000
 
-#: How many of the latest questions keep their embeddings in memory.
-_CACHED_QUESTIONS = 16
+_CACHED_QUESTIONS = 16  # how many of the latest questions keep their embeddings in memory
 
 #: Printed when Ctrl-C ends embedding after messages were stored.
 _INTERRUPTED = "interrupted; stored messages are kept, and reservoir embed embeds the rest"

@@ -16,12 +16,9 @@ from reservoir_cli.storage.store import Store
 #: The weights of a user turn and its reply, relative to the question, and how they fall with each
 #: turn before the last.
 _WEIGHTS, _EARLIER = {Role.USER: 0.5, Role.ASSISTANT: 0.3}, 0.5
-#: How many user turns count.
-_TURNS = 2
-#: How many of the newest messages are read to find the two.
-_MESSAGES_READ = 20
-#: The longest beginning of a turn that is embedded with the question, in characters.
-_LONGEST = 500
+_TURNS = 2  # how many user turns count
+_MESSAGES_READ = 20  # how many of the newest messages are read to find the two
+_LONGEST = 500  # the longest beginning of a turn that is embedded with the question, in characters
 
 
 _Turn = TypeVar("_Turn", bound=StoredMessage | Said)

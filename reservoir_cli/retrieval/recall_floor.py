@@ -24,16 +24,13 @@ FEW_WORDS, FEWEST, USUAL = 0.4, 2, 0.3
 #: The best of many messages is near by chance: this multiple of the logarithm of the weight of the
 #: rarest word, which grows with the number of messages, is subtracted.
 SIZE_SHARE = 0.1
-#: In a language that capitalises all nouns, the share that a capitalised word counts.
-_NOUN = 0.5
+_NOUN = 0.5  # in a language that capitalises all nouns, the share that a capitalised word counts
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = frozenset(".?!:\n")
 #: Measured floors by the id of the embedding model.
 FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.25}
-#: The floor without vectors to compare.
-WORDS_FLOOR = 0.15
-#: The largest share of answerable questions that a calibrated floor may reject.
-LOST_SHARE = 0.002
+WORDS_FLOOR = 0.15  # the floor without vectors to compare
+LOST_SHARE = 0.002  # the largest share of answerable questions that a calibrated floor may reject
 
 
 def recall_floor(settings: Settings, model_id: str | None, stored: str | None = None) -> float:

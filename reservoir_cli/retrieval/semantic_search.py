@@ -20,8 +20,7 @@ from reservoir_cli.storage.store import Store
 
 #: Long messages that alone contain a word take at most this part of the hits: one in three.
 _SOLE_SHARE = 3
-#: The number of words from which a message counts as long.
-_LONG = 2_000
+_LONG = 2_000  # the number of words from which a message counts as long
 
 
 def search(

@@ -12,8 +12,7 @@ from reservoir_cli.storage.search.candidates import Candidates
 
 Positions = NDArray[np.intp]
 
-#: Approximate number of messages to process together.
-_PART = 16_384
+_PART = 16_384  # approximate number of messages to process together
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 
-#: Offsets of the first character and of the one after the last.
-Span = tuple[int, int]
+Span = tuple[int, int]  # offsets of the first character and of the one after the last
 #: Good places for a part to begin: after a line or a sentence.
 _BEGINNING = re.compile(r"\n\s*|[.!?…]['\"”’)\]]*\s+|[。！？]\s*")  # noqa: RUF001 - they are meant
 _GAP = re.compile(r"\s+")

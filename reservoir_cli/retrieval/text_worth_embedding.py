@@ -9,12 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reservoir_cli.embedding.split_passages import Span
 
-#: A text of at most this many characters takes little time: all of it is embedded.
-_SHORT = 4_000
-#: About the characters of a passage.
-_BLOCK = 800
-#: An end of a line of at least this many characters is text by itself.
-_LONG_END = 200
+_SHORT = 4_000  # a text of at most this many characters takes little time: all of it is embedded
+_BLOCK = 800  # about the characters of a passage
+_LONG_END = 200  # an end of a line of at least this many characters is text by itself
 #: Commands embed messages of at most this many passages; longer ones take too long for a command
 #: that stores or asks something, and wait for ``reservoir embed``.
 MOST_PASSAGES = 128

@@ -2,8 +2,7 @@
 
 from typing import Protocol
 
-#: Tokens that a provider adds to each message of a request.
-PER_MESSAGE = 4
+PER_MESSAGE = 4  # tokens that a provider adds to each message of a request
 
 
 class TokenCounter(Protocol):

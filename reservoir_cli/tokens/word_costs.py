@@ -5,8 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz{|}~"
-#: The letters of other scripts, which cost what ``script_costs`` says.
-_OTHER = 0x7F
+_OTHER = 0x7F  # the letters of other scripts, which cost what ``script_costs`` says
 _FIRST_SMALL = ord("a")
 _UNIT = 5
 

@@ -20,8 +20,7 @@ from reservoir_cli.retrieval.question_dates.rewrite_foreign import in_english
 
 _YEARS_AHEAD = 10
 _MAX_NESTING = 3
-#: Longer texts, such as pasted ones, would take seconds to read.
-_LONGEST = 10_000
+_LONGEST = 10_000  # longer texts, such as pasted ones, would take seconds to read
 
 
 def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
