@@ -26,9 +26,7 @@ from reservoir_cli.storage.search.candidates import QuestionVector
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
 
-#: With a budget below this number of tokens, and in a session, recalled messages are introduced in
-#: one line.
-COMPACT_BELOW = 500
+COMPACT_BELOW = 500  # tokens; then, and in a session, one line introduces what is recalled
 #: The first recalled line of a context for a question that no message fits.
 NOTHING_FITS = "Nothing stored fits this question well; these are the nearest."
 

@@ -21,8 +21,7 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.tokens.counter import PER_MESSAGE
 from reservoir_cli.util.progress import counted
 
-#: By how many tokens a message counted alone may exceed what it adds to a text, apart from lines
-#: that are not needed: line breaks and words at its ends merge, a gap before the next one closes.
+#: What a message counted alone may exceed its part of a text by: line breaks, merged words, a gap
 _SEAMS = 6
 _DAY = "2026-01-01"  # a day, as long as any
 

@@ -14,11 +14,8 @@ from reservoir_cli.settings.models import is_same_model
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter, TokenCounter, counter_id
 
-#: The format in the record of an answer that was counted: ``input_tokens`` are the provider's,
-#: ``available`` the counter's.
-COUNT = "count"
-#: A factor is used when it is of this many answers; the newest of a model are compared, and of
-#: all models the newest are read, as each context needs a factor.
+COUNT = "count"  # in the record of an answer; ``input_tokens`` are the provider's
+#: How many answers a factor needs, how many of a model are compared, and how many are read.
 ENOUGH, _MOST, _MOST_READ = 20, 200, 2_000
 _SHORTEST = 20  # shorter answers are not compared: the end of an answer is a token, too
 _LARGEST = 4  # the largest factor, either way; beyond it, the provider has counted something else

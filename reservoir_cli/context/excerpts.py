@@ -17,9 +17,8 @@ from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.context.rank_passages import CRUMB, Nearness
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 
-#: The first excerpt of a message has this share of the message's priority. A reply's has less:
-#: replies are longer and more alike than what users write. It has least when the question is about
-#: the user, whose own messages mostly hold the answer.
+#: The share of a message's priority for its first excerpt; less for a reply, as replies are longer
+#: and more alike, and least if the question is about the user, whose own messages hold the answer.
 FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER = 0.85, 0.8, 0.6
 #: Each further excerpt has this share of the previous one's priority, a reply's the second one.
 NEXT_FACTOR, NEXT_REPLY_FACTOR = 0.92, 0.9
@@ -28,11 +27,9 @@ _REACH = 400  # how far a cut may move to reach a better place, in characters
 _SHORT_GAP = 24  # a gap with fewer characters than its mark is printed instead of the mark
 #: Approximate tokens that frame an excerpt, and the fewest tokens of text worth an excerpt.
 _FRAME_TOKENS, _FEWEST_TOKENS = 36, 30
-#: The shares of the room that the beginning of a part may take, tried in turn: code and other
-#: scripts may have three times the tokens of a text's average.
+#: Shares of the room for the beginning of a part, in turn: code may have three times the tokens.
 _SHARES = (1.0, 0.75, 0.5, 0.35)
-#: The lowest density of tokens assumed for a part of a text, relative to the whole text.
-_DENSITY = 0.6
+_DENSITY = 0.6  # the lowest density of tokens assumed for a part, relative to its text
 #: Compiled on first use: few contexts hold an excerpt.
 _BREAK = (
     r"\n[ \t\r]*\n\s*"  # a paragraph

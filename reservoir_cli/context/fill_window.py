@@ -20,8 +20,7 @@ from reservoir_cli.context.window_builder import WindowBuilder
 #: priority is below the second share of the last one taken are not tried.
 LITTLE_LEFT, _FAR_BELOW = 0.15, 0.75
 _FAILURES = 256  # after this many parts of long messages in a row did not fit, no more are tried
-#: The first part of the best match is ranked at no less than this share of its priority; at the
-#: second one if the question is about the user.
+#: The least share of priority for the first part of the best match, also of one about the user.
 BEST_SHARE, BEST_SHARE_ABOUT_USER = 1.0, 0.92
 NEAREST_SHARE = 0.7  # the same for the message with the highest cosine
 _PRIORITY, _TIER = "priority", "tier"

@@ -19,11 +19,9 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
-#: When filling, messages are read until they could fill the budget this many times, and have at
-#: least this many tokens: standing instructions may rank far below the rest until they are read.
+#: Fillers are read for so many budgets and tokens: standing instructions may rank far below others.
 _READ_AHEAD, _LEAST_READ = 4, 4_000
-#: Approximate tokens of a passage; the longest message that is read for excerpts; and the most
-#: tokens that are read for a small budget.
+#: Tokens of a passage; of the longest message that is excerpted; and to read for a small budget.
 _PASSAGE_TOKENS, _LONGEST_MESSAGE, _MOST_TOKENS = 100, 50_000, 200_000
 _SMALL = 256  # a message with at most this many tokens is small
 _ENOUGH = 0.4  # with ``enough``, messages of lower similarity are not recalled

@@ -162,9 +162,7 @@ _FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")  # a block of pasted cod
 _WITHOUT_MEANING = SAYS_NOTHING | _BESIDE_OTHERS | _PRECEDING | STOP_WORDS
 #: Scripts that put no spaces between words.
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
-#: A prompt in a session that asks nothing is about the work at hand if it has fewer words with a
-#: meaning of their own.
-_FEWEST = 2
+_FEWEST = 2  # words with a meaning of their own that make a prompt more than about the work
 #: The same in scripts without spaces, where several words form one run of letters.
 _WORD_RUN = (
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"

@@ -26,10 +26,8 @@ from reservoir_cli.storage.store import Store
 
 #: A longer prompt, such as a pasted log, is searched for by its beginning and its end.
 _LONGEST = 8_000
-#: What nobody asked for, a recall in a session, takes at most this share of the budget, unless that
-#: would be fewer tokens.
+#: A recall in a session, which nobody asked for, has this share of the budget, or so many tokens.
 _SESSION_SHARE, _SESSION_LEAST = 1 / 3, 400
-#: Printed above messages that were found without a model.
 BY_WORDS = "Found by words alone: no embedding model is ready."
 
 

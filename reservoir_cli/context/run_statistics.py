@@ -28,8 +28,7 @@ from reservoir_cli.settings import log_file
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.time_limits import LOCKED_STORE_OF_RUN
 
-#: More tokens than any provider reports, and the most that a record can hold.
-_MOST_TOKENS = 2**31 - 1
+_MOST_TOKENS = 2**31 - 1  # more than any provider reports, and the most that a record can hold
 _NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
 ANSWER = "answer"  # the format in the record of an answer that went through the proxy
 CACHED = "cached"  # the section of such a record that counts tokens from the provider's cache

@@ -19,8 +19,7 @@ from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
-#: Limits for a counter that asks its provider: the number of requests, the share of the budget to
-#: aim at, and the share that is close enough.
+#: Requests to a provider that counts, the share of the budget to aim at, and the one that suffices.
 _MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
 
 

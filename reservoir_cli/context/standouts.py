@@ -8,13 +8,10 @@ from reservoir_cli.context.request import Prompt
 from reservoir_cli.retrieval import ranking as ranks
 from reservoir_cli.retrieval.ranking import Floats, Positions
 
-#: Messages are recalled if they have this share of the best one's similarity: for a question by
-#: itself, and for a prompt in a running session.
+#: The share of the best one's similarity that suffices: for a question, and in a running session.
 _NEAR, _NEAR_IN_SESSION = 0.4, 0.85
 _ALIKE = 0.85  # the share of the best fit that also counts as near if a question stands alone
-#: The most messages that are recalled for a prompt in a session, without their questions or
-#: replies.
-_MOST_IN_SESSION = 3
+_MOST_IN_SESSION = 3  # messages for a prompt in a session, without their questions or replies
 #: Messages are read until they could fill the room this many times; at least so many are.
 _READ_AHEAD, _FEWEST_READ = 2, 16
 #: Approximate tokens of a passage, as which a long message counts, and of what frames a message.
@@ -23,11 +20,11 @@ _PASSAGE_TOKENS, _FRAME_TOKENS = 100, 16
 #: similarity: for the prompt, for the prompt with the talk before it, and for a prompt that asks
 #: nothing and to which that talk does not belong.
 _STANDS_OUT, _STANDS_OUT_OF_TALK, _STANDS_OUT_ALONE, _NTH = 2 / 3, 0.7, 0.55, 5
-#: What a message's cosine with a question must exceed the recall floor by if it does not stand out,
-#: as there is much about what is asked for again and again.
+#: What a message's cosine must exceed the recall floor by if it does not stand out, as there is much
+#: about what is asked for again and again.
 _NEAR_IN_MEANING = 0.4
-#: What is nearest to the prompt alone is recalled with what stands out for the talk if it has this
-#: share of its similarity.
+#: What is nearest to the prompt alone joins what stands out for the talk if it has this share of its
+#: similarity.
 _BOTH = 0.75
 _BEYOND_FLOOR = 0.1  # what a prompt that asks nothing must exceed the recall floor by
 

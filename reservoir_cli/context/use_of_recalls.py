@@ -17,7 +17,6 @@ from reservoir_cli.storage.store import Store
 USE, RECALL = "use", "recall"  # the format of such a record, and of the record of a recall
 #: The members of a recall's ``sections``: the ids of its messages, and the reader's session.
 RECALLED, SESSION = "recalled", "session"
-#: The members of a measured recall's ``sections``.
 _RARE, _USED, _MESSAGES, _USED_MESSAGES = "rare_words", "used_words", "messages", "used_messages"
 #: A question is stored with nearly the time of its recall, its answer within the second time.
 _NEARLY, _ANSWERED = timedelta(minutes=2), timedelta(hours=1)

@@ -44,9 +44,7 @@ class Costs(NamedTuple):
 
 
 _RECOUNT_BELOW = 200  # if the sums leave fewer tokens than this, count the window as printed
-#: No more windows are tried once those found too large had this many messages in total: counting a
-#: large window is slow.
-_MOST_TRIED = 20_000
+_MOST_TRIED = 20_000  # messages of all windows found too large, as counting a large one is slow
 
 
 @dataclass(slots=True)

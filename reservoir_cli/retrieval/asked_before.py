@@ -30,14 +30,12 @@ _SHARE, _NEAR, _SAME = 0.5, 0.5, 0.85
 _LENGTH_FACTOR, _LENGTH_MORE = 2, 12
 #: Of the nearest such messages so many are read, and if one of them repeats the question, more.
 _FIRST_READ, _READ = 12, 500
-#: How many messages after a question are read to find its reply, and how many if it begins with
-#: calls of tools.
+#: Messages read after a question for its reply, and after one that begins with calls of tools.
 _REPLIES, _STEPS = 2, 16
 #: The share of the question's words that a repetition contains; one that adds no word, or some.
 _SUBSET, _REPEATED = 0.5, 0.65
 _LEAD = 6  # the most content words before a colon that only lead to the question after it
-#: The fewest content words of a request that a reply names which does not know about them.
-_NAMED = 2
+_NAMED = 2  # content words of a request that a reply names which does not know about them
 _EQUAL = 0.7  # the share of their words that two equal replies have in common
 
 

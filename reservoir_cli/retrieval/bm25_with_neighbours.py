@@ -14,8 +14,7 @@ Floats = NDArray[np.float64]
 #: The weight of a neighbour's word, and the number of neighbours on each side.
 NEIGHBOUR_WEIGHT, NEIGHBOURS = 0.3, 2
 TITLE_WEIGHT = 0.3  # the weight of a word in the title of a message's conversation
-#: A neighbour contributes at most this many words, so that long ones give no advantage.
-MOST_LENT_WORDS = 60
+MOST_LENT_WORDS = 60  # words that a neighbour contributes, so that long ones have no advantage
 _DENSE_RATIO = 50  # use a dense array if a term occurs in more than one message in this many
 
 

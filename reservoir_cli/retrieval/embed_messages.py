@@ -28,13 +28,10 @@ from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress, counted, no_progress
 
-#: The most messages of a batch, and the most characters, which take about five seconds. A batch is
-#: sorted by length.
+#: Messages and characters of a batch, which take about five seconds; it is sorted by length.
 BATCH, _BATCH_CHARACTERS = 512, 200_000
-#: Only this many characters of a message are embedded, which take 160 MB; full text covers all.
-LONGEST = 1_000_000
-#: How many passages of pending messages are embedded for a question, or with a new message, and
-#: from how many characters, which only need to be divided into passages.
+LONGEST = 1_000_000  # characters of a message that are embedded, which take 160 MB
+#: Passages embedded for a question or with a new message, and characters divided into such.
 _CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS = 64, 100_000
 
 _CACHED_QUESTIONS = 16  # how many of the latest questions keep their embeddings in memory

@@ -13,8 +13,7 @@ from reservoir_cli.messages import Role, Scope, StoredMessage
 from reservoir_cli.storage.search.candidates import Said, Talk
 from reservoir_cli.storage.store import Store
 
-#: The weights of a user turn and its reply, relative to the question, and how they fall with each
-#: turn before the last.
+#: Weights of a user turn and its reply, relative to the question, and the factor of earlier ones.
 _WEIGHTS, _EARLIER = {Role.USER: 0.5, Role.ASSISTANT: 0.3}, 0.5
 _TURNS = 2  # how many user turns count
 _MESSAGES_READ = 20  # how many of the newest messages are read to find the two

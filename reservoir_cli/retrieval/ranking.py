@@ -29,14 +29,11 @@ WINDOW_SHARE, WINDOW = 0.3, 10
 #: Short messages say little by themselves: in conversations of short messages, this share of a
 #: message's score is the mean around it, and a question loses this share of its own score.
 MEAN_SHARE, MEAN_WINDOW, ASKING_LOSS = 0.3, 4, 0.07
-#: Messages count as short up to this many words on average; with twice as many they do not.
-SHORT_TALK = 60
+SHORT_TALK = 60  # words on average up to which messages are short; at twice as many they are not
 DATE_SHARE = 1.0
-#: The best of many passages scores high by chance: the cosine is reduced by this much for each
-#: factor of e in their number.
+#: The best of many passages is near by chance: subtracted for each factor of e in their number.
 LENGTH_PENALTY = 0.03
-#: The components of a similarity: the meaning and words of the message itself, the question it
-#: answers, the best of the messages around it, and a date in the question.
+#: Components of a similarity: own meaning and words, the question's, the best around it, a date.
 PARTS = ("meaning", "words", "question", "surroundings", "date")
 
 

@@ -21,14 +21,12 @@ WORDS_SHARE, DATE_SHARE = 0.7, 0.4
 #: difference between one over the number of words (at least the second value) and the third value,
 #: which is that of three or four words.
 FEW_WORDS, FEWEST, USUAL = 0.4, 2, 0.3
-#: The best of many messages is near by chance: this multiple of the logarithm of the weight of the
-#: rarest word, which grows with the number of messages, is subtracted.
+#: The best of many is near by chance: subtracted for each factor of e in the rarest word's weight.
 SIZE_SHARE = 0.1
 _NOUN = 0.5  # in a language that capitalises all nouns, the share that a capitalised word counts
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = frozenset(".?!:\n")
-#: Measured floors by the id of the embedding model.
-FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.25}
+FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.25}  # measured, by the id of the model
 WORDS_FLOOR = 0.15  # the floor without vectors to compare
 LOST_SHARE = 0.002  # the largest share of answerable questions that a calibrated floor may reject
 

@@ -18,8 +18,7 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
-#: Long messages that alone contain a word take at most this part of the hits: one in three.
-_SOLE_SHARE = 3
+_SOLE_SHARE = 3  # long messages that alone contain a word take at most one hit in three
 _LONG = 2_000  # the number of words from which a message counts as long
 
 

@@ -12,15 +12,11 @@ from reservoir_cli.embedding.split_passages import Span
 _SHORT = 4_000  # a text of at most this many characters takes little time: all of it is embedded
 _BLOCK = 800  # about the characters of a passage
 _LONG_END = 200  # an end of a line of at least this many characters is text by itself
-#: Commands embed messages of at most this many passages; longer ones take too long for a command
-#: that stores or asks something, and wait for ``reservoir embed``.
-MOST_PASSAGES = 128
+MOST_PASSAGES = 128  # longer messages take too long for most commands: ``reservoir embed`` does
 
 #: Prose has a blank every six characters, minified code every 30, wrapped base64 every 65 or 77.
 _FEWEST_BLANKS = 20
-#: The least share of characters in words. Source code has 0.3 and more; tables of numbers and dumps
-#: have 0.05.
-_LEAST_IN_WORDS = 0.1
+_LEAST_IN_WORDS = 0.1  # share of characters; source code has 0.3, tables of numbers and dumps 0.05
 _BLANKS = re.compile(r"\s+")
 #: A word, of three letters in ASCII. Other scripts need not separate words by blanks.
 _ASCII_WORD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{3,}(?![A-Za-z0-9])")

@@ -22,8 +22,7 @@ tokenizer.no_truncation()
 tokenizer.no_padding()
 tokenizer.encode("A tri\u00e4l: 42 words,\\n\u5b57 \U0001f642", add_special_tokens=False)
 """
-#: Seconds after which a trial is aborted; the largest published tokenizers take five.
-_TRIAL_TIMEOUT = 60
+_TRIAL_TIMEOUT = 60  # seconds; the largest published tokenizers take five
 
 
 class UnloadableError(Exception):
