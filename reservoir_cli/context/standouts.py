@@ -20,10 +20,10 @@ _PASSAGE_TOKENS, _FRAME_TOKENS = 100, 16
 #: similarity: for the prompt, for the prompt with the talk before it, and for a prompt that asks
 #: nothing and to which that talk does not belong.
 _STANDS_OUT, _STANDS_OUT_OF_TALK, _STANDS_OUT_ALONE, _NTH = 2 / 3, 0.7, 0.55, 5
-#: What a message's cosine must exceed the recall floor by if it does not stand out, as there is much
+#: What a cosine must exceed the recall floor by if a message does not stand out, as there is much
 #: about what is asked for again and again.
 _NEAR_IN_MEANING = 0.4
-#: What is nearest to the prompt alone joins what stands out for the talk if it has this share of its
+#: What is nearest to the prompt alone joins what stands out for the talk with this share of its
 #: similarity.
 _BOTH = 0.75
 _BEYOND_FLOOR = 0.1  # what a prompt that asks nothing must exceed the recall floor by

@@ -38,7 +38,6 @@ _LEAD = 6  # the most content words before a colon that only lead to the questio
 _NAMED = 2  # content words of a request that a reply names which does not know about them
 _EQUAL = 0.7  # the share of their words that two equal replies have in common
 
-
 #: A message and what the assistant said after it, with their positions.
 _Turn = list[tuple[int, StoredMessage]]
 

@@ -19,7 +19,6 @@ _TURNS = 2  # how many user turns count
 _MESSAGES_READ = 20  # how many of the newest messages are read to find the two
 _LONGEST = 500  # the longest beginning of a turn that is embedded with the question, in characters
 
-
 _Turn = TypeVar("_Turn", bound=StoredMessage | Said)
 
 

@@ -73,7 +73,6 @@ JOINED_KINDS = MONTH_KINDS | {"DAY", "ORDINAL", "YEAR", "early", "mid", "late"}
 
 NTH = {"first": 1, "second": 2, "third": 3, "fourth": 4}
 
-
 _FIRST_YEAR = 1970
 _OPENING = "([{<\"'“\u2018«*_~"
 _CLOSING = ")]}>\"'”\u2019»*_~.;:!?…"
@@ -88,8 +87,7 @@ class Token(NamedTuple):
 
 #: The separator of a quarter and its year in Q3/2025 and 2025-Q3, but not in a path.
 _QUARTER = (
-    r"(?<!\S)(?:([Qq][1-4])[-/](?=\d{4}(?![\w/-]|\.\w))"
-    r"|(\d{4})[-/](?=[Qq][1-4](?![\w/-]|\.\w)))"
+    r"(?<!\S)(?:([Qq][1-4])[-/](?=\d{4}(?![\w/-]|\.\w))|(\d{4})[-/](?=[Qq][1-4](?![\w/-]|\.\w)))"
 )
 #: The time in 2026-02-12T03:17:00+01:00, as it is printed before a message.
 _TIME = r"T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
