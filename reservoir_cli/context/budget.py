@@ -20,20 +20,14 @@ RUNNING_SHARE, SMALL_BUDGET = 1 / 4, 500
 
 
 class TokenBudget(NamedTuple):
-    """The tokens of a context window and their distribution.
-
-    :param reserve: tokens kept for the answer.
-    :param sections: tokens of the sections that are never pruned.
-    :param history: tokens left for recalled messages and history.
-    :param borrowed: tokens of the reserve that history may take.
-    """
+    """The tokens of a context window and their distribution."""
 
     window: int
-    reserve: int
+    reserve: int  # tokens kept for the answer
     available: int
-    sections: Mapping[Section, int]
-    history: int
-    borrowed: int = 0
+    sections: Mapping[Section, int]  # tokens of the sections that are never pruned
+    history: int  # tokens left for recalled messages and history
+    borrowed: int = 0  # tokens of the reserve that history may take
     notes: tuple[str, ...] = ()
 
     @property

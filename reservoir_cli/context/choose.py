@@ -32,21 +32,14 @@ _PINNED = "pinned"  # the reason given for keeping pinned messages
 
 
 class SelectionOptions(NamedTuple):
-    """The settings that control the selection.
-
-    :param min_history_messages: how many of the newest messages come first, while they take at
-        most an eighth of the budget.
-    :param min_cosine: messages with a lower cosine are not recalled; 0 is off.
-    :param standing: try standing instructions sooner.
-    :param to_the_last: spend the last tokens even on candidates far below the rest.
-    """
+    """The settings that control the selection."""
 
     order: str = "score"
-    min_history_messages: int = 2
-    min_cosine: float = 0.0
+    min_history_messages: int = 2  # the newest that come first, in an eighth of the budget
+    min_cosine: float = 0.0  # messages with a lower cosine are not recalled; 0 is off
     include_system: bool = False
-    standing: bool = True
-    to_the_last: bool = False
+    standing: bool = True  # try standing instructions sooner
+    to_the_last: bool = False  # spend the last tokens even on candidates far below the rest
 
 
 def select(

@@ -44,19 +44,13 @@ _FENCE_LINE = r"(?m)^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)
 
 
 class Fence(NamedTuple):
-    """A fenced block of Markdown, by offsets in its text.
-
-    :param body: the start of its first line.
-    :param tail: the start of its closing line; the end of the text if the block is not closed.
-    :param end: the end of the block, before any white space that follows it.
-    :param sign: the fence that closes it.
-    """
+    """A fenced block of Markdown, by offsets in its text."""
 
     start: int
-    body: int
-    tail: int
-    end: int
-    sign: str
+    body: int  # the start of its first line
+    tail: int  # the start of its closing line; the end of the text if the block is not closed
+    end: int  # the end of the block, before any white space that follows it
+    sign: str  # the fence that closes it
 
     def holds(self, offset: int) -> bool:
         """Return whether an offset lies inside the block, not at its edges."""

@@ -21,30 +21,21 @@ SUMMARIES_TITLE = "[Summaries]"
 
 @dataclass(frozen=True, slots=True)
 class FinishedWindow:
-    """The messages chosen for a model, within a budget, before they are rendered.
-
-    :param scope: where history comes from, and where messages are recalled from.
-    :param history_used: tokens of the recalled messages and the history as printed.
-    :param pieces_left_out: how many pieces of knowledge and episodes exceeded their caps.
-    :param relevance: how well the question fits the best message of the scope.
-    :param floor: the relevance below which no message fits.
-    :param nothing_found: whether the relevance is below the floor.
-    :param find_hints: looks for user-facing suggestions, which can take longer than the rest.
-    """
+    """The messages chosen for a model, within a budget, before they are rendered."""
 
     request: ContextRequest
     budget: TokenBudget
     selection: Selection
     meter: Meter
-    scope: Mapping[str, str | None]
-    history_used: int
-    pieces_left_out: int = 0
+    scope: Mapping[str, str | None]  # where history comes from, and messages are recalled from
+    history_used: int  # tokens of the recalled messages and the history as printed
+    pieces_left_out: int = 0  # how many pieces of knowledge and episodes exceeded their caps
     notes: tuple[str, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
-    relevance: float = 0.0
-    nothing_found: bool = False
+    relevance: float = 0.0  # how well the question fits the best message of the scope
+    nothing_found: bool = False  # whether the relevance is below the floor
     find_hints: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
-    floor: float = 0.0
+    floor: float = 0.0  # the relevance below which no message fits
 
     @property
     def used(self) -> int:

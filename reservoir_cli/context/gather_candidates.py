@@ -41,28 +41,18 @@ class Inputs(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The messages of a scope, ranked for a question.
-
-    :param thread_positions: shape (n,), the position of each message in its conversation.
-    :param sessions: shape (n,), the number of each message's session.
-    :param running: shape (n,), whether a message belongs to the running session.
-    :param answered: the positions of the newest asking of the question that got an answer, and of
-        its replies.
-    :param turns: shape (n,), whether it may be a turn of history.
-    :param floor: the relevance below which no message fits the question.
-    :param notes: for the user, on misspelt words and days without messages.
-    """
+    """The messages of a scope, ranked for a question."""
 
     scope: Scope
     scored: Scored
-    thread_positions: ranking.Positions
-    sessions: NDArray[np.int32]
-    running: NDArray[np.bool_]
-    answered: tuple[int, ...]
-    turns: NDArray[np.bool_]
-    floor: float
+    thread_positions: ranking.Positions  # shape (n,), its position in its conversation
+    sessions: NDArray[np.int32]  # shape (n,), the number of each message's session
+    running: NDArray[np.bool_]  # shape (n,), whether a message belongs to the running session
+    answered: tuple[int, ...]  # the newest asking of the question that got an answer, and replies
+    turns: NDArray[np.bool_]  # shape (n,), whether it may be a turn of history
+    floor: float  # the relevance below which no message fits the question
     nothing_fits: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # for the user, on misspelt words and days without messages
 
 
 def gather_candidates(

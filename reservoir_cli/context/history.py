@@ -21,16 +21,11 @@ _SAID = Filter(documents=False)  # documents are never turns
 
 
 class History(NamedTuple):
-    """Where history comes from.
+    """Where history comes from."""
 
-    :param instance: the one whose newest messages are recent.
-    :param whole: whether all of its messages may be turns, not only those of a running session.
-    :param runs: whether its newest session is still running.
-    """
-
-    instance: str
-    whole: bool
-    runs: bool
+    instance: str  # the one whose newest messages are recent
+    whole: bool  # whether all of its messages may be turns, not only those of a running session
+    runs: bool  # whether its newest session is still running
 
 
 def find_history(request: ContextRequest, settings: Settings, store: Store) -> History | None:

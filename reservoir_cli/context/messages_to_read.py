@@ -28,16 +28,12 @@ _ENOUGH = 0.4  # with ``enough``, messages of lower similarity are not recalled
 
 
 class Wanted(NamedTuple):
-    """The positions of the candidates worth reading.
-
-    :param tiers: the first tier that applies to a message, by its position.
-    :param hidden: shape (n,), whether a message would be recent or similar but is never printed.
-    """
+    """The positions of the candidates worth reading."""
 
     positions: set[int]
-    tiers: dict[int, Tier]
+    tiers: dict[int, Tier]  # the first tier that applies to a message, by its position
     pins: set[int]
-    hidden: NDArray[np.bool_]
+    hidden: NDArray[np.bool_]  # shape (n,), whether it would be recent or similar but never appears
 
 
 def find_wanted(inputs: Inputs, ranking: Ranking, options: SelectionOptions, room: int) -> Wanted:

@@ -25,15 +25,12 @@ from reservoir_cli.util.languages import is_about_speaker
 
 
 class PoolRows(NamedTuple):
-    """Stored messages for the pool, with titles, and by id the passages of long ones.
-
-    :param cosines: of the passages, if they have vectors.
-    """
+    """Stored messages for the pool, with titles, and by id the passages of long ones."""
 
     messages: list[StoredMessage]
     titles: Mapping[ThreadName, str]
     parts: Mapping[int, list[Span]]
-    cosines: Mapping[int, tuple[float, ...]]
+    cosines: Mapping[int, tuple[float, ...]]  # of the passages, if they have vectors
 
 
 def read_rows(

@@ -67,18 +67,13 @@ class ContextOptions:
 
 
 class Prepared(NamedTuple):
-    """A request with its resolved settings.
-
-    :param window: tokens of the model's context window.
-    :param reserve: tokens kept for the answer.
-    :param multiplier_is_set: whether the user has set the factor on counts.
-    """
+    """A request with its resolved settings."""
 
     request: ContextRequest
     settings: Settings
-    window: int
-    reserve: int
-    multiplier_is_set: bool = False
+    window: int  # tokens of the model's context window
+    reserve: int  # tokens kept for the answer
+    multiplier_is_set: bool = False  # whether the user has set the factor on counts
 
     def meter(self, store: Store, *, offline: bool) -> Meter:
         """Return the meter with the configured counter, and how far it is off for the model."""

@@ -49,20 +49,15 @@ _MOST_TRIED = 20_000  # messages of all windows found too large, as counting a l
 
 @dataclass(slots=True)
 class WindowBuilder:
-    """The messages kept so far in their printed form, by id, and an upper bound of their tokens.
-
-    :param by_age: all messages of history's instance that may be kept, by age.
-    :param passed: ages of messages that do not end the run although they are not printed.
-    :ivar most_running: the most tokens that messages of the running session may take.
-    """
+    """The messages kept so far in their printed form, by id, and an upper bound of their tokens."""
 
     costs: Costs
     exchanges: Exchanges
-    by_age: Mapping[int, Candidate]
-    passed: Set[int]
+    by_age: Mapping[int, Candidate]  # all messages of history's instance that may be kept, by age
+    passed: Set[int]  # ages of messages that do not end the run although they are not printed
     kept: dict[int, Candidate] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
-    most_running: float = math.inf
+    most_running: float = math.inf  # the most tokens that messages of the running session may take
     #: An upper bound of the tokens, by how much it may be too high, and by how much it may grow: a
     #: title if nothing is recalled yet, recalled lines that become turns.
     _spent: int = 0

@@ -43,17 +43,13 @@ _Turn = list[tuple[int, StoredMessage]]
 
 
 class _Exchange(NamedTuple):
-    """A question that was asked before, and its replies.
-
-    :param answer: of the question and what it was answered, without what was said before calls.
-    :param repeats: whether it was the same question, not another one that was asked in vain.
-    """
+    """A question that was asked before, and its replies."""
 
     positions: tuple[int, ...]
-    answer: tuple[int, ...]
+    answer: tuple[int, ...]  # the question and what it was answered, without what came before calls
     reply: frozenset[str]
     says_nothing: bool
-    repeats: bool
+    repeats: bool  # whether it was the same question, not another one that was asked in vain
 
 
 def find_echoes(

@@ -51,15 +51,11 @@ class Model(NamedTuple):
 
 
 class EmbeddingState(NamedTuple):
-    """The models of a store's embeddings.
-
-    :param next: name of the model whose embeddings are being built to replace the active ones.
-    :param missing: how many messages have no embedding of the next model.
-    """
+    """The models of a store's embeddings."""
 
     active: str | None
-    next: str | None = None
-    missing: int = 0
+    next: str | None = None  # name of the model whose embeddings are being built to replace these
+    missing: int = 0  # how many messages have no embedding of the next model
 
 
 class Indexer:

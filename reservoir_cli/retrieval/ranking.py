@@ -39,26 +39,17 @@ PARTS = ("meaning", "words", "question", "surroundings", "date")
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Candidates with their scores, each of shape (n,), float64.
-
-    :param bm25: unscaled, including the words of neighbours.
-    :param dates: nearness to a date in the question, in 0…1, as similarity and recency.
-    :param priority: in 0…1 if the weights add up to 1.
-    :param fit: how well each message fits the question; see ``recall_floor.py``.
-    :param talk: the similarity with the turns before the question; ``None`` without any.
-    :param parts: the components of the similarity, which add up to it, shape (5, n), rows as in
-        ``PARTS``; ``None`` unless requested.
-    """
+    """Candidates with their scores, each of shape (n,), float64."""
 
     candidates: Candidates
-    bm25: Floats
-    dates: Floats
+    bm25: Floats  # unscaled, including the words of neighbours
+    dates: Floats  # nearness to a date in the question, in 0…1, as similarity and recency
     similarity: Floats
     recency: Floats
-    priority: Floats
-    fit: Floats
-    talk: Floats | None = None
-    parts: Floats | None = None
+    priority: Floats  # in 0…1 if the weights add up to 1
+    fit: Floats  # how well each message fits the question; see ``recall_floor.py``
+    talk: Floats | None = None  # similarity with turns before the question; ``None`` without any
+    parts: Floats | None = None  # shape (5, n), rows as in ``PARTS``, adding up to the similarity
 
     @property
     def relevance(self) -> float:
@@ -67,16 +58,11 @@ class Scored:
 
 
 class Echoes(NamedTuple):
-    """Earlier askings of a question: messages that say nothing that it does not say, and an answer.
+    """Earlier askings of a question: those that say no more than it, and an answer."""
 
-    :param positions: of the former, ascending.
-    :param older: of those that repeat what a newer one says.
-    :param answered: of the newest asking that got an answer, and of its replies.
-    """
-
-    positions: Positions
-    older: Positions
-    answered: tuple[int, ...] = ()
+    positions: Positions  # of the former, ascending
+    older: Positions  # of those that repeat what a newer one says
+    answered: tuple[int, ...] = ()  # of the newest asking that got an answer, and of its replies
 
 
 class Words(NamedTuple):

@@ -70,28 +70,20 @@ class Hit:
 class SearchCriteria:
     """The criteria for hits, and what to add to them.
 
-    :param mode: ``hybrid``, ``keyword`` or ``semantic``.
-    :param threshold: list only hits above it, on the scale (1 + cosine)/2.
-    :param link: add to each hit the messages linked to it, or of its trace.
-    :param deduplicate: list only the best of hits with equal contents.
-    :param where: list only messages that match; scores are those of the whole scope.
-    :param passages: add the best passage of each hit, and the title of its conversation.
-    :param redactor: redacts secrets in words that replaced misspelt ones.
-    :param link_cosine: returns the least cosine of linked messages of a partition.
     :raises UsageError: the mode is unknown or has no threshold, or that is not from 0 to 1.
     """
 
     term: str
     scope: Scope
-    mode: str
+    mode: str  # ``hybrid``, ``keyword`` or ``semantic``
     limit: int
-    threshold: float | None
-    link: bool
-    deduplicate: bool
-    where: Filter
-    passages: bool
-    redactor: Redactor
-    link_cosine: Callable[[str], float] = lambda _: Settings().link_cosine
+    threshold: float | None  # list only hits above it, on the scale (1 + cosine)/2
+    link: bool  # add to each hit the messages linked to it, or of its trace
+    deduplicate: bool  # list only the best of hits with equal contents
+    where: Filter  # list only messages that match; scores are those of the whole scope
+    passages: bool  # add the best passage of each hit, and the title of its conversation
+    redactor: Redactor  # redacts secrets in words that replaced misspelt ones
+    link_cosine: Callable[[str], float] = lambda _: Settings().link_cosine  # the least
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

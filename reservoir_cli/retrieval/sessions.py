@@ -17,16 +17,10 @@ _PART = 16_384  # approximate number of messages to process together
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Messages in order of session and time.
+    """Messages in order of session and time."""
 
-    :param order: shape (n,), the position of each message among the candidates; ``None`` if they
-        are in this order already.
-    :param number: int32, shape (n,), the number of its session, in this order; ascending.
-    :param known: cached arrays that do not depend on the question.
-    """
-
-    order: Positions | None
-    number: NDArray[np.int32]
+    order: Positions | None  # shape (n,), among the candidates; ``None`` if they are in this order
+    number: NDArray[np.int32]  # shape (n,), the number of its session, in this order; ascending
     known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def to_session_order(self, values: NDArray[Any]) -> NDArray[Any]:
