@@ -184,7 +184,6 @@ def is_printable(message: StoredMessage, query: str, options: SelectionOptions) 
 
 
 def _is_unlike(group: MessageGroup, least: float) -> bool:
-    """Return whether a group has no member that is recent, pinned, similar, or not embedded."""
     return not any(
         member.tier is Tier.RECENT
         or member.pinned

@@ -109,7 +109,6 @@ def _turn_frame(message: StoredMessage) -> str:
 
 
 def _cache_cost(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
-    """Cache the cost of each printed form of a message."""
     known_costs: dict[tuple[int, tuple[Span, ...] | None], int] = {}
 
     def cost_once(candidate: Candidate) -> int:

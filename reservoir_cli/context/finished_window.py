@@ -192,7 +192,6 @@ def history_turns(
 
 
 def _add_summaries(request: ContextRequest, recalled: list[Turn], role: str) -> list[Turn]:
-    """Put summaries of other conversations above the recalled messages in the same turn."""
     summaries = summaries_turn(request)
     if not summaries:
         return recalled

@@ -60,7 +60,6 @@ def find_running(
 
 
 def _usual_instance(partition: str, store: Store) -> str:
-    """Return the partition's own instance, or if that is empty its newest."""
     if store.last(Scope(partition, partition), 1, _SAID):
         return partition
     return store.newest_instance(partition) or partition

@@ -85,7 +85,6 @@ class Prepared(NamedTuple):
         return self._calibrate(storing_meter(self.settings), store)
 
     def _calibrate(self, meter: Meter, store: Store) -> Meter:
-        """Return a meter with the model's factor, unless the user has set one."""
         if self.multiplier_is_set:
             return meter
         request = self.request

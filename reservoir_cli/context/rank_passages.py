@@ -126,7 +126,6 @@ class Nearness:
         return tuple(parts[index] for index in order)
 
     def _share(self, text: str) -> float:
-        """Return the share of the question's words that a text contains."""
         text = searched_text(text.lower())
         matches = sum(word in text and bool(pattern.search(text)) for word, pattern in self._words)
         return matches / len(self._words) if self._words else 0.0

@@ -178,7 +178,6 @@ def recall(
 
 
 def _shorten_prompt(text: str) -> str:
-    """Return the beginning and the end of a prompt that is too long to search for."""
     if len(text) <= _LONGEST:
         return text
     half = _LONGEST // 2

@@ -108,7 +108,6 @@ class Runs:
 
     @contextmanager
     def _report_errors(self) -> Iterator[None]:
-        """Report an error to the user instead of raising it."""
         try:
             yield
         except (ReservoirError, OSError) as error:
@@ -153,7 +152,6 @@ def _window_record(window: ContextWindow) -> dict[str, Any]:
 
 
 def _log_truncation(window: ContextWindow) -> None:
-    """Write a line to the log if the window was truncated."""
     if not window.truncated:
         return
     log_file.append(
@@ -219,7 +217,6 @@ def summarize_runs(
 
 
 def _cache_use(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the tokens that providers read for some answers, and how many came from caches."""
     tokens = sum(run["input_tokens"] for run in answers)
     cached = sum(json.loads(run["sections"]).get(CACHED, 0) for run in answers)
     share = round(cached / tokens, 3) if tokens else None

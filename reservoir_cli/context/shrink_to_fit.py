@@ -116,7 +116,6 @@ class Chooser:
         return selection, max(0, counted - fixed), _note_excess(counted, limit)
 
     def _is_close_enough(self, counted: int, limit: int, selection: Selection) -> bool:
-        """Return whether another request could not improve the selection."""
         if counted > limit:
             return not (selection.recalled or selection.history)
         everything = not self.not_reached and not any(_left_out_for_room(selection))

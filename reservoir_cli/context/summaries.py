@@ -124,7 +124,6 @@ def _conversations(printed: Iterable[Candidate]) -> set[tuple[str, str | None]]:
 
 
 def _in_order(chosen: dict[tuple[str, str | None], Piece]) -> tuple[Piece, ...]:
-    """Return summaries in order of their dates."""
     return tuple(sorted(chosen.values(), key=lambda piece: piece.text))
 
 

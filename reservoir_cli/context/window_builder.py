@@ -164,7 +164,6 @@ class WindowBuilder:
         return recalled, self.costs.history(candidate)
 
     def _keep_as_printed(self, added: Mapping[int, Candidate], budget: int) -> bool:
-        """Keep messages if the window with them fits as it is printed."""
         tried = self._failed * len(self.kept)
         if self._failed >= self.costs.trials or tried >= _MOST_TRIED:
             return False
@@ -208,7 +207,6 @@ class WindowBuilder:
         )
 
     def _first_copy(self, candidate: Candidate) -> int:
-        """Return the first exchange with the same texts as the candidate's."""
         exchange = self.exchanges.exchange_of[candidate.message.id]
         return self.exchanges.copy_of.get(exchange, exchange)
 

@@ -327,7 +327,6 @@ class Indexer:
         store.add_passages(embedder.model_id, passages, wait, embedded=batch)
 
     def _batches_by_arrival(self, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
-        """Yield batches of pending messages, those added last first."""
         left_out = set[Key]()  # by the consumer, so still pending
         while limit > 0:
             count = min(BATCH, limit) + len(left_out)
@@ -429,7 +428,6 @@ def describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
 
 
 def _cache_questions(embedder: Embedder) -> Embedder:
-    """Return a model that does not embed the latest questions again."""
     # A copy: an object that held a cache of its own method would not be freed without the
     # garbage collector, which a server exempts its model from.
     cached = copy(embedder)

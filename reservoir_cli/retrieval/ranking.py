@@ -287,7 +287,6 @@ def _score_terms(
 
 
 def _own_scores(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -> Floats:
-    """Return each message's score by its own meaning and words, shape (n,)."""
     if "penalties" not in candidates.known:
         long_messages = np.flatnonzero(candidates.passages > 1)
         penalties = np.zeros(len(cosine))

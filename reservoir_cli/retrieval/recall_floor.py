@@ -51,7 +51,6 @@ def floor_property(model_id: str | None) -> str:
 
 
 def _parse_floor(stored: str | None) -> float | None:
-    """Return a calibrated floor; ``None`` if there is none or it is invalid."""
     try:
         floor = float(stored or "nan")
     except ValueError:
@@ -92,7 +91,6 @@ def _without_marks(word: str) -> str:
 
 
 def _capitalised(text: str) -> list[str]:
-    """Return the capitalised words inside the sentences of a text."""
     if text.isupper():
         return []
     words, begins = [], True
@@ -156,7 +154,6 @@ def _adjustment(candidates: Candidates, absent: float) -> float:
 def _scores(
     cosine: NDArray[np.float32], share: Floats, dates: Floats, left_out: NDArray[np.intp]
 ) -> Floats:
-    """Return the score of each message, 0 of those at some positions."""
     scores = WORDS_SHARE * share
     scores += cosine
     if (without_vector := np.isnan(cosine)).any():

@@ -82,7 +82,6 @@ def _find_titled(store: Store, criteria: SearchCriteria) -> list[int]:
 def _add_passages(
     store: Store, hits: Sequence[Hit], vector: "NDArray[np.float32] | None"
 ) -> list[Hit]:
-    """Add to hits their best passages, and the titles of their conversations."""
     keys = [hit.message.key for hit in hits]
     passages = store.passages(keys) if vector is not None else {}
     titles = store.titles([hit.message for hit in hits])
@@ -109,7 +108,6 @@ def with_words(hits: Sequence[Hit], term: str, mode: str) -> list[Hit]:
 def _nearest_passage(
     passages: Sequence[Passage], vector: "NDArray[np.float32] | None"
 ) -> tuple[int, int] | None:
-    """Return the span of the passage nearest to the question, if there are several."""
     if vector is None or len(passages) < 2:
         return None
     nearest = max(passages, key=lambda passage: float(passage.vector @ vector))

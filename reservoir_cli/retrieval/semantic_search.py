@@ -59,7 +59,6 @@ def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> N
 
 
 def _sole_positions(candidates: Candidates) -> NDArray[np.intp]:
-    """Return the positions of long messages that alone contain a word of the term, ascending."""
     places = [posting.places for posting in candidates.postings if len(posting.places) == 1]
     positions = np.array(sorted({int(place) for [place] in places}), np.intp)
     return positions[candidates.terms[positions] >= _LONG]
@@ -72,7 +71,6 @@ def _read_hits(
     sole: NDArray[np.intp],
     echoes: ranking.Echoes | None,
 ) -> list[Hit]:
-    """Return hits by similarity, or by cosine only."""
     candidates, by_meaning = scored.candidates, criteria.mode == "semantic"
     scores: ranking.Floats = (
         candidates.cosine.astype(np.float64) if by_meaning else scored.similarity

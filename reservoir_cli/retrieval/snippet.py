@@ -56,7 +56,6 @@ def _densest(text: str, words: Sequence[Span], size: int) -> Span:
 
 
 def _find_beginning(text: str, start: int, before: int) -> int:
-    """Return the beginning of the first sentence or word in a span of text."""
     if match := _BEGINNING.search(text, start, before):
         return match.end()
     blank = text.find(" ", start, before)

@@ -97,7 +97,6 @@ class ApproximateCounter:
 
 
 def _count_runs(symbols: bytes, symbol: bytes, table: bytes) -> int:
-    """Return how many runs of a symbol there are."""
     if symbol * 2 in symbols:
         return symbols.translate(table).count(b".x")
     return symbols.count(symbol)
@@ -162,7 +161,6 @@ def _code_lengths(text: str) -> list[int]:
 
 
 def _is_code(line: str, bare: str) -> bool:
-    """Return whether a line looks like code, from how it begins and ends."""
     return (
         line.startswith(_INDENTS)
         or bare.endswith(_CODE_ENDINGS)

@@ -135,7 +135,6 @@ def _index(word: str, alternatives: str) -> int:
 
 
 def _look_up_prefix(word: str, values: Mapping[str, str]) -> str:
-    """Return the value for a word by its beginning, ignoring its ending."""
     return next((values[start] for start in values if word.startswith(start)), "")
 
 
@@ -189,7 +188,6 @@ def _range(parts: Parts, language: Language) -> str:
 
 
 def _end_of_range(text: str, language: Language) -> str:
-    """Return one of two joined dates in English."""
     lists = {language.months: _MONTHS, language.short: _MONTHS, language.weekdays: _WEEKDAYS}
     words = {
         word: name
