@@ -28,21 +28,15 @@ def assign_tiers(
     candidates = scored.candidates
     best = _best(scored.similarity, hidden, settings.semantic_context_size if has_question else 0)
     is_similar = np.nan_to_num(candidates.cosine[best], nan=-1) > settings.similar_cosine
-    similar = {
-        int(position): bool(passes) for position, passes in zip(best, is_similar, strict=True)
-    }
+    similar = dict(zip(best, is_similar.tolist(), strict=True))
     recent = set(_newest(candidates.own & ~hidden, settings.recent_context_size))
     seeds = sorted(int(candidates.ids[position]) for position in recent | similar.keys())
     depth = settings.synapse_depth if has_question else 0
     linked_ids = store.linked(seeds, depth, scope, settings.link_cosine)
     tiers = dict.fromkeys(similar, Tier.OLDER)
     linked, _ = candidates.places(np.array(linked_ids, np.int64))
-    tiers |= dict.fromkeys(
-        (int(position) for position in linked if not hidden[position]), Tier.SYNAPSE
-    )
-    tiers |= dict.fromkeys(
-        (position for position, passes in similar.items() if passes), Tier.SIMILAR
-    )
+    tiers |= dict.fromkeys(linked[~hidden[linked]].tolist(), Tier.SYNAPSE)
+    tiers |= {position: Tier.SIMILAR for position, passes in similar.items() if passes}
     return tiers | dict.fromkeys(recent, Tier.RECENT)
 
 

@@ -77,7 +77,8 @@ def build_context(
         if ranking.nothing_fits and not request.recall_only:
             request = replace(request, recall_note=NOTHING_FITS)
             inputs = inputs._replace(request=request)
-        fills = _fills_the_budget(inputs) and not request.recall_only
+        fills = request.budget is not None if settings.fill is None else settings.fill
+        fills = fills and not request.recall_only
         room = int(budget.history / meter.factor) if fills else 0
         options = _selection_options(settings, meter)
         nothing_found = ranking.nothing_fits
@@ -138,11 +139,6 @@ def _start_embedding(
     if embedder is None or not question.strip():
         return None
     return QuestionVector(embedder.dimensions, store.start(lambda: embedder.encode_query(question)))
-
-
-def _fills_the_budget(inputs: Inputs) -> bool:
-    fill = inputs.settings.fill
-    return inputs.request.budget is not None if fill is None else fill
 
 
 def _selection_options(settings: Settings, meter: Meter) -> SelectionOptions:

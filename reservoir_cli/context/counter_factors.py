@@ -1,7 +1,6 @@
 """Measure how far token counters are off for a model, by what providers report of its answers.
 
-Only answers through the proxy that are a text and nothing else are compared: a provider also counts
-thinking and calls.
+Of answers through the proxy, those of text alone are compared: providers also count thinking.
 """
 
 from collections import defaultdict

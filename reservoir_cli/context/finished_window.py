@@ -239,11 +239,7 @@ def cut_after_last_user(turns: Sequence[Turn]) -> list[Turn]:
     """Cut history after its last question, so that a request without a question ends with it."""
     user_indexes = [index for index, turn in enumerate(turns) if _is_user_message(turn)]
     end = user_indexes[-1] + 1 if user_indexes else 0
-    return [
-        turn
-        for index, turn in enumerate(turns)
-        if index < end or turn.section is not Section.HISTORY
-    ]
+    return [*turns[:end], *(turn for turn in turns[end:] if turn.section is not Section.HISTORY)]
 
 
 def ends_with_a_question(turns: Iterable[Turn]) -> bool:

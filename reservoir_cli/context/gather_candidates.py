@@ -102,11 +102,12 @@ def gather_candidates(
         scored = replace(scored, candidates=candidates)
     scored = ranking.leave_out_others(scored)
     running = find_running(history, scored.candidates, settings.session_gap)
+    grouped = ranking.sessions_of(candidates, settings)
     return Ranking(
         scope,
         scored,
         sessions.thread_positions(candidates),
-        _session_numbers(candidates, settings),
+        np.asarray(grouped.to_candidate_order(grouped.number)),
         running,
         echoes.answered if echoes else (),
         scored.candidates.own if history and history.whole else running,
@@ -140,11 +141,6 @@ def _preceding_talk(inputs: Inputs, instance: str | None) -> Talk | None:
         request.exclude_conversation,
         asks_nothing,
     )
-
-
-def _session_numbers(candidates: Candidates, settings: Settings) -> NDArray[np.int32]:
-    grouped = sessions.group_sessions(candidates, round(1000 * settings.session_gap))
-    return np.asarray(grouped.to_candidate_order(grouped.number))
 
 
 def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:

@@ -19,17 +19,14 @@ _TIERS = list(Tier)
 
 
 class MessageGroup:
-    """Messages that are kept or dropped together, oldest first, with their highest priority.
-
-    :ivar is_long: whether it is a single message that is added part by part.
-    """
+    """Messages that are kept or dropped together, oldest first, with their highest priority."""
 
     __slots__ = ("is_long", "members", "priority")
 
     def __init__(self, members: tuple[Candidate, ...]) -> None:
         self.members = members
         self.priority = max([member.scores.priority for member in members])
-        self.is_long = len(members) == 1 and bool(members[0].parts)
+        self.is_long = len(members) == 1 and bool(members[0].parts)  # added part by part
 
     @property
     def is_standing(self) -> bool:

@@ -21,7 +21,7 @@ from reservoir_cli.context.use_of_recalls import (
     measure_use,
     summarize_use,
 )
-from reservoir_cli.context.weekly_statistics import summarize_weeks
+from reservoir_cli.context.weekly_statistics import median_of, summarize_weeks
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log_file
@@ -239,7 +239,7 @@ def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "runs": len(contexts),
             "truncated_runs": sum(run["truncations"] > 0 for run in contexts),
             "input_tokens": sum(run["input_tokens"] for run in contexts),
-            "utilisation": _median([float(run["utilisation"]) for run in contexts]),
+            "utilisation": median_of([float(run["utilisation"]) for run in contexts]),
             "recalls": len(recalls),
             "answers": len(answers),
             **_cache_use(answers),
@@ -249,13 +249,7 @@ def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _median_and_p95(values: Sequence[float]) -> dict[str, float | None]:
-    return {"median": _median(values), "p95": _percentile_95(values)}
-
-
-def _median(values: Sequence[float]) -> float | None:
-    from statistics import median  # only `stats` needs it
-
-    return round(median(values), 3) if values else None
+    return {"median": median_of(values), "p95": _percentile_95(values)}
 
 
 def _percentile_95(values: Sequence[float]) -> float | None:

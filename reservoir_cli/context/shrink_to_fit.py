@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection
@@ -101,8 +100,9 @@ class Chooser:
         attempts: list[tuple[int, Selection]] = []
         points = [(0.0, 0.0)]
         while True:
-            body = self._request_body(selection)
-            # The provider refuses a request without messages.
+            # The provider counts nothing smaller, and refuses a request without messages.
+            body = render(all_turns(self.request, selection), "anthropic", None, 1)
+            assert isinstance(body, dict)
             counted = counter.count_request(body) if body["messages"] else fixed + estimate
             attempts.append((counted, selection))
             if len(attempts) == _MOST_REQUESTS or self._is_close_enough(counted, limit, selection):
@@ -120,13 +120,6 @@ class Chooser:
             return not (selection.recalled or selection.history)
         everything = not self.not_reached and not any(_left_out_for_room(selection))
         return everything or counted >= _ENOUGH_SHARE * limit
-
-    def _request_body(self, selection: Selection) -> dict[str, Any]:
-        """Return the whole request, since the provider cannot count anything smaller."""
-        turns = all_turns(self.request, selection)
-        body = render(turns, "anthropic", None, 1)
-        assert isinstance(body, dict)
-        return body
 
     def note_best_left_out(self, selection: Selection) -> tuple[str, ...]:
         """Return a note on the best match if none of it fits."""

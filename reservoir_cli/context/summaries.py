@@ -75,11 +75,7 @@ def _best_summaries(
     printed: Collection[tuple[str, str | None]],
     least: float,
 ) -> list[Summary]:
-    """Return the summaries of conversations that are not printed, the most similar first.
-
-    :param printed: (instance, conversation) of the printed messages.
-    :param least: the least cosine with the question.
-    """
+    """Return the summaries of conversations that are not printed, the most similar first."""
     cosines = [
         (float(summary.vector @ vector), summary)
         for summary in summaries

@@ -34,7 +34,7 @@ def summarize_weeks(
             "recalls": len(recalled.get(week, ())),
             "context_tokens": _sum_tokens(built.get(week, ())),
             "recall_tokens": _sum_tokens(recalled.get(week, ())),
-            "utilisation": _median([run["utilisation"] for run in built.get(week, ())]),
+            "utilisation": median_of([run["utilisation"] for run in built.get(week, ())]),
             "used_share": summarize_use(used.get(week, ()))["used_share"],
         }
         for week in sorted({*messages, *built, *recalled})
@@ -44,7 +44,9 @@ def summarize_weeks(
 def _by_week(runs: Iterable[Run]) -> dict[str, list[Run]]:
     by_week: dict[str, list[Run]] = {}
     for run in runs:
-        by_week.setdefault(_monday(from_epoch_ms(run["at"]).date()), []).append(run)
+        day = from_epoch_ms(run["at"]).date()
+        monday = day - timedelta(days=day.weekday())
+        by_week.setdefault(monday.isoformat(), []).append(run)
     return by_week
 
 
@@ -82,15 +84,12 @@ def count_tools(stored: Mapping[str, int], tools: Sequence[tuple[str, int]]) -> 
     return [*named, sum(stored.values()) - sum(named)]
 
 
-def _monday(day: date) -> str:
-    return (day - timedelta(days=day.weekday())).isoformat()
-
-
 def _sum_tokens(runs: Iterable[Run]) -> int:
     return sum(run["input_tokens"] for run in runs)
 
 
-def _median(values: Sequence[float]) -> float | None:
-    from statistics import median  # only `stats --plot` needs it
+def median_of(values: Sequence[float]) -> float | None:
+    """Return the median in thousandths, if there are values."""
+    from statistics import median  # only `stats` needs it
 
     return round(median(values), 3) if values else None

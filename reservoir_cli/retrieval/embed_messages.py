@@ -59,10 +59,7 @@ class EmbeddingState(NamedTuple):
 
 
 class Indexer:
-    """Embeds the messages of a store with the configured model.
-
-    :ivar serving: whether models loaded from now on are prepared for many questions.
-    """
+    """Embeds the messages of a store; models loaded when ``serving`` suit many questions."""
 
     def __init__(
         self,

@@ -126,9 +126,7 @@ def read_month(phrase: Phrase) -> Span | None:
     """Read July 2023, last March, in May; not the verb "may" or a person named June."""
     kind, first = phrase.words["month"], any_year(phrase.numbers["month"])
     named = phrase.year is not None or (phrase.which is not None)
-    if kind == "MODAL" and phrase.following in AFTER_MODAL:
-        return None
-    if kind == "MODAL" and phrase.which == 0:
+    if kind == "MODAL" and (phrase.following in AFTER_MODAL or phrase.which == 0):
         return None
     if kind != "MONTH" and not named:
         # "by May's account", "the March on Washington"

@@ -14,22 +14,15 @@ SHORT_MONTHS["sept"] = 9
 MONTHS |= SHORT_MONTHS
 MODALS = frozenset({"may", "march"})
 NAMES = frozenset({"april", "june", "august"})
-WEEKDAYS = {
-    name: number
-    for number, name in enumerate(
-        "monday tuesday wednesday thursday friday saturday sunday".split()
-    )
-}
+_FULL_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+WEEKDAYS = {name: number for number, name in enumerate(_FULL_WEEKDAYS)}
 SHORT_WEEKDAYS = {name[:3]: number for name, number in WEEKDAYS.items()}
 SHORT_WEEKDAYS |= {"tues": 1, "thur": 3, "thurs": 3}
 WORDY_WEEKDAYS = frozenset({"mon", "wed", "sat", "sun"})
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-COUNTS = {
-    name: (number, number)
-    for number, name in enumerate(
-        "one two three four five six seven eight nine ten eleven twelve".split(), 1
-    )
-} | {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
+_NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
+COUNTS = {name: (number, number) for number, name in enumerate(_NUMBERS, 1)}
+COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
 SINGULARS = {unit + "s": unit for unit in ("minute", "hour", "day", "week", "month", "year")}
 HOLIDAYS = {
     "christmas": (12, 24, 3),

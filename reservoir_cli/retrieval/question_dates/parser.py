@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from itertools import accumulate
 
 from reservoir_cli.retrieval.question_dates import rewrite_numeric
 from reservoir_cli.retrieval.question_dates.calendar_days import DAY, Span
@@ -44,11 +45,8 @@ class _Reader:
         self._kinds = [token.kind for token in tokens] + [""]
         self._text = " ".join(self._kinds) + " "
         self._now = now
-        self._offsets: list[int] = []
-        offset = 0
-        for kind in self._kinds:
-            self._offsets.append(offset)
-            offset += len(kind) + 1
+        lengths = (len(kind) + 1 for kind in self._kinds[:-1])
+        self._offsets = list(accumulate(lengths, initial=0))
         self._positions = {offset: position for position, offset in enumerate(self._offsets)}
 
     def read_phrases(self) -> Iterator[Sequence[Span]]:
@@ -154,11 +152,7 @@ class _Reader:
         before = self._kinds[max(position - 3, 0) : position]
         if before[-1:] == ["the"]:
             before.pop()
-        if (
-            before[-1:] == ["of"]
-            and before[-2:-1]
-            and before[-2] in ("DAY", "ORDINAL", "NUM", "YEAR")
-        ):
+        if before[-1:] == ["of"] and {"DAY", "ORDINAL", "NUM", "YEAR"}.intersection(before[-2:-1]):
             return ""
         return before[-1] if before else ""
 

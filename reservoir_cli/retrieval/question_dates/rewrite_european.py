@@ -127,11 +127,7 @@ def _group(name: str, words: "str | list[str] | Mapping[str, str]") -> str:
 
 
 def _index(word: str, alternatives: str) -> int:
-    return next(
-        index
-        for index, alternative in enumerate(alternatives.split())
-        if word in alternative.split("|")
-    )
+    return [word in alternative.split("|") for alternative in alternatives.split()].index(True)
 
 
 def _look_up_prefix(word: str, values: Mapping[str, str]) -> str:
