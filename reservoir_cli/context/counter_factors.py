@@ -69,10 +69,7 @@ def counter_factors(
 def find_factor(
     store: Store, partition: str, model: str | None, counter: TokenCounter, now: datetime
 ) -> float | None:
-    """Return the factor of a model, by any of its names, once it is of enough answers.
-
-    A counter that is exact, or asks the provider, has none.
-    """
+    """Return the factor of a model, by any of its names, if enough answers tell one."""
     if model is None or counter.exact or isinstance(counter, AnthropicCounter):
         return None
     return next(

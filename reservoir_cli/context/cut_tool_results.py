@@ -8,10 +8,7 @@ from reservoir_cli.tokens.counter import TokenCounter
 
 
 def cut_tool_result(message: StoredMessage, limit: int, counter: TokenCounter) -> StoredMessage:
-    """Cut a tool result at a line end if it has one; name the message and what is missing.
-
-    :param limit: tokens of the cut text with its marker, by the counter.
-    """
+    """Cut a tool result to so many tokens with its marker, at a line end if it has one."""
     text = message.content
     room = limit - counter.count("\n" + _mark(message, message.tokens))
     low, high = 0, len(text)

@@ -1,7 +1,4 @@
-"""The finished window: its messages, its tokens, the messages left out, and its turns. Pure.
-
-Control tokens of chat templates are broken up in all stored text.
-"""
+"""The finished window: messages, tokens, and turns, in which control tokens are broken up. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

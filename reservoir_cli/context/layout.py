@@ -79,10 +79,7 @@ def find_run(
 
 
 def _find_whole_exchanges(run: Sequence[Candidate], exchanges: Exchanges) -> set[int]:
-    """Return the ids of the messages of the run whose exchange it holds whole.
-
-    An exchange is whole with its question and its answer, and no other question in between.
-    """
+    """Return the messages of exchanges that the run holds whole, with no other question between."""
     members: dict[int, set[int]] = {}
     questions: set[int] = set()
     broken: set[int] = set()

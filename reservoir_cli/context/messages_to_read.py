@@ -37,10 +37,7 @@ class Wanted(NamedTuple):
 
 
 def find_wanted(inputs: Inputs, ranking: Ranking, options: SelectionOptions, room: int) -> Wanted:
-    """Find the messages to read.
-
-    :param room: tokens to fill with other messages, without the factors of the printed count.
-    """
+    """Find the messages to read; the room is without the factors of the printed count."""
     request, settings, store = inputs.request, inputs.settings, inputs.store
     scored, scope, query = ranking.scored, ranking.scope, request.query
     hidden, repeated = find_unprintable(scored, query, settings, options, store, scope)

@@ -1,7 +1,4 @@
-"""Statistics of runs: record the tokens and the time of each context, and summarise the records.
-
-Records hold numbers and names; neither they nor the log contain text of questions or messages.
-"""
+"""Record numbers and names of runs, but no text of questions or messages, and summarise them."""
 
 import json
 from collections import Counter

@@ -1,7 +1,4 @@
-"""Embed stored messages, and change the embedding model.
-
-Each batch is committed separately, so an interrupted run loses nothing.
-"""
+"""Embed stored messages, each batch in its own transaction, and change the embedding model."""
 
 import shlex
 from collections.abc import Callable, Iterator

@@ -90,10 +90,7 @@ def sessions_of(candidates: Candidates, settings: Settings) -> Sessions:
 
 
 def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
-    """Return the candidates with echoes as messages without words and meaning.
-
-    They lend their neighbours nothing; a word that no other message contains is absent.
-    """
+    """Return the candidates with echoes as messages without words and meaning, which lend none."""
     is_echo = np.zeros(len(candidates.ids), bool)
     is_echo[echoes.positions] = True
 
@@ -303,10 +300,7 @@ def _own_scores(candidates: Candidates, cosine: NDArray[np.float32], words: Floa
 def _add_neighbours(
     own: Floats, asks: NDArray[np.bool_], lengths: NDArray[np.int32], sessions: Sessions
 ) -> tuple[Floats, Floats]:
-    """Return each message's score with its question's added, then with its neighbours'.
-
-    :param lengths: words of each message; all arrays are in session order.
-    """
+    """Return each score, in session order, with its question's added, then with its neighbours'."""
     if "answers" not in sessions.known:
         answers = asks[:-1] * sessions.same_session(1)
         short = np.minimum(1.0, SHORT_REPLY / np.maximum(lengths[1:], 1))

@@ -32,11 +32,7 @@ LOST_SHARE = 0.002  # the largest share of answerable questions that a calibrate
 
 
 def recall_floor(settings: Settings, model_id: str | None, stored: str | None = None) -> float:
-    """Return the relevance below which nothing is recalled; 0 to always recall.
-
-    The setting takes precedence over the floor calibrated on the store (``stored``), and that over
-    the measured one.
-    """
+    """Return the relevance below which nothing is recalled: as set, calibrated, or measured."""
     if settings.recall_floor is not None:
         return settings.recall_floor
     if model_id is None:

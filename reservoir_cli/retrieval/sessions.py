@@ -56,10 +56,7 @@ class Sessions:
         return same_session
 
     def windows(self, reach: int) -> tuple[Positions, Positions, NDArray[np.float64]]:
-        """Return where the window of neighbours around each message starts and ends, and its size.
-
-        :param reach: neighbours on each side, as far as the session has them.
-        """
+        """Return where windows of so many neighbours on each side begin and end, and their size."""
         if ("edges", reach) not in self.known:
             positions = np.arange(len(self.number))
             begins = np.flatnonzero(np.diff(self.number, prepend=-1))

@@ -1,7 +1,4 @@
-"""The rules that read dates: patterns over kinds of words, and what each means in days.
-
-The functions return ``None`` if a phrase is not a date. The more precise patterns come first.
-"""
+"""Rules that read dates, the more precise first: patterns over kinds of words, and their days."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -65,10 +65,7 @@ def describe_empty_days(
 def _distances(
     edges: Sequence[tuple[float, float]], created_at: "NDArray[np.int64]"
 ) -> "NDArray[np.float64]":
-    """Return how far messages are from the nearest span, in milliseconds; 0 inside.
-
-    :param edges: the start and end of each span, in order of their starts.
-    """
+    """Return how far messages are from the nearest span, in ms, 0 inside; edges are in order."""
     import numpy as np
 
     starts = np.array([start for start, _ in edges] + [np.inf])
