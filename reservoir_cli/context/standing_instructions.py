@@ -1,4 +1,4 @@
-"""Recognise standing instructions, which are recalled sooner: "Always name versions.". Pure."""
+"""Recognise standing instructions ("Always name versions"), which are recalled sooner. Pure."""
 
 import re
 
