@@ -24,10 +24,7 @@ _ARGUMENTS = ("input", "arguments")
 def message_cost(
     message: ChatMessage, counter: TokenCounter, attachment_tokens: int = ATTACHMENT_TOKENS
 ) -> int:
-    """Count the tokens of a message: its text, its calls, its name, and 4 for the framing.
-
-    Text parts count as text, attachments by a setting, and everything else as compact JSON.
-    """
+    """Count a message's text, calls and name, attachments by a setting, and the rest as JSON."""
     parts, attachments = _parts(message)
     text = "\n".join(part for part in parts if part)
     tokens = counter.count(text) if text else 0

@@ -1,7 +1,6 @@
 """Tell what a message of a list is, in the shapes of OpenAI, Anthropic and Ollama. Pure.
 
-A list of OpenAI's Responses API has items beside messages: calls, their outputs, and reasoning are
-items of their own, with a type and without a role.
+In a list of OpenAI's Responses API, calls, outputs and reasoning are items of their own, by type.
 """
 
 from typing import Any

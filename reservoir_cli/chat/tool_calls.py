@@ -11,7 +11,6 @@ def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
 
     Only the first result of a call counts, and a reused call id is a new call.
 
-    :param messages: in order of time.
     :returns: for the index of each result that has a call, the index of the calling message and
         the index of the call within that message.
     """

@@ -105,15 +105,11 @@ def _check_numbers(kind: type, expected: str, **numbers: object) -> None:
 
 @dataclass(slots=True)
 class _Unit:
-    """Old messages that are cut together, by their places in the list.
-
-    :param stays: whether the head or the turn needs them.
-    :param refused: whether no provider accepts them at all, or not at the beginning.
-    """
+    """Old messages that are cut together, by their places in the list."""
 
     indices: list[int]
-    stays: bool = False
-    refused: bool = False
+    stays: bool = False  # whether the head or the turn needs them
+    refused: bool = False  # whether no provider accepts them at all, or not at the beginning
     last: bool = False
 
 

@@ -22,28 +22,21 @@ def assign_tiers(
 ) -> dict[int, Tier]:
     """Map the positions of candidates to the first tier that applies.
 
-    :param has_question: whether there is a question; without one no message is similar, and links
-        of recent messages are not followed.
+    :param has_question: without one no message is similar, and links are not followed.
     :param hidden: shape (n,), whether a message is never printed.
     """
     candidates = scored.candidates
     best = _best(scored.similarity, hidden, settings.semantic_context_size if has_question else 0)
     is_similar = np.nan_to_num(candidates.cosine[best], nan=-1) > settings.similar_cosine
-    similar = {
-        int(position): bool(passes) for position, passes in zip(best, is_similar, strict=True)
-    }
+    similar = dict(zip(best, is_similar.tolist(), strict=True))
     recent = set(_newest(candidates.own & ~hidden, settings.recent_context_size))
     seeds = sorted(int(candidates.ids[position]) for position in recent | similar.keys())
     depth = settings.synapse_depth if has_question else 0
     linked_ids = store.linked(seeds, depth, scope, settings.link_cosine)
     tiers = dict.fromkeys(similar, Tier.OLDER)
     linked, _ = candidates.places(np.array(linked_ids, np.int64))
-    tiers |= dict.fromkeys(
-        (int(position) for position in linked if not hidden[position]), Tier.SYNAPSE
-    )
-    tiers |= dict.fromkeys(
-        (position for position, passes in similar.items() if passes), Tier.SIMILAR
-    )
+    tiers |= dict.fromkeys(linked[~hidden[linked]].tolist(), Tier.SYNAPSE)
+    tiers |= {position: Tier.SIMILAR for position, passes in similar.items() if passes}
     return tiers | dict.fromkeys(recent, Tier.RECENT)
 
 
@@ -56,9 +49,6 @@ def find_unprintable(
     scope: Scope,
 ) -> tuple[NDArray[np.bool_], list[int]]:
     """Find messages that would count as recent or similar but are never printed.
-
-    Only roles and texts of messages that may count are read, and more of them the more were
-    skipped.
 
     :returns: shape (n,), whether a message is never printed; and the positions of messages that
         repeat the question, whose replies count.
@@ -93,12 +83,10 @@ def find_unprintable(
 
 
 def _best(scores: ranking.Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
-    """Return the positions of the best scores that are not hidden, the best first."""
     best = ranking.best(scores, count + int(np.count_nonzero(hidden)) if count else 0)
     return [int(position) for position in best[~hidden[best]][:count]]
 
 
 def _newest(wanted: NDArray[np.bool_], count: int) -> list[int]:
-    """Return the positions of the newest messages that are wanted."""
     positions = np.flatnonzero(wanted)
     return [int(position) for position in positions[max(0, len(positions) - count) :]]

@@ -15,29 +15,19 @@ from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 APPROXIMATE_SAFETY = 1.10
 #: The share of the budget that the newest messages take at most, and the pinned ones with them.
 NEWEST_SHARE, PINNED_SHARE = 1 / 8, 1 / 4
-#: The share that the running session may take while other messages fit; below a number of tokens,
-#: only the share of the newest messages.
+#: The running session's share while others fit; that of the newest below a number of tokens.
 RUNNING_SHARE, SMALL_BUDGET = 1 / 4, 500
 
 
 class TokenBudget(NamedTuple):
-    """The tokens of a context window and their distribution.
-
-    :param window: tokens of the model's context window.
-    :param reserve: tokens kept for the answer.
-    :param available: tokens for everything printed.
-    :param sections: tokens of the sections that are never pruned.
-    :param history: tokens left for recalled messages and history.
-    :param borrowed: tokens of the reserve that history may take.
-    :param notes: user-facing notes.
-    """
+    """The tokens of a context window and their distribution."""
 
     window: int
-    reserve: int
+    reserve: int  # tokens kept for the answer
     available: int
-    sections: Mapping[Section, int]
-    history: int
-    borrowed: int = 0
+    sections: Mapping[Section, int]  # tokens of the sections that are never pruned
+    history: int  # tokens left for recalled messages and history
+    borrowed: int = 0  # tokens of the reserve that history may take
     notes: tuple[str, ...] = ()
 
     @property
@@ -52,10 +42,7 @@ class TokenBudget(NamedTuple):
 
 
 class Meter(NamedTuple):
-    """A token counter with the factors applied to every count of a context.
-
-    :param factor: multiplier times safety.
-    """
+    """A token counter with the factor, multiplier times safety, of every count of a context."""
 
     counter: TokenCounter
     factor: float
@@ -102,7 +89,6 @@ def plan(
 
     :param limit: setting ``max_context_tokens``; only an explicit budget may exceed it.
     :param budget: tokens requested by the user; a hard limit, nothing is subtracted from it.
-    :param sections: tokens of the sections that are never pruned.
     :param min_history: under a model's limit, history gets this many tokens, but at most half of
         the available ones, unless the sections leave nothing. At most half of the reserve is
         borrowed for it.

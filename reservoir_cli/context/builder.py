@@ -26,9 +26,7 @@ from reservoir_cli.storage.search.candidates import QuestionVector
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
 
-#: With a budget below this number of tokens, and in a session, recalled messages are introduced in
-#: one line.
-COMPACT_BELOW = 500
+COMPACT_BELOW = 500  # tokens; then, and in a session, one line introduces what is recalled
 #: The first recalled line of a context for a question that no message fits.
 NOTHING_FITS = "Nothing stored fits this question well; these are the nearest."
 
@@ -47,8 +45,6 @@ def build_context(
     """Choose the best context that a token budget can buy.
 
     :param embedder: ``None`` to rank by full text and recency only.
-    :param where: consider only stored messages that match.
-    :param redactor: redacts secrets in messages before they are ranked and printed.
     :param explain: report the components of each similarity.
     :param without: ids of messages to leave out; the other scores do not change.
     :raises UsageError: the budget does not fit the model.
@@ -81,7 +77,8 @@ def build_context(
         if ranking.nothing_fits and not request.recall_only:
             request = replace(request, recall_note=NOTHING_FITS)
             inputs = inputs._replace(request=request)
-        fills = _fills_the_budget(inputs) and not request.recall_only
+        fills = request.budget is not None if settings.fill is None else settings.fill
+        fills = fills and not request.recall_only
         room = int(budget.history / meter.factor) if fills else 0
         options = _selection_options(settings, meter)
         nothing_found = ranking.nothing_fits
@@ -142,12 +139,6 @@ def _start_embedding(
     if embedder is None or not question.strip():
         return None
     return QuestionVector(embedder.dimensions, store.start(lambda: embedder.encode_query(question)))
-
-
-def _fills_the_budget(inputs: Inputs) -> bool:
-    """Return whether messages are added until the budget is spent."""
-    fill = inputs.settings.fill
-    return inputs.request.budget is not None if fill is None else fill
 
 
 def _selection_options(settings: Settings, meter: Meter) -> SelectionOptions:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from reservoir_cli.messages import Role, StoredMessage
 
-#: The offsets of a text's characters; the second is exclusive.
-Span = tuple[int, int]
+Span = tuple[int, int]  # the offsets of a text's characters; the second is exclusive
 _WHY = {
     "newest": "newest",
     "priority": "by priority",
@@ -32,15 +31,11 @@ class Tier(StrEnum):
     SIMILAR = "similar"
     SYNAPSE = "synapse"
     OLDER = "older"
-    #: A user pinned it, and it is kept for that reason.
-    PINNED = "pinned"
+    PINNED = "pinned"  # a user pinned it, and it is kept for that reason
 
 
 class Scores(NamedTuple):
-    """The scores of one message; ``cosine`` is 0 if it is not embedded.
-
-    :param parts: the components of the similarity, by name; ``None`` unless requested.
-    """
+    """The scores of one message; ``cosine`` is 0 if it is not embedded."""
 
     similarity: float
     cosine: float
@@ -48,49 +43,30 @@ class Scores(NamedTuple):
     recency: float
     priority: float
     embedded: bool
-    parts: Mapping[str, float] | None = None
+    parts: Mapping[str, float] | None = None  # the components of the similarity, by name
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A message that may go into the window.
-
-    :param filler: included only if there is room to fill.
-    :param cut: whether it is a long tool result whose text was cut.
-    :param age: how many messages of history's instance are newer, 0 for the newest; ``None`` for
-        messages of other instances.
-    :param after_gap: whether ``…`` is printed above a recalled reply because the question above it
-        is not its own.
-    :param left_out: for a recalled question, the id of its answer that was left out.
-    :param position: its index among all messages sorted by conversation; the next message of its
-        conversation has the next one.
-    :param title: of its conversation, as imported.
-    :param replies: whether it replies to a stored question.
-    :param about_asker: whether the question is about the user.
-    :param parts: the passages of a long message, in order.
-    :param cosines: the cosine of each passage with the question; empty without vectors.
-    :param spans: the printed parts of its text; ``None`` for all of it.
-    :param pinned: whether a user pinned it and pins count for this question.
-    :param running: whether it belongs to the running session.
-    """
+    """A message that may go into the window."""
 
     message: StoredMessage
     tier: Tier
-    filler: bool
+    filler: bool  # included only if there is room to fill
     scores: Scores
-    age: int | None
-    cut: bool = False
-    after_gap: bool = False
-    left_out: int | None = None
-    position: int | None = None
-    title: str | None = None
-    replies: bool = False
-    about_asker: bool = True
-    parts: tuple[Span, ...] = ()
-    cosines: tuple[float, ...] = ()
-    spans: tuple[Span, ...] | None = None
-    pinned: bool = False
-    running: bool = False
+    age: int | None  # how many messages of history's instance are newer; ``None`` for others
+    cut: bool = False  # whether it is a long tool result whose text was cut
+    after_gap: bool = False  # print ``…`` above a reply, as the question above it is not its own
+    left_out: int | None = None  # for a recalled question, the id of its answer that was left out
+    position: int | None = None  # its index among all messages sorted by conversation
+    title: str | None = None  # of its conversation, as imported
+    replies: bool = False  # whether it replies to a stored question
+    about_asker: bool = True  # whether the question is about the user
+    parts: tuple[Span, ...] = ()  # the passages of a long message, in order
+    cosines: tuple[float, ...] = ()  # of each passage with the question; empty without vectors
+    spans: tuple[Span, ...] | None = None  # the printed parts of its text; ``None`` for all of it
+    pinned: bool = False  # whether a user pinned it and pins count for this question
+    running: bool = False  # whether it belongs to the running session
 
 
 class Dropped(NamedTuple):
@@ -106,22 +82,14 @@ class Dropped(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The messages chosen for the window.
+    """The messages chosen for the window, oldest first."""
 
-    :param recalled: kept messages outside the unbroken run of the newest, oldest first.
-    :param history: the unbroken run of the newest messages, oldest first.
-    :param dropped: candidates that were left out.
-    :param passed_over: fillers that were read but left out.
-    :param reasons: why a message was kept, by its id.
-    :param not_reached: how many messages of the scope were not read because the budget was spent.
-    """
-
-    recalled: tuple[Candidate, ...]
+    recalled: tuple[Candidate, ...]  # kept messages outside the newest run, which is ``history``
     history: tuple[Candidate, ...]
     dropped: tuple[Dropped, ...]
-    passed_over: tuple[Dropped, ...]
-    reasons: "Mapping[int, str]"
-    not_reached: int
+    passed_over: tuple[Dropped, ...]  # fillers that were read but left out
+    reasons: "Mapping[int, str]"  # why a message was kept, by its id
+    not_reached: int  # how many messages of the scope were not read because the budget was spent
 
 
 def describe_reason(reason: str, message: StoredMessage) -> str:

@@ -1,19 +1,13 @@
 """Choose the messages that go into the window within the budget. Pure.
 
-Messages are chosen in groups; see ``message_groups``. The newest and the pinned come first; the
-setting ``order`` decides how the rest is filled, see ``fill_window``.
+The newest and the pinned come first; ``fill_window`` fills the rest in the order of a setting.
 """
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
-from reservoir_cli.context.budget import (
-    NEWEST_SHARE,
-    PINNED_SHARE,
-    RUNNING_SHARE,
-    SMALL_BUDGET,
-)
+from reservoir_cli.context.budget import NEWEST_SHARE, PINNED_SHARE, RUNNING_SHARE, SMALL_BUDGET
 from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.fill_window import LITTLE_LEFT, fill_by_score, fill_by_tier
@@ -34,27 +28,18 @@ DUPLICATE = "duplicate"
 QUESTION = "question"
 UNLIKE = "below min_cosine"
 AFTER_QUESTION = "after the question"
-#: The reason given for keeping pinned messages.
-_PINNED = "pinned"
+_PINNED = "pinned"  # the reason given for keeping pinned messages
 
 
 class SelectionOptions(NamedTuple):
-    """The settings that control the selection.
-
-    :param order: ``score`` or ``tiers``.
-    :param min_history_messages: how many of the newest messages come first, while they take at
-        most an eighth of the budget.
-    :param min_cosine: messages with a lower cosine are not recalled; 0 is off.
-    :param standing: try standing instructions sooner.
-    :param to_the_last: spend the last tokens even on candidates far below the rest.
-    """
+    """The settings that control the selection."""
 
     order: str = "score"
-    min_history_messages: int = 2
-    min_cosine: float = 0.0
+    min_history_messages: int = 2  # the newest that come first, in an eighth of the budget
+    min_cosine: float = 0.0  # messages with a lower cosine are not recalled; 0 is off
     include_system: bool = False
-    standing: bool = True
-    to_the_last: bool = False
+    standing: bool = True  # try standing instructions sooner
+    to_the_last: bool = False  # spend the last tokens even on candidates far below the rest
 
 
 def select(
@@ -130,10 +115,7 @@ def select(
 
 
 def cut_after_last_question(selection: Selection) -> Selection:
-    """Leave out the turns after the last question of history.
-
-    A request to a provider ends with a user message.
-    """
+    """Leave out the turns after the last question of history, which a provider requires."""
     history = selection.history
     end = max(
         (at for at, turn in enumerate(history, 1) if turn.message.role is Role.USER), default=0
@@ -152,8 +134,6 @@ def _separate_too_large(
     """Return the groups that fit alone or with their exchange, and the messages of the others.
 
     A long message counts as fitting: its parts are tried when its turn comes.
-
-    :returns: the fitting groups by exchange, see :func:`join_short_exchanges`.
     """
     fitting: list[list[MessageGroup]] = []
     too_large: list[MessageGroup] = []
@@ -204,7 +184,6 @@ def is_printable(message: StoredMessage, query: str, options: SelectionOptions) 
 
 
 def _is_unlike(group: MessageGroup, least: float) -> bool:
-    """Return whether a group has no member that is recent, pinned, similar, or not embedded."""
     return not any(
         member.tier is Tier.RECENT
         or member.pinned
@@ -221,17 +200,13 @@ def _ages_of(candidates: Iterable[Candidate]) -> set[int]:
 def keep_newest(
     groups: Sequence[MessageGroup], window: WindowBuilder, budget: int, count: int
 ) -> None:
-    """Keep the groups with the newest messages, up to the first that does not fit.
-
-    :param count: how many messages to keep.
-    """
+    """Keep the groups with the newest messages, up to the first that does not fit."""
     for group in _newest_groups(groups, count):
         if not window.add(group.members, int(budget * NEWEST_SHARE), "newest"):
             break
 
 
 def _newest_groups(groups: Sequence[MessageGroup], count: int) -> list[MessageGroup]:
-    """Return the groups with the newest messages of history's instance."""
     own_groups = [
         group for group in groups if group.age is not None and not is_system(group.members[0])
     ]
@@ -256,15 +231,11 @@ def kept_pins(window: WindowBuilder) -> set[int]:
 
 
 def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
-    """Return a pinned message with the tier for pins, any other message unchanged.
-
-    :param numbers: ids of the messages that were kept as pins; ``None`` for all.
-    """
+    """Give a pinned message the tier for pins, if it is one of those ids; ``None`` for all."""
     is_pin = candidate.pinned and (numbers is None or candidate.message.id in numbers)
     return replace(candidate, tier=Tier.PINNED) if is_pin else candidate
 
 
 def _sort_key(members: Iterable[Candidate]) -> list[tuple[float, int]]:
-    """Return the sort key of a group with pinned messages; empty for a group without any."""
     pins = (candidate.message for candidate in members if candidate.pinned)
     return sorted((-pin.pinned_at.timestamp(), -pin.id) for pin in pins if pin.pinned_at)

@@ -21,11 +21,9 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.tokens.counter import PER_MESSAGE
 from reservoir_cli.util.progress import counted
 
-#: By how many tokens a message counted alone may exceed what it adds to a text, apart from lines
-#: that are not needed: line breaks and words at its ends merge, a gap before the next one closes.
+#: What a message counted alone may exceed its part of a text by: line breaks, merged words, a gap
 _SEAMS = 6
-#: A day, as long as any.
-_DAY = "2026-01-01"
+_DAY = "2026-01-01"  # a day, as long as any
 
 
 def build_costs(
@@ -34,10 +32,7 @@ def build_costs(
     meter: Meter,
     quote: quote_recalled.Quote | None = None,
 ) -> Costs:
-    """Return upper bounds of a message's tokens as a recalled line and as a turn.
-
-    :param quote: see :func:`quote_recalled.cache_quotes`.
-    """
+    """Return upper bounds of a message's tokens as a recalled line and as a turn."""
     count = cache(meter.counter.count)
 
     def count_text(message: StoredMessage, text: str) -> int:
@@ -102,7 +97,6 @@ def build_costs(
 
 
 def _history_text(message: StoredMessage, form: Format) -> str:
-    """Return the text of a message as it is printed as a turn."""
     if form in PROVIDERS:
         return defuse(plain_text(message))
     return turn_text(defuse(message.content), map(finished_window.defuse_call, message.tool_calls))
@@ -115,7 +109,6 @@ def _turn_frame(message: StoredMessage) -> str:
 
 
 def _cache_cost(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
-    """Cache the cost of each printed form of a message."""
     known_costs: dict[tuple[int, tuple[Span, ...] | None], int] = {}
 
     def cost_once(candidate: Candidate) -> int:
@@ -157,10 +150,7 @@ def count_printed(
 
 
 def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
-    """Count the tokens of each section that is not pruned; the question's include the frame.
-
-    A text is also counted as a whole, in its frame, which may give more than its sections.
-    """
+    """Count each section that is not pruned, and the whole in its frame, which may give more."""
     fixed = [*finished_window.fixed_turns(request), *finished_window.current_turn(request)]
     sections = {
         section: count_turns(
@@ -199,19 +189,14 @@ def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> C
         settings.max_episode_tokens,
     )
     return replace(
-        request,
-        knowledge=knowledge[: max(1, first)],
-        episodes=episodes[len(episodes) - last :],
+        request, knowledge=knowledge[: max(1, first)], episodes=episodes[len(episodes) - last :]
     )
 
 
 def cap_notes(
     request: ContextRequest, left_out: int, settings: Settings, meter: Meter
 ) -> tuple[str, ...]:
-    """Return notes on pieces left out by the caps, and on a first piece that exceeds its cap.
-
-    :param left_out: how many pieces were left out.
-    """
+    """Return notes on pieces left out by the caps, and on a first piece that exceeds its cap."""
     notes = []
     if left_out:
         pieces = counted(left_out, "piece")

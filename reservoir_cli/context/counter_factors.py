@@ -1,7 +1,6 @@
 """Measure how far token counters are off for a model, by what providers report of its answers.
 
-An answer that passes through the proxy is counted by the counter of its partition, too. Only
-answers that are a text and nothing else are compared: a provider also counts thinking and calls.
+Of answers through the proxy, those of text alone are compared: providers also count thinking.
 """
 
 from collections import defaultdict
@@ -14,27 +13,17 @@ from reservoir_cli.settings.models import is_same_model
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter, TokenCounter, counter_id
 
-#: The format in the record of an answer that was counted: ``input_tokens`` are the provider's,
-#: ``available`` the counter's.
-COUNT = "count"
-#: A factor is used when it is of this many answers; the newest of a model are compared, and of
-#: all models the newest are read, as each context needs a factor.
+COUNT = "count"  # in the record of an answer; ``input_tokens`` are the provider's
+#: How many answers a factor needs, how many of a model are compared, and how many are read.
 ENOUGH, _MOST, _MOST_READ = 20, 200, 2_000
-#: Shorter answers are not compared: the end of an answer is a token, too.
-_SHORTEST = 20
-#: The largest factor, either way; beyond it, the provider has counted something else.
-_LARGEST = 4
-#: How old a compared answer is at most.
-_AGE = timedelta(days=90)
+_SHORTEST = 20  # shorter answers are not compared: the end of an answer is a token, too
+_LARGEST = 4  # the largest factor, either way; beyond it, the provider has counted something else
+_AGE = timedelta(days=90)  # how old a compared answer is at most
 _UNUSED = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations")
 
 
 class CounterFactor(NamedTuple):
-    """By how much a model's tokens are more than those of a counter.
-
-    :param counter: its name and version.
-    :param answers: how many were compared.
-    """
+    """By how much a model's tokens are more than those of a counter, of some compared answers."""
 
     model: str
     counter: str
@@ -45,10 +34,7 @@ class CounterFactor(NamedTuple):
 def count_record(
     scope: Scope, model: str, counter: TokenCounter, text: str, reported: int, now: datetime
 ) -> dict[str, Any] | None:
-    """Return the record of an answer; ``None`` if its counts cannot be compared.
-
-    :param reported: the tokens of the answer, as its provider reports them.
-    """
+    """Return the record of an answer whose provider reported its tokens, if both are comparable."""
     counted = counter.count(text)
     # Not divided: a provider may report a number that no float can hold.
     if counted < _SHORTEST or not counted <= reported * _LARGEST <= counted * _LARGEST**2:
@@ -72,10 +58,7 @@ def count_record(
 def counter_factors(
     store: Store, now: datetime, partition: str | None = None
 ) -> list[CounterFactor]:
-    """Return the factor of each model and counter, by their names.
-
-    :param partition: whose answers are compared; ``None`` for all.
-    """
+    """Return the factor of each model and counter, by their names, for one partition or all."""
     counts: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     counted_answers = store.answer_counts(COUNT, now - _AGE, _MOST_READ, partition)
     for model, counter, reported, counted in counted_answers:
@@ -86,11 +69,7 @@ def counter_factors(
 def find_factor(
     store: Store, partition: str, model: str | None, counter: TokenCounter, now: datetime
 ) -> float | None:
-    """Return the factor of a model, by any of its names, once it is of enough answers.
-
-    :param model: ``None`` has no factor.
-    :param counter: has none if it is exact, or asks the provider.
-    """
+    """Return the factor of a model, by any of its names, if enough answers tell one."""
     if model is None or counter.exact or isinstance(counter, AnthropicCounter):
         return None
     return next(
@@ -106,7 +85,6 @@ def find_factor(
 
 
 def _compare(pairs: Iterable[tuple[int, int]]) -> tuple[int, float]:
-    """Return how many answers were compared, and the factor of their tokens."""
     newest = list(pairs)[:_MOST]
     reported, counted = map(sum, zip(*newest, strict=True))
     return len(newest), reported / counted

@@ -8,12 +8,7 @@ from reservoir_cli.tokens.counter import TokenCounter
 
 
 def cut_tool_result(message: StoredMessage, limit: int, counter: TokenCounter) -> StoredMessage:
-    """Cut a tool result at a line end, adding a marker that names the message and what is missing.
-
-    If there is no line end to cut at, the line is cut.
-
-    :param limit: tokens of the cut text with its marker, by the counter.
-    """
+    """Cut a tool result to so many tokens with its marker, at a line end if it has one."""
     text = message.content
     room = limit - counter.count("\n" + _mark(message, message.tokens))
     low, high = 0, len(text)

@@ -1,9 +1,8 @@
 """Cut excerpts from long messages. Pure.
 
-Passages of a long message are added one by one, the best first. An excerpt is the text between two
-offsets; a mark replaces what is left out. Cuts are made between paragraphs, list items or
-sentences. A fenced block is cut only if it does not fit whole: at a line end, with the fence
-closed and opened again.
+Passages of a long message are added one by one, the best first; a mark replaces what is left out.
+Cuts are made between paragraphs, list items or sentences. A fenced block is cut only if it does not
+fit whole: at a line end, with the fence closed and opened again.
 """
 
 import re
@@ -19,25 +18,19 @@ from reservoir_cli.context.rank_passages import CRUMB, Nearness
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.util.front_matter import body_start
 
-#: The first excerpt of a message has this share of the message's priority. A reply's has less:
-#: replies are longer and more alike than what users write. It has least when the question is about
-#: the user, whose own messages mostly hold the answer.
+#: The share of a message's priority for its first excerpt; less for a reply, as replies are longer
+#: and more alike, and least if the question is about the user, whose own messages hold the answer.
 FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER = 0.85, 0.8, 0.6
 #: Each further excerpt has this share of the previous one's priority, a reply's the second one.
 NEXT_FACTOR, NEXT_REPLY_FACTOR = 0.92, 0.9
-#: Parts are added one by one up to this number, then in steps that grow with it.
-_SINGLE_STEPS = 8
-#: How far a cut may move to reach a better place, in characters.
-_REACH = 400
-#: A gap with fewer characters than its mark is printed instead of the mark.
-_SHORT_GAP = 24
+_SINGLE_STEPS = 8  # parts are added one by one up to this number, then in steps that grow with it
+_REACH = 400  # how far a cut may move to reach a better place, in characters
+_SHORT_GAP = 24  # a gap with fewer characters than its mark is printed instead of the mark
 #: Approximate tokens that frame an excerpt, and the fewest tokens of text worth an excerpt.
 _FRAME_TOKENS, _FEWEST_TOKENS = 36, 30
-#: The shares of the room that the beginning of a part may take, tried in turn: code and other
-#: scripts may have three times the tokens of a text's average.
+#: Shares of the room for the beginning of a part, in turn: code may have three times the tokens.
 _SHARES = (1.0, 0.75, 0.5, 0.35)
-#: The lowest density of tokens assumed for a part of a text, relative to the whole text.
-_DENSITY = 0.6
+_DENSITY = 0.6  # the lowest density of tokens assumed for a part, relative to its text
 #: Compiled on first use: few contexts hold an excerpt.
 _BREAK = (
     r"\n[ \t\r]*\n\s*"  # a paragraph
@@ -52,19 +45,13 @@ _FENCE_LINE = r"(?m)^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)
 
 
 class Fence(NamedTuple):
-    """A fenced block of Markdown, by offsets in its text.
-
-    :param body: the start of its first line.
-    :param tail: the start of its closing line; the end of the text if the block is not closed.
-    :param end: the end of the block, before any white space that follows it.
-    :param sign: the fence that closes it.
-    """
+    """A fenced block of Markdown, by offsets in its text."""
 
     start: int
-    body: int
-    tail: int
-    end: int
-    sign: str
+    body: int  # the start of its first line
+    tail: int  # the start of its closing line; the end of the text if the block is not closed
+    end: int  # the end of the block, before any white space that follows it
+    sign: str  # the fence that closes it
 
     def holds(self, offset: int) -> bool:
         """Return whether an offset lies inside the block, not at its edges."""
@@ -96,10 +83,7 @@ class Outline:
         return find_fences(self.text)
 
     def widen(self, span: Span, *, whole_fences: bool) -> Span:
-        """Return a span with its ends moved to good places to cut.
-
-        :param whole_fences: include all of a fenced block that one of the ends lies in.
-        """
+        """Return a span with its ends moved to good places to cut, or out of fenced blocks."""
         start, end = self._start(span[0], span[1]), self._end(span[1], span[0])
         if fence := fence_at(self.fences, start):
             start = fence.start if whole_fences else self._line_start(fence, start)
@@ -125,10 +109,7 @@ class Outline:
         return _strip(self.text, start, max(start, end))
 
     def last_end(self, start: int, offset: int) -> int:
-        """Return the last good place up to an offset to end an excerpt.
-
-        In a fenced block that is the end of a line; so it is if nothing else leaves enough.
-        """
+        """Return the last good place to end an excerpt; in a fenced block, a line's end."""
         line = self.text.rfind("\n", start, offset) + 1
         fence = fence_at(self.fences, offset)
         in_fence = fence is not None and fence.body < line
@@ -217,10 +198,7 @@ def discount(candidate: Candidate, part: int) -> float:
 
 
 class Excerpter:
-    """Grows excerpts, caching the outline of each text and the ranking of its passages.
-
-    :param query: the question that ranks passages.
-    """
+    """Grows excerpts, caching the outline of each text and the ranking of its passages."""
 
     def __init__(self, query: str) -> None:
         self._query = query
@@ -229,7 +207,6 @@ class Excerpter:
 
     @cached_property
     def _nearness(self) -> Nearness:
-        """Compile patterns of the question's words, which only long messages need."""
         return Nearness(self._query)
 
     def parts(self, candidate: Candidate) -> tuple[Span, ...]:
@@ -249,9 +226,6 @@ class Excerpter:
         """Yield candidates that print more of their message, the largest first.
 
         The first includes fenced blocks whole; the second, if different, cuts them at a line.
-
-        :param candidate: with the spans printed so far; ``None`` if there are none.
-        :param parts: passages to add.
         """
         outline = self._outline(candidate.message)
         tried: list[tuple[Span, ...]] = []
@@ -263,10 +237,7 @@ class Excerpter:
                 yield from _with_spans(candidate, outline, spans)
 
     def shorten(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
-        """Yield candidates that print as much of the beginning of a part as may fit.
-
-        :param room: tokens left.
-        """
+        """Yield candidates that print as much of a part's beginning as its room may hold."""
         outline = self._outline(candidate.message)
         start, end = outline.widen(part, whole_fences=False)
         for share in _SHARES:
@@ -350,7 +321,6 @@ def _close_fences(text: str, start: int, end: int, fences: Sequence[Fence]) -> s
 
 
 def _is_cut(fence: Fence, end: int) -> bool:
-    """Return whether a part that ends here lacks the end of a block, or the block has none."""
     return fence.holds(end) or fence.tail == fence.end == end
 
 

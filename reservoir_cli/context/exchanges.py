@@ -11,24 +11,16 @@ class Exchanges(NamedTuple):
     """Questions with all messages in reply to them, by message id.
 
     An exchange has the id of its question; a reply to no question is an exchange of its own.
-
-    :param exchange_of: the exchange of each message.
-    :param answer_of: for a question, its last reply that calls no tool.
-    :param call_of: for a tool result, the message that called the tool and the index of the call.
-    :param copy_of: for an exchange, the first one with the same question and replies.
     """
 
     exchange_of: Mapping[int, int]
-    answer_of: Mapping[int, int]
-    call_of: Mapping[int, tuple[int, int]]
-    copy_of: Mapping[int, int]
+    answer_of: Mapping[int, int]  # for a question, its last reply that calls no tool
+    call_of: Mapping[int, tuple[int, int]]  # of a tool result, its caller and the index of the call
+    copy_of: Mapping[int, int]  # for an exchange, the first one with the same question and replies
 
     @classmethod
     def of(cls, messages: Sequence[StoredMessage]) -> "Exchanges":
-        """Find the exchanges among messages.
-
-        :param messages: in order of time.
-        """
+        """Find the exchanges among messages in order of time."""
         calls = pair_calls(messages)
         callers = {caller for caller, _ in calls.values()}
         questions: dict[tuple[str, str], int] = {}

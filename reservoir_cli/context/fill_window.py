@@ -19,16 +19,12 @@ from reservoir_cli.context.window_builder import WindowBuilder
 #: Once something did not fit and less than the first share of the budget is left, candidates whose
 #: priority is below the second share of the last one taken are not tried.
 LITTLE_LEFT, _FAR_BELOW = 0.15, 0.75
-#: After this many parts of long messages in a row did not fit, no more are tried.
-_FAILURES = 256
-#: The first part of the best match is ranked at no less than this share of its priority; at the
-#: second one if the question is about the user.
+_FAILURES = 256  # after this many parts of long messages in a row did not fit, no more are tried
+#: The least share of priority for the first part of the best match, also of one about the user.
 BEST_SHARE, BEST_SHARE_ABOUT_USER = 1.0, 0.92
-#: The same for the message with the highest cosine.
-NEAREST_SHARE = 0.7
+NEAREST_SHARE = 0.7  # the same for the message with the highest cosine
 _PRIORITY, _TIER = "priority", "tier"
-#: A standing instruction is ranked at this multiple of its priority.
-STANDING_FACTOR = 1.4
+STANDING_FACTOR = 1.4  # a standing instruction is ranked at this multiple of its priority
 
 
 def fill_by_score(
@@ -60,8 +56,6 @@ class _Filling:
 
     :ivar steps: a heap of exchanges and parts of long messages, by priority.
     :ivar deferred: those that exceed the running session's share.
-    :ivar last: the priority of the last one taken.
-    :ivar missed: whether anything did not fit.
     :ivar failed: how many parts in a row did not fit.
     """
 
@@ -130,7 +124,6 @@ class _Filling:
 
 
 def _exceeds_share(groups: Sequence[MessageGroup], window: WindowBuilder) -> bool:
-    """Return whether the running session would take more than its share with an exchange."""
     members = merge_groups(groups).members
     if not groups[0].is_long:
         return window.exceeds_share(members)
@@ -206,10 +199,7 @@ def fill_by_tier(
 def _add_all_parts(
     candidate: Candidate, excerpter: Excerpter, window: WindowBuilder, budget: int
 ) -> bool:
-    """Take a long message whole, or part by part up to the first that does not fit.
-
-    :returns: whether all of it is in the window.
-    """
+    """Take a long message whole, or the parts before one that does not fit; whether all fit."""
     if candidate.message.id in window.kept or window.add((candidate,), budget, _TIER):
         return True
     part, fits = 0, True
@@ -219,8 +209,7 @@ def _add_all_parts(
     return fits
 
 
-#: The reason given for keeping an excerpt.
-_EXCERPT = "excerpt"
+_EXCERPT = "excerpt"  # the reason given for keeping an excerpt
 
 
 def _add_parts(
@@ -231,10 +220,7 @@ def _add_parts(
     budget: int,
     reason: str,
 ) -> tuple[int, bool]:
-    """Add the next parts of a long message if they fit.
-
-    A fenced block is included whole if that fits, else up to one of its lines. If nothing of the
-    message is printed yet and the first part does not fit, its beginning is added.
+    """Add the next parts of a long message if they fit, its beginning if not even the first does.
 
     :returns: how many parts were tried, and whether they are in the window.
     """

@@ -1,8 +1,4 @@
-"""The finished window: its messages, its tokens, the messages left out, and its turns. Pure.
-
-The turns are rendered for a provider. Control tokens of chat templates are broken up in all stored
-text.
-"""
+"""The finished window: messages, tokens, and turns, in which control tokens are broken up. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,31 +18,21 @@ SUMMARIES_TITLE = "[Summaries]"
 
 @dataclass(frozen=True, slots=True)
 class FinishedWindow:
-    """The messages chosen for a model, within a budget, before they are rendered.
-
-    :param scope: where history comes from, and where messages are recalled from.
-    :param history_used: tokens of the recalled messages and the history as printed.
-    :param pieces_left_out: how many pieces of knowledge and episodes exceeded their caps.
-    :param notes: user-facing notes about this window.
-    :param relevance: how well the question fits the best message of the scope.
-    :param floor: the relevance below which no message fits.
-    :param nothing_found: whether the relevance is below the floor.
-    :param find_hints: looks for user-facing suggestions, which can take longer than the rest.
-    """
+    """The messages chosen for a model, within a budget, before they are rendered."""
 
     request: ContextRequest
     budget: TokenBudget
     selection: Selection
     meter: Meter
-    scope: Mapping[str, str | None]
-    history_used: int
-    pieces_left_out: int = 0
+    scope: Mapping[str, str | None]  # where history comes from, and messages are recalled from
+    history_used: int  # tokens of the recalled messages and the history as printed
+    pieces_left_out: int = 0  # how many pieces of knowledge and episodes exceeded their caps
     notes: tuple[str, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
-    relevance: float = 0.0
-    nothing_found: bool = False
+    relevance: float = 0.0  # how well the question fits the best message of the scope
+    nothing_found: bool = False  # whether the relevance is below the floor
     find_hints: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
-    floor: float = 0.0
+    floor: float = 0.0  # the relevance below which no message fits
 
     @property
     def used(self) -> int:
@@ -71,18 +57,12 @@ class FinishedWindow:
 
     @property
     def truncations(self) -> int:
-        """How many messages and pieces were left out or cut for lack of room.
-
-        A window that exceeds its budget counts as one more.
-        """
+        """How many messages and pieces were cut or left out for room, one more if it overflows."""
         return self._count_cuts() + sum(drop.for_room for drop in self.selection.dropped)
 
     @property
     def shortages(self) -> int:
-        """How many recent, similar or pinned messages were left out for lack of room, or cut.
-
-        Pieces and a window that exceeds its budget count as in :attr:`truncations`.
-        """
+        """How many recent, similar or pinned messages were cut or left out for room, and pieces."""
         return self._count_cuts() + sum(
             drop.for_room and _is_missed(drop.candidate) for drop in self.selection.dropped
         )
@@ -99,10 +79,7 @@ class FinishedWindow:
 
     @property
     def overflow(self) -> int:
-        """By how many tokens the window exceeds its budget.
-
-        The question and the sections alone are too large, or the provider counts more.
-        """
+        """By how many tokens the window, or the provider's count of it, exceeds the budget."""
         return max(0, self.used - self.budget.available - self.budget.borrowed)
 
     @property
@@ -142,7 +119,6 @@ class FinishedWindow:
 
 
 def _is_missed(candidate: Candidate) -> bool:
-    """Return whether a message is recent, similar or pinned."""
     return candidate.tier in (Tier.RECENT, Tier.SIMILAR) or candidate.pinned
 
 
@@ -194,10 +170,7 @@ def history_turns(
 ) -> list[Turn]:
     """Return the turns that the budget prunes: recalled messages, then history.
 
-    A request to a provider ends with a user message: without a question, with the last one of
-    history.
-
-    :param quote: see :func:`cache_quotes`.
+    A request to a provider ends with a user message: without a question, with history's last one.
     """
     role = _recalled_role(request)
     quoted = recalled_turn(
@@ -216,7 +189,6 @@ def history_turns(
 
 
 def _add_summaries(request: ContextRequest, recalled: list[Turn], role: str) -> list[Turn]:
-    """Put summaries of other conversations above the recalled messages in the same turn."""
     summaries = summaries_turn(request)
     if not summaries:
         return recalled
@@ -264,11 +236,7 @@ def cut_after_last_user(turns: Sequence[Turn]) -> list[Turn]:
     """Cut history after its last question, so that a request without a question ends with it."""
     user_indexes = [index for index, turn in enumerate(turns) if _is_user_message(turn)]
     end = user_indexes[-1] + 1 if user_indexes else 0
-    return [
-        turn
-        for index, turn in enumerate(turns)
-        if index < end or turn.section is not Section.HISTORY
-    ]
+    return [*turns[:end], *(turn for turn in turns[end:] if turn.section is not Section.HISTORY)]
 
 
 def ends_with_a_question(turns: Iterable[Turn]) -> bool:

@@ -20,11 +20,7 @@ from reservoir_cli.retrieval import ranking, sessions
 from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.follow_up_questions import embed_talk, read_running_talk
-from reservoir_cli.retrieval.question_dates import (
-    date_scores,
-    describe_empty_days,
-    find_dates,
-)
+from reservoir_cli.retrieval.question_dates import date_scores, describe_empty_days, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings
@@ -34,11 +30,7 @@ from reservoir_cli.storage.store import Store
 
 
 class Inputs(NamedTuple):
-    """What all steps of building a context use.
-
-    :param embedder: ``None`` to rank by full text and recency only.
-    :param redactor: redacts secrets in messages before they are ranked and printed.
-    """
+    """What all steps of building a context use; without an embedder, words and recency rank."""
 
     request: ContextRequest
     settings: Settings
@@ -49,29 +41,18 @@ class Inputs(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The messages of a scope, ranked for a question.
-
-    :param thread_positions: shape (n,), the position of each message in its conversation.
-    :param sessions: shape (n,), the number of each message's session.
-    :param running: shape (n,), whether a message belongs to the running session.
-    :param answered: the positions of the newest asking of the question that got an answer, and of
-        its replies.
-    :param turns: shape (n,), whether it may be a turn of history.
-    :param floor: the relevance below which no message fits the question.
-    :param nothing_fits: whether the relevance is below it.
-    :param notes: for the user, on misspelt words and days without messages.
-    """
+    """The messages of a scope, ranked for a question."""
 
     scope: Scope
     scored: Scored
-    thread_positions: ranking.Positions
-    sessions: NDArray[np.int32]
-    running: NDArray[np.bool_]
-    answered: tuple[int, ...]
-    turns: NDArray[np.bool_]
-    floor: float
+    thread_positions: ranking.Positions  # shape (n,), its position in its conversation
+    sessions: NDArray[np.int32]  # shape (n,), the number of each message's session
+    running: NDArray[np.bool_]  # shape (n,), whether a message belongs to the running session
+    answered: tuple[int, ...]  # the newest asking of the question that got an answer, and replies
+    turns: NDArray[np.bool_]  # shape (n,), whether it may be a turn of history
+    floor: float  # the relevance below which no message fits the question
     nothing_fits: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # for the user, on misspelt words and days without messages
 
 
 def gather_candidates(
@@ -83,14 +64,7 @@ def gather_candidates(
     explain: bool,
     without: Collection[int],
 ) -> Ranking:
-    """Rank the messages that a question may recall.
-
-    :param history: where it comes from; ``None`` if there is none.
-    :param vector: the question's embedding.
-    :param where: consider only stored messages that match.
-    :param explain: report the components of each similarity.
-    :param without: ids of messages to leave out; the other scores do not change.
-    """
+    """Rank the messages that a question may recall; see :func:`builder.build_context`."""
     request, settings, store = inputs.request, inputs.settings, inputs.store
     instance = history.instance if history else None
     scope = _recall_scope(request, settings, instance)
@@ -128,11 +102,12 @@ def gather_candidates(
         scored = replace(scored, candidates=candidates)
     scored = ranking.leave_out_others(scored)
     running = find_running(history, scored.candidates, settings.session_gap)
+    grouped = ranking.sessions_of(candidates, settings)
     return Ranking(
         scope,
         scored,
         sessions.thread_positions(candidates),
-        _session_numbers(candidates, settings),
+        np.asarray(grouped.to_candidate_order(grouped.number)),
         running,
         echoes.answered if echoes else (),
         scored.candidates.own if history and history.whole else running,
@@ -168,13 +143,7 @@ def _preceding_talk(inputs: Inputs, instance: str | None) -> Talk | None:
     )
 
 
-def _session_numbers(candidates: Candidates, settings: Settings) -> NDArray[np.int32]:
-    grouped = sessions.group_sessions(candidates, round(1000 * settings.session_gap))
-    return np.asarray(grouped.to_candidate_order(grouped.number))
-
-
 def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:
-    """Return the scope that messages other than recent ones are recalled from."""
     narrow = settings.recall_scope == "instance"
     if settings.recall_scope == "auto":
         narrow = request.instance is not None
@@ -191,10 +160,7 @@ def _reference_time(request: ContextRequest, candidates: Candidates) -> int:
 def _score_dates(
     request: ContextRequest, candidates: Candidates
 ) -> tuple[ranking.Floats, tuple[str, ...]]:
-    """Score how near each message is to a date in the question, in local time.
-
-    :returns: the scores, and a note if no message is from the named day.
-    """
+    """Score how near each message is to a date in the question; note a day without messages."""
     local = request.now.astimezone()
     spans, zone = find_dates(request.query, local), local.tzinfo or UTC
     scores = date_scores(spans, candidates.created_at, zone)
@@ -202,7 +168,6 @@ def _score_dates(
 
 
 def _fits_nothing(scored: Scored, request: ContextRequest, floor: float) -> bool:
-    """Return whether no message fits the question well enough."""
     if not request.query.strip() or not scored.candidates.count_matching():
         return False
     return scored.relevance < floor

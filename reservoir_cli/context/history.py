@@ -17,21 +17,15 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
-#: Documents are never turns.
-_SAID = Filter(documents=False)
+_SAID = Filter(documents=False)  # documents are never turns
 
 
 class History(NamedTuple):
-    """Where history comes from.
+    """Where history comes from."""
 
-    :param instance: the one whose newest messages are recent.
-    :param whole: whether all of its messages may be turns, not only those of a running session.
-    :param runs: whether its newest session is still running.
-    """
-
-    instance: str
-    whole: bool
-    runs: bool
+    instance: str  # the one whose newest messages are recent
+    whole: bool  # whether all of its messages may be turns, not only those of a running session
+    runs: bool  # whether its newest session is still running
 
 
 def find_history(request: ContextRequest, settings: Settings, store: Store) -> History | None:
@@ -56,10 +50,7 @@ def find_history(request: ContextRequest, settings: Settings, store: Store) -> H
 def find_running(
     history: History | None, candidates: Candidates, session_gap: float
 ) -> NDArray[np.bool_]:
-    """Return which candidates belong to the running session, shape (n,).
-
-    :param session_gap: seconds without a message after which a session ends.
-    """
+    """Return which candidates belong to the running session, shape (n,)."""
     own = candidates.own
     if history is None or not history.runs or not own.any():
         return np.zeros(len(own), bool)
@@ -69,7 +60,6 @@ def find_running(
 
 
 def _usual_instance(partition: str, store: Store) -> str:
-    """Return the partition's own instance, or if that is empty its newest."""
     if store.last(Scope(partition, partition), 1, _SAID):
         return partition
     return store.newest_instance(partition) or partition

@@ -1,12 +1,10 @@
 """Lay out the kept messages of a window: as turns of history, as recalled lines, or not at all.
 
-A kept message is printed as a turn if it belongs to the unbroken run of the newest messages, and
-as a recalled line otherwise.
-
-No answer is printed under another question. History holds whole exchanges only, each reply after
-its own question with no other question between; incomplete exchanges are recalled. A recalled
-reply follows its own question or ``…``, and a recalled question is followed by its answer or by
-the number of the answer that was left out. Pure.
+Only the unbroken run of the newest messages becomes turns. No answer is printed under another
+question: history holds whole exchanges only, each reply after its own question with no other
+question between; incomplete exchanges are recalled. A recalled reply follows its own question or
+``…``, and a recalled question is followed by its answer or by the number of the answer that was
+left out. Pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -31,7 +29,6 @@ def lay_out(
 ) -> Layout:
     """Lay out kept messages; of exchanges with equal texts, only the first kept is printed.
 
-    :param kept: by id, in the order in which they were kept.
     :param run: the unbroken run of the newest messages among them, newest first.
     """
 
@@ -82,11 +79,7 @@ def find_run(
 
 
 def _find_whole_exchanges(run: Sequence[Candidate], exchanges: Exchanges) -> set[int]:
-    """Return the ids of the messages of the run whose exchange it holds whole.
-
-    An exchange is whole with its question and its answer, and no other question in between. A tool
-    result is printed after its call, wherever it was stored.
-    """
+    """Return the messages of exchanges that the run holds whole, with no other question between."""
     members: dict[int, set[int]] = {}
     questions: set[int] = set()
     broken: set[int] = set()

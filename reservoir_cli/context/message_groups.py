@@ -19,18 +19,14 @@ _TIERS = list(Tier)
 
 
 class MessageGroup:
-    """Messages that are kept or dropped together, oldest first.
-
-    :ivar priority: the highest priority of its members.
-    :ivar is_long: whether it is a single message that is added part by part.
-    """
+    """Messages that are kept or dropped together, oldest first, with their highest priority."""
 
     __slots__ = ("is_long", "members", "priority")
 
     def __init__(self, members: tuple[Candidate, ...]) -> None:
         self.members = members
         self.priority = max([member.scores.priority for member in members])
-        self.is_long = len(members) == 1 and bool(members[0].parts)
+        self.is_long = len(members) == 1 and bool(members[0].parts)  # added part by part
 
     @property
     def is_standing(self) -> bool:
@@ -53,10 +49,7 @@ class MessageGroup:
         return min(ages) if ages else None
 
     def by_score(self, share: float = 1.0) -> tuple[float, float, int]:
-        """Return a key that sorts by priority, ties newest first.
-
-        :param share: of the priority, for a part of a long message.
-        """
+        """Return a key that sorts by priority, or a share of it for a part; ties newest first."""
         last = self.members[-1].message
         return (-self.priority * share, -last.created_at.timestamp(), -last.id)
 
@@ -72,10 +65,7 @@ def members_by_time(groups: Iterable[MessageGroup]) -> tuple[Candidate, ...]:
 
 
 def merge_groups(exchange: Sequence[MessageGroup]) -> MessageGroup:
-    """Return an exchange as one group.
-
-    :param exchange: oldest first.
-    """
+    """Return an exchange, oldest first, as one group."""
     if len(exchange) == 1:
         return exchange[0]
     return MessageGroup(tuple([member for group in exchange for member in group.members]))

@@ -19,38 +19,25 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
-#: When filling, messages are read until they could fill the budget this many times, and have at
-#: least this many tokens: standing instructions may rank far below the rest until they are read.
+#: Fillers are read for so many budgets and tokens: standing instructions may rank far below others.
 _READ_AHEAD, _LEAST_READ = 4, 4_000
-#: Approximate tokens of a passage; the longest message that is read for excerpts; and the most
-#: tokens that are read for a small budget.
+#: Tokens of a passage; of the longest message that is excerpted; and to read for a small budget.
 _PASSAGE_TOKENS, _LONGEST_MESSAGE, _MOST_TOKENS = 100, 50_000, 200_000
-#: A message with at most this many tokens is small.
-_SMALL = 256
-#: With ``enough``, messages of lower similarity are not recalled.
-_ENOUGH = 0.4
+_SMALL = 256  # a message with at most this many tokens is small
+_ENOUGH = 0.4  # with ``enough``, messages of lower similarity are not recalled
 
 
 class Wanted(NamedTuple):
-    """The positions of the candidates worth reading.
-
-    :param positions: all of them.
-    :param tiers: the first tier that applies to a message, by its position.
-    :param pins: those of pinned messages.
-    :param hidden: shape (n,), whether a message would be recent or similar but is never printed.
-    """
+    """The positions of the candidates worth reading."""
 
     positions: set[int]
-    tiers: dict[int, Tier]
+    tiers: dict[int, Tier]  # the first tier that applies to a message, by its position
     pins: set[int]
-    hidden: NDArray[np.bool_]
+    hidden: NDArray[np.bool_]  # shape (n,), whether it would be recent or similar but never appears
 
 
 def find_wanted(inputs: Inputs, ranking: Ranking, options: SelectionOptions, room: int) -> Wanted:
-    """Find the messages to read.
-
-    :param room: tokens to fill with other messages, without the factors of the printed count.
-    """
+    """Find the messages to read; the room is without the factors of the printed count."""
     request, settings, store = inputs.request, inputs.settings, inputs.store
     scored, scope, query = ranking.scored, ranking.scope, request.query
     hidden, repeated = find_unprintable(scored, query, settings, options, store, scope)
@@ -74,12 +61,10 @@ def longest_whole(settings: Settings) -> int | None:
 
 
 def _is_enough(scored: Scored, tiers: dict[int, Tier], position: int) -> bool:
-    """Return whether a message is recent, or similar enough to be recalled."""
     return tiers.get(position) is Tier.RECENT or bool(scored.similarity[position] >= _ENOUGH)
 
 
 def _find_pins(candidates: Candidates, store: Store, scope: Scope) -> set[int]:
-    """Return the positions of pinned messages."""
     numbers = [key.id for key in store.find(scope, Filter(pinned=True))]
     positions, _ = candidates.places(np.array(numbers, np.int64))
     return set(positions.tolist())
@@ -92,8 +77,7 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
     room, only messages that fit are read.
 
     :param room: tokens as messages are counted, without the factors of the printed count.
-    :param excerpt_over: longer messages count as their first excerpt; ``None`` to count whole
-        messages only.
+    :param excerpt_over: longer messages count as their first excerpt; ``None`` for none.
     """
     tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_MESSAGE)
     shortest = limit if excerpt_over is None else excerpt_over
@@ -135,10 +119,7 @@ def _size_classes(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 def find_passed(
     ranking: Ranking, hidden: NDArray[np.bool_], pool: Sequence[Candidate], room: int
 ) -> set[int]:
-    """Return the ages of messages that are not in the pool although history continues past them.
-
-    They are never printed, or were not read for filling because they are too large.
-    """
+    """Return the ages of messages, never printed or too large, that history continues past."""
     turns = np.flatnonzero(ranking.turns)
     passed = hidden[turns]
     if room:
@@ -148,11 +129,7 @@ def find_passed(
 
 
 def compute_ages(turns: NDArray[np.bool_], positions: NDArray[np.intp]) -> list[int | None]:
-    """Return how many messages that may be turns are newer than each given one.
-
-    :param turns: shape (n,), whether a message may be a turn of history.
-    :returns: ``None`` for messages that may not.
-    """
+    """Return how many possible turns are newer than each given one; ``None`` for no turn."""
     places = np.flatnonzero(turns)
     older = places.searchsorted(positions).tolist()
     return [

@@ -25,17 +25,12 @@ from reservoir_cli.util.languages import is_about_speaker
 
 
 class PoolRows(NamedTuple):
-    """Stored messages for the pool, with the passages of long ones.
-
-    :param titles: of their conversations, redacted.
-    :param parts: the passages of each long message, by id.
-    :param cosines: of these passages, if they have vectors.
-    """
+    """Stored messages for the pool, with titles, and by id the passages of long ones."""
 
     messages: list[StoredMessage]
     titles: Mapping[ThreadName, str]
     parts: Mapping[int, list[Span]]
-    cosines: Mapping[int, tuple[float, ...]]
+    cosines: Mapping[int, tuple[float, ...]]  # of the passages, if they have vectors
 
 
 def read_rows(
@@ -103,11 +98,7 @@ def read_passages(
     store: Store,
     vector: NDArray[np.float32] | None,
 ) -> tuple[dict[int, list[Span]], dict[int, tuple[float, ...]]]:
-    """Return the passages of each long message, and their cosines if they have vectors.
-
-    :param excerpt_over: messages with more tokens are long; ``None`` if none is.
-    :param vector: the question's embedding; ``None`` to rank passages by words only.
-    """
+    """Return the passages of each long message, and their cosines if they have vectors."""
     if excerpt_over is None:
         return {}, {}
     long_rows = [row for row in rows if excerpts.is_long(row, excerpt_over)]
@@ -166,7 +157,6 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
 
 
 def _scores_at(scored: Scored, positions: NDArray[np.intp]) -> list[Scores]:
-    """Return the scores of the messages at these positions."""
     cosine = scored.candidates.cosine[positions].astype(np.float64)
     embedded = ~np.isnan(cosine)
     values = (scored.similarity, scored.bm25, scored.recency, scored.priority)

@@ -67,25 +67,16 @@ class ContextOptions:
 
 
 class Prepared(NamedTuple):
-    """A request with its resolved settings.
-
-    :param window: tokens of the model's context window.
-    :param reserve: tokens kept for the answer.
-    :param multiplier_is_set: whether the user has set the factor on counts.
-    """
+    """A request with its resolved settings."""
 
     request: ContextRequest
     settings: Settings
-    window: int
-    reserve: int
-    multiplier_is_set: bool = False
+    window: int  # tokens of the model's context window
+    reserve: int  # tokens kept for the answer
+    multiplier_is_set: bool = False  # whether the user has set the factor on counts
 
     def meter(self, store: Store, *, offline: bool) -> Meter:
-        """Return the meter with the configured counter.
-
-        :param store: knows how far the counter is off for the model.
-        :param offline: refuse counters that need the network.
-        """
+        """Return the meter with the configured counter, and how far it is off for the model."""
         counter = load_counter(self.settings.token_counter, offline=offline)
         return self._calibrate(_meter(counter, self.settings), store)
 
@@ -94,7 +85,6 @@ class Prepared(NamedTuple):
         return self._calibrate(storing_meter(self.settings), store)
 
     def _calibrate(self, meter: Meter, store: Store) -> Meter:
-        """Return a meter with the model's factor, unless the user has set one."""
         if self.multiplier_is_set:
             return meter
         request = self.request
@@ -161,10 +151,7 @@ def prepare(
 
 
 class BudgetPlan(NamedTuple):
-    """A plan of a context's tokens.
-
-    :param recommended: tokens that ``--budget recommended`` uses; ``None`` without a model.
-    """
+    """A plan of a context's tokens, with those that ``--budget recommended`` uses for its model."""
 
     model: str | None
     budget: TokenBudget

@@ -1,7 +1,4 @@
-"""Recognise prompts that ask nothing, for which nothing is recalled. Pure.
-
-Consent, thanks and commands of clients ask nothing.
-"""
+"""Recognise prompts for which nothing is recalled: consent, thanks, commands of clients. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -30,8 +27,7 @@ _COMMANDS = frozenset(
 _SERVER_COMMAND = "mcp__"
 #: A word of two or more characters: a single letter or digit picks an option.
 _WORD = re.compile(r"[^\W_]{2,}")
-#: How much of a prompt is read to tell what kind it is, in characters.
-_BEGINNING = 400
+_BEGINNING = 400  # how much of a prompt is read to tell what kind it is, in characters
 #: Words of consent, refusal, thanks, greeting and continuation.
 SAYS_NOTHING = frozenset(
     # English
@@ -162,14 +158,11 @@ _REQUEST_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 #: Words that join a question to what was said before, or only precede it.
 _JOINING = frozenset("and but so und aber et mais y pero e ed ma mas en maar".split())
 _PRECEDING = _JOINING | frozenset("hm hmm hmmm mm mh oh ah uh um äh ähm then dann also".split())
-#: A block of pasted code.
-_FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")
+_FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")  # a block of pasted code
 _WITHOUT_MEANING = SAYS_NOTHING | _BESIDE_OTHERS | _PRECEDING | STOP_WORDS
 #: Scripts that put no spaces between words.
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
-#: A prompt in a session that asks nothing is about the work at hand if it has fewer words with a
-#: meaning of their own.
-_FEWEST = 2
+_FEWEST = 2  # words with a meaning of their own that make a prompt more than about the work
 #: The same in scripts without spaces, where several words form one run of letters.
 _WORD_RUN = (
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
@@ -248,7 +241,6 @@ def is_about_the_work(text: str) -> bool:
 
 
 def _own_words(words: Iterable[str]) -> set[str]:
-    """Return the words with a meaning of their own."""
     return {
         word
         for word in words

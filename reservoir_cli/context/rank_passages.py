@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 #: Weights, relative to the cosine, of the share of the question's words and of the mean of the
 #: neighbouring passages.
 WORDS_WEIGHT, NEIGHBOURS_WEIGHT = 0.3, 0.2
-#: A passage with fewer characters is only printed with a neighbour.
-CRUMB = 80
+CRUMB = 80  # a passage with fewer characters is only printed with a neighbour
 #: Approximate maximum length of a passage of a text without vectors, in characters.
 _MOST_CHARACTERS = 500
 #: Words longer than this may be inflected: their last letters are ignored.
@@ -34,10 +33,7 @@ _LONGEST_WHOLE, _ENDING = 4, 2
 def compute_cosines(
     passages: Sequence[Passage], vector: "NDArray[np.float32]"
 ) -> tuple[list[Span], tuple[float, ...]]:
-    """Return the spans of passages, in order, and their cosines with a question.
-
-    :param vector: the question's embedding.
-    """
+    """Return the spans of passages, in order, and their cosines with a question's embedding."""
     import numpy as np
 
     values = np.stack([passage.vector for passage in passages]) @ vector
@@ -46,10 +42,7 @@ def compute_cosines(
 
 
 def cut(text: str, breaks: Iterable[int]) -> list[Span]:
-    """Cut a text at some of its breaks, or else between lines or words, into similar lengths.
-
-    :param breaks: offsets from 0 to the end of the text.
-    """
+    """Cut a text at some of its breaks, or else between lines or words, into similar lengths."""
     cuts = [0]
     for previous, offset in pairwise(breaks):
         if offset - cuts[-1] > _MOST_CHARACTERS and previous > cuts[-1]:
@@ -83,11 +76,7 @@ def join_crumbs(spans: Sequence[Span]) -> list[Span]:
 def map_to_printed(
     parts: Mapping[int, list[Span]], stored: Iterable[StoredMessage], rows: Iterable[StoredMessage]
 ) -> dict[int, list[Span]]:
-    """Return the spans of passages in the redacted text.
-
-    :param parts: by message id, in the text as it is stored.
-    :param rows: the messages as they are printed.
-    """
+    """Return the spans of passages of stored messages, by id, in their redacted text."""
     raw = {row.id: row.content for row in stored}
     shown = {row.id: row.content for row in rows}
     return {
@@ -99,9 +88,7 @@ def map_to_printed(
 
 
 def map_spans(spans: Iterable[Span], changes: Sequence[tuple[int, int, int]]) -> list[Span]:
-    """Map spans of a text to the text after replacements.
-
-    An end inside a replaced part moves to that part's edge.
+    """Map spans of a text to the text after replacements, out of which their ends move.
 
     :param changes: for each replaced part, in order, its start and end, and the length of its
         replacement.
@@ -126,10 +113,7 @@ class Nearness:
         self._words = [(_strip_ending(word), _pattern(word)) for word in words]
 
     def rank(self, text: str, parts: Sequence[Span], cosines: Sequence[float]) -> tuple[Span, ...]:
-        """Return passages, the nearest to the question first; ties keep their order.
-
-        :param cosines: the cosine of each passage; empty without vectors.
-        """
+        """Return passages, the nearest to the question first, by words and, if known, cosines."""
         shares = [self._share(text[start:end]) for start, end in parts]
         scores = [
             cosine + WORDS_WEIGHT * share
@@ -142,20 +126,17 @@ class Nearness:
         return tuple(parts[index] for index in order)
 
     def _share(self, text: str) -> float:
-        """Return the share of the question's words that a text contains."""
         text = searched_text(text.lower())
         matches = sum(word in text and bool(pattern.search(text)) for word, pattern in self._words)
         return matches / len(self._words) if self._words else 0.0
 
 
 def _mean(values: Sequence[float], index: int) -> float:
-    """Return the mean of the values next to one; the value itself if it has no neighbours."""
     neighbours = [*values[max(0, index - 1) : index], *values[index + 1 : index + 2]]
     return sum(neighbours) / len(neighbours) if neighbours else values[index]
 
 
 def _strip_ending(word: str) -> str:
-    """Return a word without a possible ending."""
     if len(word) <= _LONGEST_WHOLE:
         return word
     return word[: max(_LONGEST_WHOLE, len(word) - _ENDING)]

@@ -1,7 +1,4 @@
-"""Recall messages for an agent's question, or give the reason why there are none.
-
-The command line, the MCP server, hooks and the ``llm`` plugin all call :func:`recall`.
-"""
+"""Recall messages for an agent's question, or give the reason why there are none."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,10 +26,8 @@ from reservoir_cli.storage.store import Store
 
 #: A longer prompt, such as a pasted log, is searched for by its beginning and its end.
 _LONGEST = 8_000
-#: What nobody asked for, a recall in a session, takes at most this share of the budget, unless that
-#: would be fewer tokens.
+#: A recall in a session, which nobody asked for, has this share of the budget, or so many tokens.
 _SESSION_SHARE, _SESSION_LEAST = 1 / 3, 400
-#: Printed above messages that were found without a model.
 BY_WORDS = "Found by words alone: no embedding model is ready."
 
 
@@ -59,12 +54,10 @@ _EXPLANATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Messages recalled for a question.
+    """Messages recalled for a question, and user-facing notes.
 
     :param text: all messages, quoted and framed for a model.
-    :param tokens: of the text.
     :param messages: in the order of the text; ``content`` is the printed part of each.
-    :param notes: user-facing notes.
     """
 
     question: str
@@ -86,10 +79,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The outcome when nothing is recalled.
-
-    :param notes: user-facing notes.
-    """
+    """The outcome when nothing is recalled."""
 
     question: str
     reason: Reason
@@ -165,8 +155,6 @@ def recall(
 
     :param prepared: a request for recalled messages only, with its settings.
     :param load_embedder: returns the model; ``None`` to rank by words only.
-    :param redactor: redacts secrets in messages before they are ranked and printed.
-    :param where: recall only messages that match.
     :returns: the outcome, and the window it was taken from if one was built.
     """
     question, meter = prepared.request.query, prepared.storing_meter(store)
@@ -190,7 +178,6 @@ def recall(
 
 
 def _shorten_prompt(text: str) -> str:
-    """Return the beginning and the end of a prompt that is too long to search for."""
     if len(text) <= _LONGEST:
         return text
     half = _LONGEST // 2

@@ -14,13 +14,9 @@ PROVIDERS = ("openai", "azure", "ollama", "anthropic")
 
 
 class Prompt(NamedTuple):
-    """A prompt that messages are recalled for.
+    """A prompt that messages are recalled for."""
 
-    :param in_session: whether it belongs to a session that runs elsewhere.
-    :param asks: whether it is a question.
-    """
-
-    in_session: bool = False
+    in_session: bool = False  # whether it belongs to a session that runs elsewhere
     asks: bool = True
 
 
@@ -28,10 +24,7 @@ NO_PROMPT = Prompt()
 
 
 class Piece(NamedTuple):
-    """A text for a section, given by the caller.
-
-    :param name: of the procedure or the source; an episode has none.
-    """
+    """A named text for a section, given by the caller; an episode has no name."""
 
     text: str
     name: str = ""
@@ -39,47 +32,30 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
-    """A request for a context.
+    """A request for a context."""
 
-    :param query: the question, which becomes the current message; may be empty.
-    :param instance: ``None`` if the user named none.
-    :param budget: tokens for everything printed; ``None`` to use the model's limit.
-    :param trace_id: of the current message, also if it is stored later.
-    :param now: the time of the request, aware.
-    :param system: the system prompt.
-    :param recalled_role: the role that sends recalled messages: ``user`` or ``system``.
-    :param excerpts_explained: add a line on how to read the whole message of an excerpt.
-    :param recall_only: print only recalled messages, each with its number.
-    :param exclude_conversation: the reader's running session, which is not recalled.
-    :param prompt: what kind of prompt messages are recalled for.
-    :param talk: the turns of the reader's session before it, as the client has them.
-    :param shown: ids of the messages that the reader has already.
-    :param recall_note: a line above the recalled messages.
-    :param compact: introduce the recalled messages in one line, and shorten titles.
-    """
-
-    query: str
+    query: str  # the question, which becomes the current message; may be empty
     partition: str
-    instance: str | None
+    instance: str | None  # ``None`` if the user named none
     model: str | None
-    budget: int | None
+    budget: int | None  # tokens for everything printed; ``None`` to use the model's limit
     format: Format
-    trace_id: str
+    trace_id: str  # of the current message, also if it is stored later
     now: datetime
     system: str | None = None
     procedures: tuple[Piece, ...] = ()
     knowledge: tuple[Piece, ...] = ()
     episodes: tuple[Piece, ...] = ()
     summaries: tuple[Piece, ...] = ()
-    recalled_role: str = "user"
-    excerpts_explained: bool = False
-    recall_only: bool = False
-    exclude_conversation: str | None = None
+    recalled_role: str = "user"  # the role that sends recalled messages: ``user`` or ``system``
+    excerpts_explained: bool = False  # add a line on how to read the whole message of an excerpt
+    recall_only: bool = False  # print only recalled messages, each with its number
+    exclude_conversation: str | None = None  # the reader's running session, which is not recalled
     prompt: Prompt = NO_PROMPT
-    talk: tuple[Said, ...] = ()
-    shown: frozenset[int] = frozenset()
-    recall_note: str = ""
-    compact: bool = False
+    talk: tuple[Said, ...] = ()  # turns of the reader's session before it, as the client has them
+    shown: frozenset[int] = frozenset()  # ids of the messages that the reader has already
+    recall_note: str = ""  # a line above the recalled messages
+    compact: bool = False  # introduce the recalled messages in one line, and shorten titles
 
     def question(self) -> Message | None:
         """Return the question as a message to store; ``None`` if it is empty."""

@@ -1,7 +1,4 @@
-"""Statistics of runs: record the tokens and the time of each context, and summarise the records.
-
-Records hold numbers and names; neither they nor the log contain text of questions or messages.
-"""
+"""Record numbers and names of runs, but no text of questions or messages, and summarise them."""
 
 import json
 from collections import Counter
@@ -21,20 +18,17 @@ from reservoir_cli.context.use_of_recalls import (
     measure_use,
     summarize_use,
 )
-from reservoir_cli.context.weekly_statistics import summarize_weeks
+from reservoir_cli.context.weekly_statistics import median_of, summarize_weeks
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log_file
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.time_limits import LOCKED_STORE_OF_RUN
 
-#: More tokens than any provider reports, and the most that a record can hold.
-_MOST_TOKENS = 2**31 - 1
+_MOST_TOKENS = 2**31 - 1  # more than any provider reports, and the most that a record can hold
 _NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
-#: The format in the record of an answer that went through the proxy.
-ANSWER = "answer"
-#: The section of such a record that counts tokens from the provider's cache.
-CACHED = "cached"
+ANSWER = "answer"  # the format in the record of an answer that went through the proxy
+CACHED = "cached"  # the section of such a record that counts tokens from the provider's cache
 
 
 class Runs:
@@ -75,10 +69,7 @@ class Runs:
             self._add(_window_record(window))
 
     def record_recall(self, request: ContextRequest, window: ContextWindow | None) -> None:
-        """Record the outcome of a recall.
-
-        :param window: ``None`` if the question asked nothing.
-        """
+        """Record the outcome of a recall; there is no window if the question asked nothing."""
         run = _window_record(window) if window else _empty_record(request)
         tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
         if window and window.kept and request.exclude_conversation:
@@ -90,10 +81,7 @@ class Runs:
             self.write_recalls()
 
     def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
-        """Return statistics of runs over time, and of the store's contents.
-
-        First the use of recalls is measured whose answers have been stored since.
-        """
+        """Measure the use of recalls that have been answered since, and return all statistics."""
         with self._report_errors():
             now = datetime.now(UTC)
             self._add(*measure_use(self._store, self._store.runs(None, partition), now))
@@ -117,7 +105,6 @@ class Runs:
 
     @contextmanager
     def _report_errors(self) -> Iterator[None]:
-        """Report an error to the user instead of raising it."""
         try:
             yield
         except (ReservoirError, OSError) as error:
@@ -126,7 +113,6 @@ class Runs:
 
 
 def _empty_record(request: ContextRequest) -> dict[str, Any]:
-    """Return the record of a question that was not searched for."""
     return {
         **dict.fromkeys(_NUMBERS, 0),
         "at": to_epoch_ms(request.now),
@@ -140,7 +126,6 @@ def _empty_record(request: ContextRequest) -> dict[str, Any]:
 
 
 def _window_record(window: ContextWindow) -> dict[str, Any]:
-    """Return the record of a window."""
     budget, request = window.budget, window.request
     return {
         "at": to_epoch_ms(request.now),
@@ -164,10 +149,6 @@ def _window_record(window: ContextWindow) -> dict[str, Any]:
 
 
 def _log_truncation(window: ContextWindow) -> None:
-    """Write a line to the log if the window was truncated.
-
-    :raises OSError: the log cannot be written.
-    """
     if not window.truncated:
         return
     log_file.append(
@@ -181,10 +162,7 @@ def _log_truncation(window: ContextWindow) -> None:
 
 
 def answer_record(scope: Scope, model: str | None, tokens: int, cached: int) -> dict[str, Any]:
-    """Return the record of an answer by the tokens that its provider reports for the request.
-
-    :param cached: tokens that it read from its cache.
-    """
+    """Return the record of an answer by the tokens that its provider reports, also those cached."""
     tokens = min(max(tokens, 0), _MOST_TOKENS)
     return {
         **dict.fromkeys((*_NUMBERS, "available"), 0),
@@ -203,10 +181,7 @@ def answer_record(scope: Scope, model: str | None, tokens: int, cached: int) -> 
 def summarize_runs(
     runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return counts, medians and 95th percentiles of runs, by model and by day.
-
-    Recalls, their use, and answers that went through the proxy are counted separately.
-    """
+    """Return counts, medians and 95th percentiles of each kind of run, by model and by day."""
     uses = [run for run in runs if run["format"] == USE]
     recalls = [run for run in runs if run["format"] == RECALL]
     answers = [run for run in runs if run["format"] == ANSWER]
@@ -239,7 +214,6 @@ def summarize_runs(
 
 
 def _cache_use(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the tokens that providers read for some answers, and how many came from caches."""
     tokens = sum(run["input_tokens"] for run in answers)
     cached = sum(json.loads(run["sections"]).get(CACHED, 0) for run in answers)
     share = round(cached / tokens, 3) if tokens else None
@@ -251,10 +225,7 @@ def _day(run: Mapping[str, Any]) -> str:
 
 
 def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each day with at least one record, in order.
-
-    :param kinds: contexts, recalls, and answers.
-    """
+    """Return a row for each day with contexts, recalls or answers, in order."""
     by_day: dict[str, tuple[list[Mapping[str, Any]], ...]] = {}
     for kind, records in enumerate(kinds):
         for run in records:
@@ -265,7 +236,7 @@ def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "runs": len(contexts),
             "truncated_runs": sum(run["truncations"] > 0 for run in contexts),
             "input_tokens": sum(run["input_tokens"] for run in contexts),
-            "utilisation": _median([float(run["utilisation"]) for run in contexts]),
+            "utilisation": median_of([float(run["utilisation"]) for run in contexts]),
             "recalls": len(recalls),
             "answers": len(answers),
             **_cache_use(answers),
@@ -275,13 +246,7 @@ def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _median_and_p95(values: Sequence[float]) -> dict[str, float | None]:
-    return {"median": _median(values), "p95": _percentile_95(values)}
-
-
-def _median(values: Sequence[float]) -> float | None:
-    from statistics import median  # only `stats` needs it
-
-    return round(median(values), 3) if values else None
+    return {"median": median_of(values), "p95": _percentile_95(values)}
 
 
 def _percentile_95(values: Sequence[float]) -> float | None:

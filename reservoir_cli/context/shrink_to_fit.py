@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection
@@ -19,8 +18,7 @@ from reservoir_cli.context.window_builder import Costs
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
-#: Limits for a counter that asks its provider: the number of requests, the share of the budget to
-#: aim at, and the share that is close enough.
+#: Requests to a provider that counts, the share of the budget to aim at, and the one that suffices.
 _MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
 
 
@@ -64,11 +62,7 @@ class Chooser:
         return cache_quotes(numbered=self.request.recall_only)
 
     def _select_by_sums(self, room: int) -> tuple[Selection, int]:
-        """Select by local counts.
-
-        While window, tokens of single messages are added up. If the selection as printed exceeds
-        the room, select again with that much less.
-        """
+        """Select by sums of single messages, then with less room if what is printed exceeds it."""
         target = room
         while True:
             selection = self._select_within(room)
@@ -106,8 +100,9 @@ class Chooser:
         attempts: list[tuple[int, Selection]] = []
         points = [(0.0, 0.0)]
         while True:
-            body = self._request_body(selection)
-            # The provider refuses a request without messages.
+            # The provider counts nothing smaller, and refuses a request without messages.
+            body = render(all_turns(self.request, selection), "anthropic", None, 1)
+            assert isinstance(body, dict)
             counted = counter.count_request(body) if body["messages"] else fixed + estimate
             attempts.append((counted, selection))
             if len(attempts) == _MOST_REQUESTS or self._is_close_enough(counted, limit, selection):
@@ -121,18 +116,10 @@ class Chooser:
         return selection, max(0, counted - fixed), _note_excess(counted, limit)
 
     def _is_close_enough(self, counted: int, limit: int, selection: Selection) -> bool:
-        """Return whether another request could not improve the selection."""
         if counted > limit:
             return not (selection.recalled or selection.history)
         everything = not self.not_reached and not any(_left_out_for_room(selection))
         return everything or counted >= _ENOUGH_SHARE * limit
-
-    def _request_body(self, selection: Selection) -> dict[str, Any]:
-        """Return the whole request, since the provider cannot count anything smaller."""
-        turns = all_turns(self.request, selection)
-        body = render(turns, "anthropic", None, 1)
-        assert isinstance(body, dict)
-        return body
 
     def note_best_left_out(self, selection: Selection) -> tuple[str, ...]:
         """Return a note on the best match if none of it fits, with what it would add if printed."""

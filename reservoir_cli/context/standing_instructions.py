@@ -1,14 +1,10 @@
-"""Recognise standing instructions: "Always name versions.", "I prefer tea". Pure.
-
-They remain quoted material: they are recalled sooner, but not followed here.
-"""
+"""Recognise standing instructions ("Always name versions"), which are recalled sooner. Pure."""
 
 import re
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Role, StoredMessage
 
-#: Longer texts are about other things as well.
-_LONGEST = 600
+_LONGEST = 600  # longer texts are about other things as well
 #: Words that begin a permanent request.
 _LEADS = (
     "always|never|from now on|immer|niemals|nie wieder|ab jetzt|ab sofort|"
@@ -29,10 +25,7 @@ _HINTS = (*_LEADS.split("|"), "prefer", "ich bevorzuge", "je préfère", "prefie
 
 
 def is_standing(message: StoredMessage) -> bool:
-    """Return whether a user makes a permanent request or states a preference.
-
-    Documents are excluded, since anyone may have written them.
-    """
+    """Return whether a user, not a document, makes a lasting request or states a preference."""
     if message.role is not Role.USER or message.source in DOCUMENT_SOURCES:
         return False
     if len(message.content) > _LONGEST:

@@ -1,7 +1,4 @@
-"""Choose the messages of a recall: those that stand out, not those that fit the budget. Pure numpy.
-
-Nobody may have asked for a recall: what it prints has to earn its tokens.
-"""
+"""Choose for a recall what stands out: nobody may have asked for it. Pure numpy."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +8,10 @@ from reservoir_cli.context.request import Prompt
 from reservoir_cli.retrieval import ranking as ranks
 from reservoir_cli.retrieval.ranking import Floats, Positions
 
-#: Messages are recalled if they have this share of the best one's similarity: for a question by
-#: itself, and for a prompt in a running session.
+#: The share of the best one's similarity that suffices: for a question, and in a running session.
 _NEAR, _NEAR_IN_SESSION = 0.4, 0.85
-#: The share of the best fit that also counts as near if a question stands alone.
-_ALIKE = 0.85
-#: The most messages that are recalled for a prompt in a session, without their questions or
-#: replies.
-_MOST_IN_SESSION = 3
+_ALIKE = 0.85  # the share of the best fit that also counts as near if a question stands alone
+_MOST_IN_SESSION = 3  # messages for a prompt in a session, without their questions or replies
 #: Messages are read until they could fill the room this many times; at least so many are.
 _READ_AHEAD, _FEWEST_READ = 2, 16
 #: Approximate tokens of a passage, as which a long message counts, and of what frames a message.
@@ -27,20 +20,17 @@ _PASSAGE_TOKENS, _FRAME_TOKENS = 100, 16
 #: similarity: for the prompt, for the prompt with the talk before it, and for a prompt that asks
 #: nothing and to which that talk does not belong.
 _STANDS_OUT, _STANDS_OUT_OF_TALK, _STANDS_OUT_ALONE, _NTH = 2 / 3, 0.7, 0.55, 5
-#: What a message's cosine with a question must exceed the recall floor by if it does not stand out,
-#: as there is much about what is asked for again and again.
+#: What a cosine must exceed the recall floor by if a message does not stand out, as there is much
+#: about what is asked for again and again.
 _NEAR_IN_MEANING = 0.4
-#: What is nearest to the prompt alone is recalled with what stands out for the talk if it has this
-#: share of its similarity.
+#: What is nearest to the prompt alone joins what stands out for the talk with this share of its
+#: similarity.
 _BOTH = 0.75
-#: What a prompt that asks nothing must exceed the recall floor by.
-_BEYOND_FLOOR = 0.1
+_BEYOND_FLOOR = 0.1  # what a prompt that asks nothing must exceed the recall floor by
 
 
 def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
-    """Return the positions of the messages to recall; none if none stands out.
-
-    What follows a question is recalled with it: the reply.
+    """Return the positions of the messages to recall, with replies; none if none stands out.
 
     :param room: tokens for messages; beside a best one that is larger, the best others count.
     """
@@ -118,10 +108,7 @@ def _said_since(ranking: Ranking, chosen: Positions) -> Positions:
 
 
 def _is_near_in_meaning(ranking: Ranking, near: Positions) -> bool:
-    """Return whether the best message means nearly the same; only if the model's floor is known.
-
-    An earlier answer counts as what its asking means.
-    """
+    """Return whether the best message means nearly the same; only if the model's floor is known."""
     best = near[:1].tolist()
     best = [ranking.answered[0] if at in ranking.answered else at for at in best]
     cosine = ranking.scored.candidates.cosine[best]
@@ -144,11 +131,10 @@ def _fit_alike(ranking: Ranking) -> Positions:
 
 
 def _background(similarity: Floats, sessions: NDArray[np.integer]) -> float:
-    """Return the similarity of the fifth best session beside the best message's own.
+    """Return the similarity of the fifth best other session, as a share of the best; 0 if fewer.
 
     :param similarity: shape (n,), minus infinity for messages that do not count.
     :param sessions: shape (n,), the session of each message.
-    :returns: as a share of the best; 0 with fewer sessions.
     """
     highest = np.full(int(sessions.max()) + 1, -np.inf)
     np.maximum.at(highest, sessions, similarity)

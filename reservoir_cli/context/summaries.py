@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 #: A request, its selection, the tokens of that as printed, and notes for the user.
 Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]
-#: Summaries may take at most one part in this many of the history budget.
-_SHARE = 4
+_SHARE = 4  # summaries may take at most one part in this many of the history budget
 #: The least cosine of a summary with the question, as a share of the recall floor.
 _FLOOR_SHARE = 0.7
 
@@ -37,12 +36,7 @@ def select_with_summaries(
     where: Filter,
     without: Collection[int],
 ) -> Chosen | None:
-    """Select messages and summaries of other conversations; ``None`` if there are none.
-
-    :param vector: the question's embedding.
-    :param where: consider only messages that match.
-    :param without: ids of messages to leave out.
-    """
+    """Select messages and summaries of other conversations; ``None`` if there are none."""
     allowed = _allowed_summaries(inputs.store, ranking.scope, where, without)
     if not allowed:
         return None
@@ -60,10 +54,7 @@ def select_with_summaries(
 def _allowed_summaries(
     store: Store, scope: Scope, where: Filter, without: Collection[int]
 ) -> list[Summary]:
-    """Return the summaries of conversations of which every message may be printed.
-
-    A summary may quote any of them.
-    """
+    """Return summaries, which may quote any message, if all of theirs may be printed."""
     summaries = Summaries(store).read(scope)
     if not summaries or (where == Filter() and not without):
         return summaries
@@ -84,12 +75,7 @@ def _best_summaries(
     printed: Collection[tuple[str, str | None]],
     least: float,
 ) -> list[Summary]:
-    """Return the summaries of conversations that are not printed, the most similar first.
-
-    :param summaries: those with a vector of the question's model, or without one.
-    :param printed: (instance, conversation) of the printed messages.
-    :param least: the least cosine with the question.
-    """
+    """Return the summaries of conversations that are not printed, the most similar first."""
     cosines = [
         (float(summary.vector @ vector), summary)
         for summary in summaries
@@ -128,14 +114,12 @@ def _select_again(chooser: Chooser, summaries: dict[tuple[str, str | None], Piec
 
 
 def _conversations(printed: Iterable[Candidate]) -> set[tuple[str, str | None]]:
-    """Return the instances and conversations of candidates."""
     return {
         (candidate.message.instance, candidate.message.conversation_id) for candidate in printed
     }
 
 
 def _in_order(chosen: dict[tuple[str, str | None], Piece]) -> tuple[Piece, ...]:
-    """Return summaries in order of their dates."""
     return tuple(sorted(chosen.values(), key=lambda piece: piece.text))
 
 

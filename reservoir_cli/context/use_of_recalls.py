@@ -14,11 +14,9 @@ from reservoir_cli.message_filter import Filter
 from reservoir_cli.messages import Role, Scope, StoredMessage, from_epoch_ms
 from reservoir_cli.storage.store import Store
 
-#: The format of such a record, and of the record of a recall.
-USE, RECALL = "use", "recall"
+USE, RECALL = "use", "recall"  # the format of such a record, and of the record of a recall
 #: The members of a recall's ``sections``: the ids of its messages, and the reader's session.
 RECALLED, SESSION = "recalled", "session"
-#: The members of a measured recall's ``sections``.
 _RARE, _USED, _MESSAGES, _USED_MESSAGES = "rare_words", "used_words", "messages", "used_messages"
 #: A question is stored with nearly the time of its recall, its answer within the second time.
 _NEARLY, _ANSWERED = timedelta(minutes=2), timedelta(hours=1)
@@ -38,10 +36,7 @@ class _Turn(NamedTuple):
 def measure_use(
     store: Store, runs: Sequence[Mapping[str, Any]], now: datetime
 ) -> Iterator[dict[str, Any]]:
-    """Yield a record for each recent recall whose answer is stored and not measured yet.
-
-    :param runs: all records of the store.
-    """
+    """Yield a record for each recent recall whose answer is stored and not measured yet."""
     measured = {(run["partition"], run["at"]) for run in runs if run["format"] == USE}
     waiting = [
         run
@@ -98,10 +93,7 @@ def _find_turn(store: Store, run: Mapping[str, Any], session: str) -> _Turn | No
 
 
 def _count_used(store: Store, scope: Scope, message: StoredMessage, turn: _Turn) -> tuple[int, int]:
-    """Return how many rare words a message has that the question has not, and how many were used.
-
-    Words are compared by their stems, as the full-text index has them.
-    """
+    """Return how many rare stems a message has that the question lacks, and how many were used."""
     import numpy as np  # takes 40 ms; most statistics measure nothing
 
     candidates = store.gather(scope, None, message.content, None).candidates
@@ -121,10 +113,7 @@ def _count_used(store: Store, scope: Scope, message: StoredMessage, turn: _Turn)
 
 
 def summarize_use(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return how much of what was recalled the answers used, in total and by week and partition.
-
-    :param runs: records of :func:`measure_use`.
-    """
+    """Return how much of what was recalled the answers used, in total and by week and partition."""
     by_week: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for run in runs:
         year, week, _ = from_epoch_ms(run["at"]).isocalendar()

@@ -18,14 +18,9 @@ def summarize_weeks(
     recalls: Iterable[Run],
     uses: Iterable[Run] = (),
 ) -> list[dict[str, Any]]:
-    """Return a row for each week with messages, contexts or recalls, in order.
-
-    Weeks begin on Monday, in UTC.
+    """Return a row for each week, from Monday in UTC, with messages, contexts or recalls, in order.
 
     :param stored: the Monday of a week, a tool and the number of its messages of that week.
-    :param contexts: records of contexts.
-    :param recalls: records of recalls.
-    :param uses: records of how much of a recall an answer used.
     """
     messages: dict[str, Counter[str]] = {}
     for week, tool, count in stored:
@@ -39,7 +34,7 @@ def summarize_weeks(
             "recalls": len(recalled.get(week, ())),
             "context_tokens": _sum_tokens(built.get(week, ())),
             "recall_tokens": _sum_tokens(recalled.get(week, ())),
-            "utilisation": _median([run["utilisation"] for run in built.get(week, ())]),
+            "utilisation": median_of([run["utilisation"] for run in built.get(week, ())]),
             "used_share": summarize_use(used.get(week, ()))["used_share"],
         }
         for week in sorted({*messages, *built, *recalled})
@@ -49,7 +44,9 @@ def summarize_weeks(
 def _by_week(runs: Iterable[Run]) -> dict[str, list[Run]]:
     by_week: dict[str, list[Run]] = {}
     for run in runs:
-        by_week.setdefault(_monday(from_epoch_ms(run["at"]).date()), []).append(run)
+        day = from_epoch_ms(run["at"]).date()
+        monday = day - timedelta(days=day.weekday())
+        by_week.setdefault(monday.isoformat(), []).append(run)
     return by_week
 
 
@@ -87,16 +84,12 @@ def count_tools(stored: Mapping[str, int], tools: Sequence[tuple[str, int]]) -> 
     return [*named, sum(stored.values()) - sum(named)]
 
 
-def _monday(day: date) -> str:
-    """Return the Monday of a day's week."""
-    return (day - timedelta(days=day.weekday())).isoformat()
-
-
 def _sum_tokens(runs: Iterable[Run]) -> int:
     return sum(run["input_tokens"] for run in runs)
 
 
-def _median(values: Sequence[float]) -> float | None:
-    from statistics import median  # only `stats --plot` needs it
+def median_of(values: Sequence[float]) -> float | None:
+    """Return the median in thousandths, if there are values."""
+    from statistics import median  # only `stats` needs it
 
     return round(median(values), 3) if values else None

@@ -43,31 +43,21 @@ class Costs(NamedTuple):
     trials: int = 32
 
 
-#: If the sums leave fewer tokens than this, count the window as printed.
-_RECOUNT_BELOW = 200
-#: No more windows are tried once those found too large had this many messages in total: counting a
-#: large window is slow.
-_MOST_TRIED = 20_000
+_RECOUNT_BELOW = 200  # if the sums leave fewer tokens than this, count the window as printed
+_MOST_TRIED = 20_000  # messages of all windows found too large, as counting a large one is slow
 
 
 @dataclass(slots=True)
 class WindowBuilder:
-    """The messages kept so far, and an upper bound of their tokens.
-
-    :param by_age: all messages of history's instance that may be kept, by age.
-    :param passed: ages of messages that do not end the run although they are not printed.
-    :ivar kept: the messages kept so far in their printed form, by id.
-    :ivar reasons: why each message was kept.
-    :ivar most_running: the most tokens that messages of the running session may take.
-    """
+    """The messages kept so far in their printed form, by id, and an upper bound of their tokens."""
 
     costs: Costs
     exchanges: Exchanges
-    by_age: Mapping[int, Candidate]
-    passed: Set[int]
+    by_age: Mapping[int, Candidate]  # all messages of history's instance that may be kept, by age
+    passed: Set[int]  # ages of messages that do not end the run although they are not printed
     kept: dict[int, Candidate] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
-    most_running: float = math.inf
+    most_running: float = math.inf  # the most tokens that messages of the running session may take
     #: An upper bound of the tokens, by how much it may be too high, and by how much it may grow: a
     #: title if nothing is recalled yet, recalled lines that become turns.
     _spent: int = 0
@@ -122,10 +112,7 @@ class WindowBuilder:
         return True
 
     def exceeds_share(self, members: Sequence[Candidate], tokens: float | None = None) -> bool:
-        """Return whether the running session would take more than its share with these messages.
-
-        :param tokens: of the part of a long message that is added; ``None`` for whole messages.
-        """
+        """Return whether the running session takes too much with messages, or tokens of a part."""
         if math.isinf(self.most_running) or not any(member.running for member in members):
             return False
         running = [candidate for candidate in self.kept.values() if candidate.running]
@@ -134,10 +121,7 @@ class WindowBuilder:
         return sum(map(self.costs.recalled, running)) + tokens > self.most_running
 
     def is_hopeless(self, members: Sequence[Candidate], budget: int) -> bool:
-        """Return whether messages are certainly too large.
-
-        When little room is left, most are, and this check is ten times as fast as a trial.
-        """
+        """Return whether messages are certainly too large: ten times as fast as a trial."""
         return self._spent - self._excess + self._least_tokens(members) > budget
 
     def lay_out(self) -> Layout:
@@ -148,7 +132,6 @@ class WindowBuilder:
         return lay_out(kept, find_run(kept, self.by_age, self.passed), self.exchanges)
 
     def _most_tokens(self, members: Sequence[Candidate]) -> int:
-        """Return the most tokens that messages may add."""
         costs, answers = self.costs, self.exchanges.answer_of
         tokens = len(set(map(_day, members)) - self._days) * costs.day
         for candidate in members:
@@ -161,7 +144,6 @@ class WindowBuilder:
         return tokens
 
     def _least_tokens(self, members: Sequence[Candidate]) -> int:
-        """Return the fewest tokens that messages may add."""
         costs, tokens = self.costs, 0
         for candidate in members:
             earlier = self.kept.get(candidate.message.id)
@@ -182,7 +164,6 @@ class WindowBuilder:
         return recalled, self.costs.history(candidate)
 
     def _keep_as_printed(self, added: Mapping[int, Candidate], budget: int) -> bool:
-        """Keep messages if the window with them fits as it is printed."""
         tried = self._failed * len(self.kept)
         if self._failed >= self.costs.trials or tried >= _MOST_TRIED:
             return False
@@ -226,7 +207,6 @@ class WindowBuilder:
         )
 
     def _first_copy(self, candidate: Candidate) -> int:
-        """Return the first exchange with the same texts as the candidate's."""
         exchange = self.exchanges.exchange_of[candidate.message.id]
         return self.exchanges.copy_of.get(exchange, exchange)
 

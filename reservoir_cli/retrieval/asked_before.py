@@ -1,8 +1,7 @@
 """Find earlier askings of a question: those whose replies say nothing, and the newest answer.
 
 An exchange without an answer contains every word of the question and nothing else, so it would rank
-before the messages that answer it, and each further asking would push them down. An answer need not
-contain any word of its question.
+before the messages that answer it, which need not contain any word of their question.
 """
 
 import re
@@ -31,44 +30,32 @@ _SHARE, _NEAR, _SAME = 0.5, 0.5, 0.85
 _LENGTH_FACTOR, _LENGTH_MORE = 2, 12
 #: Of the nearest such messages so many are read, and if one of them repeats the question, more.
 _FIRST_READ, _READ = 12, 500
-#: How many messages after a question are read to find its reply, and how many if it begins with
-#: calls of tools.
+#: Messages read after a question for its reply, and after one that begins with calls of tools.
 _REPLIES, _STEPS = 2, 16
 #: The share of the question's words that a repetition contains; one that adds no word, or some.
 _SUBSET, _REPEATED = 0.5, 0.65
-#: The most content words before a colon that only lead to the question after it.
-_LEAD = 6
-#: The fewest content words of a request that a reply names which does not know about them.
-_NAMED = 2
-#: The share of their words that two equal replies have in common.
-_EQUAL = 0.7
-
+_LEAD = 6  # the most content words before a colon that only lead to the question after it
+_NAMED = 2  # content words of a request that a reply names which does not know about them
+_EQUAL = 0.7  # the share of their words that two equal replies have in common
 
 #: A message and what the assistant said after it, with their positions.
 _Turn = list[tuple[int, StoredMessage]]
 
 
 class _Exchange(NamedTuple):
-    """A question that was asked before, and its replies.
-
-    :param answer: of the question and what it was answered, without what was said before calls.
-    :param repeats: whether it was the same question, not another one that was asked in vain.
-    """
+    """A question that was asked before, and its replies."""
 
     positions: tuple[int, ...]
-    answer: tuple[int, ...]
+    answer: tuple[int, ...]  # the question and what it was answered, without what came before calls
     reply: frozenset[str]
     says_nothing: bool
-    repeats: bool
+    repeats: bool  # whether it was the same question, not another one that was asked in vain
 
 
 def find_echoes(
     store: Store, scope: Scope, candidates: Candidates, sessions: Sessions, question: str
 ) -> Echoes | None:
-    """Find earlier askings that got no answer, or the same one as a later asking, and the newest.
-
-    :returns: ``None`` if the question was not asked before.
-    """
+    """Find earlier askings that got no answer or that of a later one, and the newest, if any."""
     asked = content_words(question)
     suspects = _find_suspects(candidates, question)
     if not asked or not len(suspects):
@@ -159,10 +146,7 @@ def _read_turns(
     positions: Positions,
     most: int,
 ) -> dict[int, _Turn]:
-    """Return by position a message and what the assistant said after it, with their positions.
-
-    :param most: how many messages after it are read.
-    """
+    """Return by position a message and what the assistant said after it, with their positions."""
     following = _following(sessions, positions, most)
     read = sorted({at for row in following.values() for at in row})
     ids = [int(candidates.ids[at]) for at in read]
@@ -183,7 +167,6 @@ def _read_turns(
 def _following(
     sessions: Sessions, positions: Positions, most: int
 ) -> Mapping[int, tuple[int, ...]]:
-    """Return each position with those of the messages after it in its session."""
     rows = {}
     for position, at in zip(
         positions.tolist(), sessions.session_positions(positions).tolist(), strict=True
@@ -201,10 +184,7 @@ def _following(
 
 
 def repeats(message: StoredMessage, question: str, reply: str, *, same: bool) -> bool:
-    """Return whether a message asks the same as a question.
-
-    :param same: whether its meaning is nearly the question's.
-    """
+    """Return whether a message asks the same; ``same`` says whether it means nearly that."""
     if not reply.strip() and not has_question_mark(message.content):
         return False
     asked, words = content_words(question), content_words(_without_lead(message.content))

@@ -13,23 +13,19 @@ Floats = NDArray[np.float64]
 
 #: The weight of a neighbour's word, and the number of neighbours on each side.
 NEIGHBOUR_WEIGHT, NEIGHBOURS = 0.3, 2
-#: The weight of a word in the title of a message's conversation.
-TITLE_WEIGHT = 0.3
-#: A neighbour contributes at most this many words, so that long ones give no advantage.
-MOST_LENT_WORDS = 60
-#: Use a dense array if a term occurs in more than one message in this many.
-_DENSE_RATIO = 50
+TITLE_WEIGHT = 0.3  # the weight of a word in the title of a message's conversation
+MOST_LENT_WORDS = 60  # words that a neighbour contributes, so that long ones have no advantage
+_DENSE_RATIO = 50  # use a dense array if a term occurs in more than one message in this many
 
 
 def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], sessions: Sessions) -> Floats:
-    """Score messages by the question's stems, including the words of their neighbours.
+    """Score messages by the question's stems, including the words of their neighbours, shape (n,).
 
     A term's count and a message's length include the two messages before and after it, with at
     most 60 words of each. Document frequencies are those of the scope.
 
     :param postings: for each stem of the question, its positions and counts.
     :param terms: shape (n,), words of each message.
-    :returns: shape (n,).
     """
     total = len(terms)
     scores = np.zeros(total)
@@ -76,7 +72,6 @@ def _with_neighbours(
 
 
 def _has_neighbour(sessions: Sessions, distance: int) -> NDArray[np.bool_]:
-    """Return whether each message has a neighbour at a distance in its session."""
     key = "neighbour", distance
     if key not in sessions.known:
         mask = np.zeros(len(sessions.number), bool)

@@ -11,11 +11,7 @@ from reservoir_cli.storage.store import Store
 
 
 def drop_known_words(candidates: Candidates, embedder: Embedder | None) -> Candidates:
-    """Return the candidates with corrections only of words that are really misspelt.
-
-    A correct word that the index lacks is in the model's vocabulary. Without a model, any such
-    word counts as misspelt.
-    """
+    """Return the candidates with corrections only of words that the model's vocabulary lacks."""
     if not candidates.corrections or embedder is None:
         return candidates
     present = len(candidates.postings) - len(candidates.corrections)

@@ -1,8 +1,4 @@
-"""Embed stored messages, and change the embedding model.
-
-Messages are embedded in batches. Each batch is committed separately, so an interrupted run loses
-nothing.
-"""
+"""Embed stored messages, each batch in its own transaction, and change the embedding model."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -29,17 +25,13 @@ from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress, counted, no_progress
 
-#: The most messages of a batch, and the most characters, which take about five seconds. A batch is
-#: sorted by length.
+#: Messages and characters of a batch, which take about five seconds; it is sorted by length.
 BATCH, _BATCH_CHARACTERS = 512, 200_000
-#: Only this many characters of a message are embedded, which take 160 MB; full text covers all.
-LONGEST = 1_000_000
-#: How many passages of pending messages are embedded for a question, or with a new message, and
-#: from how many characters, which only need to be divided into passages.
+LONGEST = 1_000_000  # characters of a message that are embedded, which take 160 MB
+#: Passages embedded for a question or with a new message, and characters divided into such.
 _CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS = 64, 100_000
 
-#: How many of the latest questions keep their embeddings in memory.
-_CACHED_QUESTIONS = 16
+_CACHED_QUESTIONS = 16  # how many of the latest questions keep their embeddings in memory
 
 #: Printed when Ctrl-C ends embedding after messages were stored.
 _INTERRUPTED = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
@@ -56,24 +48,15 @@ class Model(NamedTuple):
 
 
 class EmbeddingState(NamedTuple):
-    """The models of a store's embeddings.
-
-    :param active: name of the model whose embeddings are compared.
-    :param next: name of the model whose embeddings are being built to replace it.
-    :param missing: how many messages have no embedding of the next model.
-    """
+    """The models of a store's embeddings."""
 
     active: str | None
-    next: str | None = None
-    missing: int = 0
+    next: str | None = None  # name of the model whose embeddings are being built to replace these
+    missing: int = 0  # how many messages have no embedding of the next model
 
 
 class Indexer:
-    """Embeds the messages of a store with the configured model.
-
-    :ivar config: may be replaced; a loaded model is kept.
-    :ivar serving: whether models loaded from now on are prepared for many questions.
-    """
+    """Embeds the messages of a store; models loaded when ``serving`` suit many questions."""
 
     def __init__(
         self,
@@ -86,9 +69,8 @@ class Indexer:
         notify: Callable[[str], None] = lambda _: None,
         progress: Progress = no_progress,
     ) -> None:
-        """Create an indexer.
+        """Create an indexer with a model, or with the configured one.
 
-        :param embedder: the model to use instead of the configured one.
         :param offline: never use the network.
         :param ready_only: neither download nor compile a model, and embed no messages before a
             question.
@@ -99,10 +81,7 @@ class Indexer:
         self._notify, self._progress = notify, progress
 
     def embedder(self) -> Embedder:
-        """Return the model, loading it on the first call.
-
-        :raises ModelUnavailableError: no model is available.
-        """
+        """Return the model, loading it on the first call; raises ModelUnavailableError."""
         if self._embedder is None:
             from reservoir_cli.embedding.load_model import load_embedder  # imports all engines
 
@@ -156,14 +135,13 @@ class Indexer:
         wait: bool = True,
         long: bool = True,
     ) -> int:
-        """Embed pending messages.
+        """Embed pending messages, and return how many.
 
         :param newest: embed at most this many, those added last.
         :param most: embed at most this many, newest first by date; ``None`` for all,
             including those that other processes add in the meantime.
         :param wait: wait for another process that is embedding, instead of embedding nothing.
         :param long: also messages of more than 128 passages.
-        :returns: how many messages were embedded.
         :raises ModelUnavailableError: no model is available.
         """
         if not self._store.count_unembedded(scope):
@@ -179,9 +157,7 @@ class Indexer:
     def embed_if_possible(
         self, scope: Scope = _EVERYTHING, newest: int | None = None, *, most: int | None = None
     ) -> None:
-        """Embed pending messages; without a model, only report what is missing.
-
-        Messages of more than 128 passages, such as pasted logs, are left to ``embed``, with a note.
+        """Embed pending messages but the long ones; without a model, only report what is missing.
 
         :param newest: embed this many, those added last, and of the others only as many as for a
             question.
@@ -206,11 +182,10 @@ class Indexer:
             self._notify(f"stored, but not embedded: {error.message}")
 
     def update(self, *, rebuild: bool = False, named: bool = False) -> int:
-        """Embed all messages with the configured model.
+        """Embed all messages with the configured model, and return how many.
 
         :param rebuild: also those that the same model embedded before.
         :param named: the user named the model; abandons a change to another one.
-        :returns: how many messages were embedded.
         """
         if rebuild or (named and self.needs_rebuilding()):
             return self.rebuild()
@@ -221,12 +196,11 @@ class Indexer:
         return count
 
     def rebuild(self) -> int:
-        """Embed every message again, then use the new embeddings from then on.
+        """Embed every message again, use the new embeddings from then on, and return how many.
 
         An interrupted run is resumed by the next one. Until the switch, other processes read and
         write as before. Messages added at the last moment are pending after it.
 
-        :returns: how many messages were embedded by this run.
         :raises ReservoirError: another process began to change to yet another model.
         """
         store, embedder = self._store, self.embedder()
@@ -267,8 +241,7 @@ class Indexer:
     def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
         """Return the model if the store has messages to compare, after embedding a few pending.
 
-        :param required: raise an error if the model cannot be used, instead of reporting it.
-        :raises ModelUnavailableError: it is required.
+        :param required: raise ModelUnavailableError without a model, instead of reporting it.
         """
         embedder = self.usable_embedder(scope, required=required)
         if embedder is None:
@@ -299,8 +272,7 @@ class Indexer:
     def _catch_up(self, scope: Scope) -> None:
         """Embed the pending messages added last, at most 64 passages, without waiting for a lock.
 
-        A question has to wait for this, so a message that is too long is left to ``embed``. If
-        another process is embedding or writing, these messages are found by full text only.
+        If another process is embedding or writing, they are found by full text only.
 
         :raises ReservoirError: the store's embeddings are from another model.
         """
@@ -312,16 +284,10 @@ class Indexer:
                     self._embed_batch(batch, wait=0)
 
     def _embed_pending(
-        self,
-        scope: Scope,
-        limit: int | None = None,
-        *,
-        newest: bool = False,
-        long: bool = True,
+        self, scope: Scope, limit: int | None = None, *, newest: bool = False, long: bool = True
     ) -> int:
         """Embed pending messages, batch by batch, newest first by date; return how many.
 
-        :param limit: at most this many messages; ``None`` for all.
         :param newest: embed those added last, which avoids sorting a long backlog.
         :param long: also messages of more than 128 passages; required without a limit.
         :raises ReservoirError: the store's embeddings are from another model.
@@ -344,10 +310,7 @@ class Indexer:
         return count
 
     def _embed_batch(self, batch: list[StoredMessage], wait: float | None = None) -> None:
-        """Embed messages; without an active model, make this one active.
-
-        :param wait: seconds to wait for the write lock.
-        """
+        """Embed messages; without an active model, make this one active."""
         store, embedder = self._store, self.embedder()
         passages = embed_messages(batch, embedder)
         if store.active_model() is None:
@@ -358,7 +321,6 @@ class Indexer:
         store.add_passages(embedder.model_id, passages, wait, embedded=batch)
 
     def _batches_by_arrival(self, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
-        """Yield batches of pending messages, those added last first."""
         left_out = set[Key]()  # by the consumer, so still pending
         while limit > 0:
             count = min(BATCH, limit) + len(left_out)
@@ -371,10 +333,7 @@ class Indexer:
             left_out.update(message.key for message in batch if _is_long(message))
 
     def _batches_by_time(self, scope: Scope, limit: int | None) -> Iterator[list[StoredMessage]]:
-        """Yield batches of pending messages, newest first by date.
-
-        :param limit: at most this many; ``None`` for all, including those added in the meantime.
-        """
+        """Yield batches of pending messages, newest first by date; also those added meanwhile."""
         while keys := self._store.unembedded_keys(scope)[:limit]:
             start = 0
             while start < len(keys):
@@ -449,10 +408,7 @@ def embed_messages(messages: list[StoredMessage], embedder: Embedder) -> dict[Ke
 
 
 def describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
-    """Return the message and hint for a store whose embeddings are from another model.
-
-    :param active: the name of that model; the same name if its files have changed since.
-    """
+    """Return the message and hint for a store whose embeddings are from another model."""
     if active == embedder.name:
         return (
             f"the embeddings of this store are from another version of {active}",
@@ -466,7 +422,6 @@ def describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
 
 
 def _cache_questions(embedder: Embedder) -> Embedder:
-    """Return a model that does not embed the latest questions again."""
     # A copy: an object that held a cache of its own method would not be freed without the
     # garbage collector, which a server exempts its model from.
     cached = copy(embedder)

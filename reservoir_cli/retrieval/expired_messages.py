@@ -21,13 +21,9 @@ def retention(config: Config, partition: str) -> timedelta | None:
 def find_expired(
     store: Store, config: Config, scope: Scope, now: datetime | None = None
 ) -> Keys | None:
-    """Return the messages of a scope that are older than their partition keeps them.
+    """Return the messages of a scope that are older than their partition keeps them, if it does.
 
-    A message dated far in the future is as old as the one stored before it, since its own time
-    does not tell its age.
-
-    :param now: the current time.
-    :returns: ``None`` if no partition of the scope has that setting.
+    A message dated far in the future is as old as the one stored before it.
     """
     now = now or datetime.now(UTC)
     expiring = list(_expiring(store, config, scope, now))
@@ -58,12 +54,7 @@ def _expiring(
 def _stored_after(
     later: Sequence[Key], others: Sequence[Key], expired: Collection[Key]
 ) -> Iterator[Key]:
-    """Yield the keys whose preceding message is expired.
-
-    For a key stored before all others, the first of them counts instead.
-
-    :param others: ascending.
-    """
+    """Yield the keys whose preceding one is expired; for the first of all, the first of others."""
     for key in later:
         previous = max(bisect(others, key) - 1, 0)
         if others and others[previous] in expired:

@@ -13,16 +13,11 @@ from reservoir_cli.messages import Role, Scope, StoredMessage
 from reservoir_cli.storage.search.candidates import Said, Talk
 from reservoir_cli.storage.store import Store
 
-#: The weights of a user turn and its reply, relative to the question, and how they fall with each
-#: turn before the last.
+#: Weights of a user turn and its reply, relative to the question, and the factor of earlier ones.
 _WEIGHTS, _EARLIER = {Role.USER: 0.5, Role.ASSISTANT: 0.3}, 0.5
-#: How many user turns count.
-_TURNS = 2
-#: How many of the newest messages are read to find the two.
-_MESSAGES_READ = 20
-#: The longest beginning of a turn that is embedded with the question, in characters.
-_LONGEST = 500
-
+_TURNS = 2  # how many user turns count
+_MESSAGES_READ = 20  # how many of the newest messages are read to find the two
+_LONGEST = 500  # the longest beginning of a turn that is embedded with the question, in characters
 
 _Turn = TypeVar("_Turn", bound=StoredMessage | Said)
 
@@ -39,9 +34,7 @@ def read_running_talk(
     """Return the last turns of the session if it is still running, else ``None``.
 
     :param scope: the instance that history comes from.
-    :param session_gap: seconds without a message after which a session ends.
     :param conversation: the session to consider; ``None`` for that of the newest message.
-        Documents belong to none.
     :param says_nothing: whether a user's turn has no subject; then the turns before it count.
     """
     where = Filter(conversation_id=conversation, documents=False)
@@ -67,10 +60,7 @@ def embed_talk(
     embedder: Embedder | None,
     says_nothing: Callable[[str], bool],
 ) -> Talk | None:
-    """Return the last turns of a session as its client has them, ``None`` without any.
-
-    :param embedder: ``None`` to compare words only.
-    """
+    """Return the last turns of a session as its client has them, ``None`` without any."""
     turns = [
         (weight, turn.content[:_LONGEST])
         for weight, turn in _last_turns(said, question, says_nothing)

@@ -48,10 +48,7 @@ class Lookup:
         return find_expired(self._store, config, scope, now)
 
     def ids_starting_with(self, field: IdField, beginning: str, scope: Scope) -> list[str]:
-        """Return the trace or conversation ids of a scope that begin with a text.
-
-        An id with a secret is also found by its masked form.
-        """
+        """Return the trace or conversation ids that begin with a text, in full or as masked."""
         beginning = clean_text(beginning)
         ids = self._store.starting_with(field, beginning, scope)
         if not beginning.startswith(MASKED_ID.rstrip("-")):
@@ -79,10 +76,7 @@ class Lookup:
         return [name for name in self._store.names(field, scope) if not without_secrets(name)[1]]
 
     def thread(self, message: StoredMessage) -> list[int]:
-        """Return the ids of a message's conversation, in order of time.
-
-        Without a conversation, these are the messages of its instance that are in none.
-        """
+        """Return the ids of a message's conversation, or of those in none, in order of time."""
         scope = Scope(message.partition, message.instance)
         conversation = message.conversation_id
         if conversation is not None:
@@ -97,10 +91,7 @@ class Lookup:
     def newest_threads(
         self, scope: Scope, where: Filter = _ALL, count: int = 50, start: int = 0
     ) -> ThreadList:
-        """Return a page of threads, those with the newest messages first, not redacted.
-
-        :param start: how many threads to leave out, from the newest on.
-        """
+        """Return a page of threads, those with the newest messages first, not redacted."""
         return self._store.newest_threads(scope, where, count, start)
 
     def places(self, where: Filter = _ALL) -> list[tuple[str, str, int]]:

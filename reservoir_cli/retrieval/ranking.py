@@ -1,9 +1,7 @@
 """Score messages by similarity, recency and priority. Pure numpy.
 
 Half of the messages that a search misses have their words in the messages around them ("Where did
-you go?" / "Chicago!"), so a message is scored together with its neighbours: by their words, the
-question it answers, and the best of the messages around it. Measurements are in
-``docs/ranking.md``.
+you go?" / "Chicago!"), so a message is scored with its neighbours. See ``docs/ranking.md``.
 """
 
 from collections.abc import Sequence
@@ -31,41 +29,27 @@ WINDOW_SHARE, WINDOW = 0.3, 10
 #: Short messages say little by themselves: in conversations of short messages, this share of a
 #: message's score is the mean around it, and a question loses this share of its own score.
 MEAN_SHARE, MEAN_WINDOW, ASKING_LOSS = 0.3, 4, 0.07
-#: Messages count as short up to this many words on average; with twice as many they do not.
-SHORT_TALK = 60
+SHORT_TALK = 60  # words on average up to which messages are short; at twice as many they are not
 DATE_SHARE = 1.0
-#: The best of many passages scores high by chance: the cosine is reduced by this much for each
-#: factor of e in their number.
+#: The best of many passages is near by chance: subtracted for each factor of e in their number.
 LENGTH_PENALTY = 0.03
-#: The components of a similarity: the meaning and words of the message itself, the question it
-#: answers, the best of the messages around it, and a date in the question.
+#: Components of a similarity: own meaning and words, the question's, the best around it, a date.
 PARTS = ("meaning", "words", "question", "surroundings", "date")
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Candidates with their scores, each of shape (n,), float64.
-
-    :param bm25: unscaled, including the words of neighbours.
-    :param dates: nearness to a date in the question, in 0…1.
-    :param similarity: in 0…1.
-    :param recency: in 0…1.
-    :param priority: in 0…1 if the weights add up to 1.
-    :param fit: how well each message fits the question; see ``recall_floor.py``.
-    :param talk: the similarity with the turns before the question; ``None`` without any.
-    :param parts: the components of the similarity, which add up to it, shape (5, n), rows as in
-        ``PARTS``; ``None`` unless requested.
-    """
+    """Candidates with their scores, each of shape (n,), float64."""
 
     candidates: Candidates
-    bm25: Floats
-    dates: Floats
+    bm25: Floats  # unscaled, including the words of neighbours
+    dates: Floats  # nearness to a date in the question, in 0…1, as similarity and recency
     similarity: Floats
     recency: Floats
-    priority: Floats
-    fit: Floats
-    talk: Floats | None = None
-    parts: Floats | None = None
+    priority: Floats  # in 0…1 if the weights add up to 1
+    fit: Floats  # how well each message fits the question; see ``recall_floor.py``
+    talk: Floats | None = None  # similarity with turns before the question; ``None`` without any
+    parts: Floats | None = None  # shape (5, n), rows as in ``PARTS``, adding up to the similarity
 
     @property
     def relevance(self) -> float:
@@ -74,24 +58,15 @@ class Scored:
 
 
 class Echoes(NamedTuple):
-    """Earlier askings of a question: messages that say nothing that it does not say, and an answer.
+    """Earlier askings of a question: those that say no more than it, and an answer."""
 
-    :param positions: of the former, ascending.
-    :param older: of those that repeat what a newer one says.
-    :param answered: of the newest asking that got an answer, and of its replies.
-    """
-
-    positions: Positions
-    older: Positions
-    answered: tuple[int, ...] = ()
+    positions: Positions  # of the former, ascending
+    older: Positions  # of those that repeat what a newer one says
+    answered: tuple[int, ...] = ()  # of the newest asking that got an answer, and of its replies
 
 
 class Words(NamedTuple):
-    """The BM25 scores of candidates, each of shape (n,).
-
-    :param question: with the question.
-    :param talk: with the question and the turns before it; the same without them.
-    """
+    """The BM25 scores of candidates, shape (n,): with the question, then with turns before it."""
 
     question: Floats
     talk: Floats
@@ -115,11 +90,7 @@ def sessions_of(candidates: Candidates, settings: Settings) -> Sessions:
 
 
 def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
-    """Return the candidates with echoes as messages without words and meaning.
-
-    So they lend their neighbours nothing, and the scale of the scores is that of the others. A word
-    that no other message contains is absent.
-    """
+    """Return the candidates with echoes as messages without words and meaning, which lend none."""
     is_echo = np.zeros(len(candidates.ids), bool)
     is_echo[echoes.positions] = True
 
@@ -271,7 +242,6 @@ def _components(
 
 
 def _is_running(candidates: Candidates, sessions: Sessions) -> NDArray[np.bool_]:
-    """Return which messages are in the session of the newest message of history's instance."""
     own = np.flatnonzero(candidates.own)
     number = sessions.to_candidate_order(sessions.number)
     return np.asarray(number == number[own[-1]]) if len(own) else np.zeros(len(number), bool)
@@ -284,7 +254,7 @@ def similarity(
     dates: Floats,
     sessions: Sessions,
 ) -> Floats:
-    """Combine meaning, words, neighbours and dates, relative to the best of the scope.
+    """Combine meaning, words, neighbours and dates, relative to the best of the scope; in 0…1.
 
     m = cosine − 0.03 · ln(passages); h = 0.6 · mm(m) + 0.4 · mm(BM25), or mm(BM25) without a
     vector. A reply inherits 0.2 · h of the question before it, proportionally less if it has more
@@ -292,7 +262,6 @@ def similarity(
     short messages, and the date score. mm is applied to the sum.
 
     :param cosine: shape (n,), NaN for messages without a vector, whose words count in full.
-    :returns: shape (n,), in 0…1.
     """
     _, _, around = _score_terms(candidates, cosine, words, sessions)
     scores = sessions.to_candidate_order(around)
@@ -304,10 +273,7 @@ def similarity(
 def _score_terms(
     candidates: Candidates, cosine: NDArray[np.float32], words: Floats, sessions: Sessions
 ) -> tuple[Floats, Floats, Floats]:
-    """Return each message's score alone, then with its question's, then with its neighbours'.
-
-    :returns: each of shape (n,), in session order.
-    """
+    """Return each message's score alone, then with its question's, then with its neighbours'."""
     own = sessions.to_session_order(_own_scores(candidates, cosine, words))
     asks = sessions.to_session_order(candidates.asks)
     lengths = sessions.to_session_order(candidates.terms)
@@ -318,7 +284,6 @@ def _score_terms(
 
 
 def _own_scores(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -> Floats:
-    """Return each message's score by its own meaning and words, shape (n,)."""
     if "penalties" not in candidates.known:
         long_messages = np.flatnonzero(candidates.passages > 1)
         penalties = np.zeros(len(cosine))
@@ -335,12 +300,7 @@ def _own_scores(candidates: Candidates, cosine: NDArray[np.float32], words: Floa
 def _add_neighbours(
     own: Floats, asks: NDArray[np.bool_], lengths: NDArray[np.int32], sessions: Sessions
 ) -> tuple[Floats, Floats]:
-    """Return each message's score with its question's added, then with its neighbours'.
-
-    All arrays have shape (n,) and are in session order.
-
-    :param lengths: words of each message.
-    """
+    """Return each score, in session order, with its question's added, then with its neighbours'."""
     if "answers" not in sessions.known:
         answers = asks[:-1] * sessions.same_session(1)
         short = np.minimum(1.0, SHORT_REPLY / np.maximum(lengths[1:], 1))
@@ -364,8 +324,6 @@ def _balance(
     """Return the adjustment that moves short messages' scores towards the mean around them.
 
     A question loses a little: it shares words with its answer without being one.
-
-    :returns: shape (n,), in session order.
     """
     if "mean share" not in sessions.known:
         means = window_mean(lengths, sessions, MEAN_WINDOW)
@@ -380,10 +338,7 @@ def _balance(
 
 
 def window_mean(values: NDArray[Any], sessions: Sessions, reach: int) -> Floats:
-    """Return the mean over each message and its neighbours in its session.
-
-    :param values: shape (n,), in session order.
-    """
+    """Return the mean over each message and its neighbours in its session, in session order."""
     starts, ends, counts = sessions.windows(reach)
     sums = np.zeros(len(values) + 1)
     np.cumsum(values, dtype=np.float64, out=sums[1:])
@@ -399,7 +354,7 @@ def window_max(values: Floats, sessions: Sessions, reach: int) -> Floats:
 
     Windows double until they are wide enough, so the cost grows with log(reach).
 
-    :param values: shape (n,), in session order, none below 0.
+    :param values: in session order, none below 0.
     """
     ahead, behind = values.copy(), values.copy()
     covered = 0
@@ -416,7 +371,6 @@ def best(scores: Floats, count: int) -> Positions:
     """Return the positions of the highest scores, best first; ties newest first.
 
     :param scores: shape (n,), in order of time; minus infinity for messages to leave out.
-    :returns: shape (count,), or fewer if there are not as many.
     """
     positions = greatest(scores, count) if 0 < count < len(scores) else np.arange(len(scores))
     positions = positions[scores[positions] > -np.inf]
@@ -425,10 +379,7 @@ def best(scores: Floats, count: int) -> Positions:
 
 
 def min_max(values: Floats, share: float = 1.0) -> Floats:
-    """Scale values to 0…share in place; if all are equal, to 0 if they are 0, else to share.
-
-    :param values: NaN does not count and stays.
-    """
+    """Scale values to 0…share in place; if all are equal, to 0 or share; NaN stays."""
     if not len(values):
         return values
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
@@ -441,13 +392,9 @@ def min_max(values: Floats, share: float = 1.0) -> Floats:
 
 
 def recency(ranks: NDArray[np.int64]) -> Floats:
-    """Score how recent messages are, 1 for the newest.
+    """Score how recent messages are, 1 for the newest, by their ranks in the scope from 0.
 
-    Heavy-tailed in rank, 1/(1 + log2(1 + rank)), so that old messages can still compete with the
-    newest.
-
-    :param ranks: shape (n,), 0 for the newest message of the scope.
-    :returns: shape (n,), in (0, 1].
+    Heavy-tailed, 1/(1 + log2(1 + rank)), so that old messages can still compete with the newest.
     """
     scores = 1.0 + ranks
     np.log2(scores, out=scores)
@@ -456,21 +403,19 @@ def recency(ranks: NDArray[np.int64]) -> Floats:
 
 
 def recency_by_age(created_at: NDArray[np.int64], now_ms: int, half_life: float) -> Floats:
-    """Score how recent messages are by their age: 2^(-age / half-life).
+    """Score how recent messages are by their age: 2^(-age / half-life); future times are age 0.
 
-    :param created_at: shape (n,), milliseconds since 1970; future times count as age 0.
+    :param created_at: shape (n,), milliseconds since 1970.
     :param half_life: seconds.
-    :returns: shape (n,), in 0…1.
     """
     ages = np.maximum(0, now_ms - created_at) / 1000.0
     return np.asarray(np.exp2(-ages / half_life))
 
 
 def leave_out_others(scored: Scored) -> Scored:
-    """Return the scores without messages that the filter excludes.
+    """Return the scores without messages that the filter excludes: similarity is minus infinity.
 
-    Their similarity and priority is minus infinity, and they are not history's own. The other
-    scores stay those in the whole scope.
+    They are not history's own. The other scores stay those in the whole scope.
     """
     matching = scored.candidates.matching
     if matching is None:

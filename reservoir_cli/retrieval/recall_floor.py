@@ -21,30 +21,18 @@ WORDS_SHARE, DATE_SHARE = 0.7, 0.4
 #: difference between one over the number of words (at least the second value) and the third value,
 #: which is that of three or four words.
 FEW_WORDS, FEWEST, USUAL = 0.4, 2, 0.3
-#: The best of many messages is near by chance: this multiple of the logarithm of the weight of the
-#: rarest word, which grows with the number of messages, is subtracted.
+#: The best of many is near by chance: subtracted for each factor of e in the rarest word's weight.
 SIZE_SHARE = 0.1
-#: In a language that capitalises all nouns, the share that a capitalised word counts.
-_NOUN = 0.5
+_NOUN = 0.5  # in a language that capitalises all nouns, the share that a capitalised word counts
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = frozenset(".?!:\n")
-#: Measured floors by the id of the embedding model.
-FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.25}
-#: The floor without vectors to compare.
-WORDS_FLOOR = 0.15
-#: The largest share of answerable questions that a calibrated floor may reject.
-LOST_SHARE = 0.002
+FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.25}  # measured, by the id of the model
+WORDS_FLOOR = 0.15  # the floor without vectors to compare
+LOST_SHARE = 0.002  # the largest share of answerable questions that a calibrated floor may reject
 
 
 def recall_floor(settings: Settings, model_id: str | None, stored: str | None = None) -> float:
-    """Return the relevance below which nothing is recalled; 0 to always recall.
-
-    The setting takes precedence over the floor calibrated on the store, and that over the measured
-    one.
-
-    :param model_id: the model that compares the question; ``None`` to compare words only.
-    :param stored: the value of the store's property named by ``floor_property``.
-    """
+    """Return the relevance below which nothing is recalled: as set, calibrated, or measured."""
     if settings.recall_floor is not None:
         return settings.recall_floor
     if model_id is None:
@@ -59,7 +47,6 @@ def floor_property(model_id: str | None) -> str:
 
 
 def _parse_floor(stored: str | None) -> float | None:
-    """Return a calibrated floor; ``None`` if there is none or it is invalid."""
     try:
         floor = float(stored or "nan")
     except ValueError:
@@ -77,11 +64,9 @@ def highest_floor(relevances: Floats) -> float:
 
 
 def count_absent(question: str, absent: Collection[str]) -> float:
-    """Return how many words the words that no message contains count as.
+    """Return how many words the stems that no message contains count as.
 
     Numbers and names count as none: people rarely write their own names, or a date in figures.
-
-    :param absent: their stems.
     """
     if not absent:
         return 0.0
@@ -102,7 +87,6 @@ def _without_marks(word: str) -> str:
 
 
 def _capitalised(text: str) -> list[str]:
-    """Return the capitalised words inside the sentences of a text."""
     if text.isupper():
         return []
     words, begins = [], True
@@ -114,10 +98,7 @@ def _capitalised(text: str) -> list[str]:
 
 
 def fit(
-    candidates: Candidates,
-    dates: Floats,
-    running: NDArray[np.bool_],
-    absent: float | None = None,
+    candidates: Candidates, dates: Floats, running: NDArray[np.bool_], absent: float | None = None
 ) -> Floats:
     """Return how well each message fits the question: cosine + 0.7 · share of words + 0.4 · date.
 
@@ -125,15 +106,13 @@ def fit(
     are near to something by chance. For the same reason, 0.1 · ln of the rarest word's weight is
     subtracted, which demands more in large stores. Messages that a filter excludes fit by 0.
 
-    The share is that of the question's words that the message contains. A message without a vector
-    is scored by words and date only. A follow-up is compared alone, and together with the last
-    turns; the latter only with other sessions.
+    A message without a vector is scored by words and date only. A follow-up is compared alone, and
+    together with the last turns; the latter only with other sessions.
 
     :param dates: shape (n,), nearness to a date in the question.
     :param running: shape (n,), whether a message is in the running session.
     :param absent: how many words the question's words that no message contains count as; ``None``
         to count them all.
-    :returns: shape (n,), at least 0.
     """
     absent = len(candidates.absent) if absent is None else absent
     total, matching = len(candidates.ids), candidates.matching
@@ -171,7 +150,6 @@ def _adjustment(candidates: Candidates, absent: float) -> float:
 def _scores(
     cosine: NDArray[np.float32], share: Floats, dates: Floats, left_out: NDArray[np.intp]
 ) -> Floats:
-    """Return the score of each message, 0 of those at some positions."""
     scores = WORDS_SHARE * share
     scores += cosine
     if (without_vector := np.isnan(cosine)).any():
@@ -183,10 +161,7 @@ def _scores(
 
 
 def _weights(postings: Iterable[Posting], absent: float, total: int) -> tuple[Floats, float]:
-    """Return the total weight of the stems in each message, and that of all stems.
-
-    :param absent: how many stems are in no message; they weigh as much as the rarest.
-    """
+    """Return the total weight of the stems in each message, and that of all and the absent."""
     matched, total_weight = np.zeros(total), absent * _weight(total, 1)
     for posting in postings:
         places = posting.all_places()

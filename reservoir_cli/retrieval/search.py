@@ -1,7 +1,4 @@
-"""Find messages by words, by meaning, or by both.
-
-Semantic search is imported only when needed: a search by words works without numpy.
-"""
+"""Find messages by words, by meaning, or by both; by words alone it works without numpy."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -85,7 +82,6 @@ def _find_titled(store: Store, criteria: SearchCriteria) -> list[int]:
 def _add_passages(
     store: Store, hits: Sequence[Hit], vector: "NDArray[np.float32] | None"
 ) -> list[Hit]:
-    """Add to hits their best passages, and the titles of their conversations."""
     keys = [hit.message.key for hit in hits]
     passages = store.passages(keys) if vector is not None else {}
     titles = store.titles([hit.message for hit in hits])
@@ -102,10 +98,7 @@ def _add_passages(
 
 
 def with_words(hits: Sequence[Hit], term: str, mode: str) -> list[Hit]:
-    """Add to each hit the positions of the question's words in its text as printed.
-
-    Of a long text, only those in one part.
-    """
+    """Add to each hit where the question's words are in its text, or in a part of a long one."""
     texts = [searchable_text(hit.message) for hit in hits]
     passages = [hit.passage for hit in hits]
     word_spans = find_words(texts, term, typed=mode == "keyword", passages=passages)
@@ -115,7 +108,6 @@ def with_words(hits: Sequence[Hit], term: str, mode: str) -> list[Hit]:
 def _nearest_passage(
     passages: Sequence[Passage], vector: "NDArray[np.float32] | None"
 ) -> tuple[int, int] | None:
-    """Return the span of the passage nearest to the question, if there are several."""
     if vector is None or len(passages) < 2:
         return None
     nearest = max(passages, key=lambda passage: float(passage.vector @ vector))

@@ -18,7 +18,6 @@ MODES = ("hybrid", "keyword", "semantic")
 class Hit:
     """A message found by a search.
 
-    :param rank: 1 for the best.
     :param score: the value that orders hits: similarity, BM25, or cosine.
     :param cosine: ``None`` if the message or the question has no vector.
     :param linked: messages linked to it or of its trace, if requested.
@@ -28,7 +27,6 @@ class Hit:
     :param words: the spans of the question's words in the text, or in one part of a long text, if
         requested.
     :param title: of its conversation, if requested.
-    :param notes: user-facing notes about the search.
     """
 
     message: StoredMessage
@@ -72,29 +70,20 @@ class Hit:
 class SearchCriteria:
     """The criteria for hits, and what to add to them.
 
-    :param mode: ``hybrid``, ``keyword`` or ``semantic``.
-    :param threshold: list only hits above it, on the scale (1 + cosine)/2.
-    :param link: add to each hit the messages linked to it, or of its trace.
-    :param deduplicate: list only the best of hits with equal contents.
-    :param where: list only messages that match; scores are those of the whole scope.
-    :param passages: add the best passage of each hit, and the title of its conversation.
-    :param redactor: redacts secrets in words that replaced misspelt ones.
-    :param link_cosine: returns the least cosine of linked messages of a partition.
-    :raises UsageError: the mode is unknown, or cannot have a threshold; or the threshold is not
-        from 0 to 1.
+    :raises UsageError: the mode is unknown or has no threshold, or that is not from 0 to 1.
     """
 
     term: str
     scope: Scope
-    mode: str
+    mode: str  # ``hybrid``, ``keyword`` or ``semantic``
     limit: int
-    threshold: float | None
-    link: bool
-    deduplicate: bool
-    where: Filter
-    passages: bool
-    redactor: Redactor
-    link_cosine: Callable[[str], float] = lambda _: Settings().link_cosine
+    threshold: float | None  # list only hits above it, on the scale (1 + cosine)/2
+    link: bool  # add to each hit the messages linked to it, or of its trace
+    deduplicate: bool  # list only the best of hits with equal contents
+    where: Filter  # list only messages that match; scores are those of the whole scope
+    passages: bool  # add the best passage of each hit, and the title of its conversation
+    redactor: Redactor  # redacts secrets in words that replaced misspelt ones
+    link_cosine: Callable[[str], float] = lambda _: Settings().link_cosine  # the least
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -111,10 +100,7 @@ class SearchCriteria:
 
 
 def read_rows(store: Store, numbers: list[int], criteria: SearchCriteria) -> list[StoredMessage]:
-    """Return the first messages of a ranking, without duplicates if requested.
-
-    If several partitions of a server use an id, all of their messages are returned.
-    """
+    """Return the first messages of a ranking; of an id that several partitions use, all of them."""
     numbers = list(dict.fromkeys(numbers))
     chosen: list[StoredMessage] = []
     contents: set[str] = set()

@@ -11,21 +11,15 @@ from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
-from reservoir_cli.retrieval.question_dates import (
-    date_scores,
-    describe_empty_days,
-    find_dates,
-)
+from reservoir_cli.retrieval.question_dates import date_scores, describe_empty_days, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.search_hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
-#: Long messages that alone contain a word take at most this part of the hits: one in three.
-_SOLE_SHARE = 3
-#: The number of words from which a message counts as long.
-_LONG = 2_000
+_SOLE_SHARE = 3  # long messages that alone contain a word take at most one hit in three
+_LONG = 2_000  # the number of words from which a message counts as long
 
 
 def search(
@@ -36,10 +30,7 @@ def search(
     settings: Settings,
     now: datetime,
 ) -> list[Hit]:
-    """Find hits by similarity, or by cosine only.
-
-    :param vector: of the term.
-    """
+    """Find hits by similarity, or by cosine with the term's vector only."""
     term, scope = criteria.term, criteria.scope
     candidates = store.candidates(scope, None, term, vector, criteria.where)
     candidates = drop_known_words(candidates, embedder)
@@ -59,10 +50,7 @@ def search(
 
 
 def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
-    """Put long messages that alone contain a word in the place of the last hits, if missing.
-
-    A very long message scores low for each of its words, however rare they are.
-    """
+    """Put long messages that alone have a word, and score low, in the place of the last hits."""
     # Without assume_unique, numpy would load its masked arrays, which takes 30 ms.
     missing = np.setdiff1d(sole, ranked, assume_unique=True)[: limit // _SOLE_SHARE]
     if not len(missing):
@@ -71,7 +59,6 @@ def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> N
 
 
 def _sole_positions(candidates: Candidates) -> NDArray[np.intp]:
-    """Return the positions of long messages that alone contain a word of the term, ascending."""
     places = [posting.places for posting in candidates.postings if len(posting.places) == 1]
     positions = np.array(sorted({int(place) for [place] in places}), np.intp)
     return positions[candidates.terms[positions] >= _LONG]
@@ -84,10 +71,6 @@ def _read_hits(
     sole: NDArray[np.intp],
     echoes: ranking.Echoes | None,
 ) -> list[Hit]:
-    """Return hits by similarity, or by cosine only.
-
-    :param sole: the positions of long messages that alone contain a word of the term.
-    """
     candidates, by_meaning = scored.candidates, criteria.mode == "semantic"
     scores: ranking.Floats = (
         candidates.cosine.astype(np.float64) if by_meaning else scored.similarity

@@ -12,22 +12,15 @@ from reservoir_cli.storage.search.candidates import Candidates
 
 Positions = NDArray[np.intp]
 
-#: Approximate number of messages to process together.
-_PART = 16_384
+_PART = 16_384  # approximate number of messages to process together
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Messages in order of session and time.
+    """Messages in order of session and time."""
 
-    :param order: shape (n,), the position of each message among the candidates; ``None`` if they
-        are in this order already.
-    :param number: int32, shape (n,), the number of its session, in this order; ascending.
-    :param known: cached arrays that do not depend on the question.
-    """
-
-    order: Positions | None
-    number: NDArray[np.int32]
+    order: Positions | None  # shape (n,), among the candidates; ``None`` if they are in this order
+    number: NDArray[np.int32]  # shape (n,), the number of its session, in this order; ascending
     known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def to_session_order(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -52,10 +45,9 @@ class Sessions:
         return session_positions
 
     def same_session(self, distance: int) -> NDArray[np.float64]:
-        """Return whether a message and the one at a distance after it are in the same session.
+        """Return 1 for each message in the session of the one at a distance after it, else 0.
 
-        :returns: 1 or 0, shape (n - distance,), in this order. Scores are multiplied by it, which
-            takes half as long again with booleans.
+        Scores are multiplied by it, which takes half as long again with booleans.
         """
         if distance not in self.known:
             same = self.number[distance:] == self.number[:-distance]
@@ -64,11 +56,7 @@ class Sessions:
         return same_session
 
     def windows(self, reach: int) -> tuple[Positions, Positions, NDArray[np.float64]]:
-        """Return where the window of neighbours around each message starts and ends, and its size.
-
-        :param reach: neighbours on each side, as far as the session has them.
-        :returns: each of shape (n,), in this order.
-        """
+        """Return where windows of so many neighbours on each side begin and end, and their size."""
         if ("edges", reach) not in self.known:
             positions = np.arange(len(self.number))
             begins = np.flatnonzero(np.diff(self.number, prepend=-1))
@@ -80,10 +68,7 @@ class Sessions:
         return windows
 
     def parts(self) -> list[tuple[slice, "Sessions"]]:
-        """Divide the messages into parts of whole sessions, each with its slice of this order.
-
-        Parts that fit the processor's cache are processed several times as fast.
-        """
+        """Divide the messages into parts of whole sessions that fit the processor's cache."""
         if "parts" not in self.known:
             ends = np.flatnonzero(np.diff(self.number, append=-1)) + 1
             full = ends.searchsorted(np.arange(_PART, len(self.number) + _PART, _PART))
@@ -139,8 +124,7 @@ def _by_thread(candidates: Candidates) -> Positions | None:
 def _grouping_order(thread: NDArray[np.int64]) -> Positions | None:
     """Return the order that groups equal numbers; ``None`` if they are already grouped.
 
-    Sorts runs of one thread instead of messages: there are few of them if conversations do not
-    overlap.
+    Sorts runs of one thread instead of messages: there are few if conversations do not overlap.
     """
     if not len(thread):
         return None

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from reservoir_cli.util.front_matter import body_start
 
-#: Offsets of the first character and of the one after the last.
-Span = tuple[int, int]
+Span = tuple[int, int]  # offsets of the first character and of the one after the last
 #: Good places for a part to begin: after a line or a sentence.
 _BEGINNING = re.compile(r"\n\s*|[.!?…]['\"”’)\]]*\s+|[。！？]\s*")  # noqa: RUF001 - they are meant
 _GAP = re.compile(r"\s+")
@@ -15,14 +14,13 @@ _GAP = re.compile(r"\s+")
 def choose_part(
     text: str, words: Sequence[Span], passage: Span | None, size: int
 ) -> tuple[str, list[Span]]:
-    """Choose the most relevant part of a text for a question, on one line.
+    """Choose the most relevant part of a text for a question, on one line, and the words in it.
 
     Front matter is left out, unless it alone has words of the question.
 
     :param words: the spans of the question's words, in order.
     :param passage: the part nearest in meaning; words inside it are preferred.
     :param size: the most characters, including ``…`` for omitted text.
-    :returns: the part, and the spans of the words in it.
     """
     body = body_start(text)
     if words and not any(body <= span[0] for span in words):  # found in the front matter only
@@ -55,7 +53,6 @@ def _window(text: str, part: Span, words: Sequence[Span], size: int) -> Span:
 
 
 def _densest(text: str, words: Sequence[Span], size: int) -> Span:
-    """Return the span with the most different words within this many characters."""
     best, count = words[0], 0
     for index, (start, _) in enumerate(words):
         nearby = [span for span in words[index : index + 50] if span[1] - start <= size]
@@ -65,7 +62,6 @@ def _densest(text: str, words: Sequence[Span], size: int) -> Span:
 
 
 def _find_beginning(text: str, start: int, before: int) -> int:
-    """Return the beginning of the first sentence or word in a span of text."""
     if match := _BEGINNING.search(text, start, before):
         return match.end()
     blank = text.find(" ", start, before)

@@ -1,8 +1,7 @@
 """Tell which parts of a text are worth embedding. Pure, and linear in the length of the text.
 
-An embedding says nothing about text without words, such as base64, hexadecimal dumps and minified
-code, nor anything new about lines that a message repeats, as logs do. Such parts are found by full
-text only.
+An embedding says nothing about text without words, such as base64 and minified code, nor anything
+new about lines that a message repeats, as logs do. Such parts are found by full text only.
 """
 
 import re
@@ -10,21 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reservoir_cli.embedding.split_passages import Span
 
-#: A text of at most this many characters takes little time: all of it is embedded.
-_SHORT = 4_000
-#: About the characters of a passage.
-_BLOCK = 800
-#: An end of a line of at least this many characters is text by itself.
-_LONG_END = 200
-#: Commands embed messages of at most this many passages; longer ones take too long for a command
-#: that stores or asks something, and wait for ``reservoir embed``.
-MOST_PASSAGES = 128
+_SHORT = 4_000  # a text of at most this many characters takes little time: all of it is embedded
+_BLOCK = 800  # about the characters of a passage
+_LONG_END = 200  # an end of a line of at least this many characters is text by itself
+MOST_PASSAGES = 128  # longer messages take too long for most commands: ``reservoir embed`` does
 
 #: Prose has a blank every six characters, minified code every 30, wrapped base64 every 65 or 77.
 _FEWEST_BLANKS = 20
-#: The least share of characters in words. Source code has 0.3 and more; tables of numbers and dumps
-#: have 0.05.
-_LEAST_IN_WORDS = 0.1
+_LEAST_IN_WORDS = 0.1  # share of characters; source code has 0.3, tables of numbers and dumps 0.05
 _BLANKS = re.compile(r"\s+")
 #: A word, of three letters in ASCII. Other scripts need not separate words by blanks.
 _ASCII_WORD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{3,}(?![A-Za-z0-9])")
@@ -41,10 +33,7 @@ def choose_passages(text: str, spans: Sequence[Span]) -> list[Span]:
 
 
 def estimate_passages(text: str) -> int:
-    """Estimate how many passages of a text are worth embedding, without the model.
-
-    :returns: at most one more than ``MOST_PASSAGES``; 1 for a short text.
-    """
+    """Estimate how many passages are worth embedding, at most one more than ``MOST_PASSAGES``."""
     if len(text) <= _SHORT:
         return 1
     count = 0

@@ -11,8 +11,7 @@ from reservoir_cli.tokens.estimates import ApproximateCounter
 class AnthropicCounter:
     """A counter that asks Anthropic to count a finished request, and estimates single texts.
 
-    The whole request is sent, with all its messages. It needs ``ANTHROPIC_API_KEY``;
-    ``ANTHROPIC_BASE_URL`` changes the endpoint.
+    It needs ``ANTHROPIC_API_KEY``; ``ANTHROPIC_BASE_URL`` changes the endpoint.
 
     :raises ModelUnavailableError: the network must not be used, or there is no key.
     """
@@ -41,9 +40,8 @@ class AnthropicCounter:
         return self._approximate.count(text)
 
     def count_request(self, body: Mapping[str, Any]) -> int:
-        """Ask the endpoint for the tokens of a whole request.
+        """Ask the endpoint for the tokens of a whole request to the counter's model.
 
-        :param body: a body for the messages endpoint; ``model`` is replaced by the counter's.
         :raises ModelUnavailableError: the endpoint does not answer, or rejects the request.
         """
         import json
@@ -64,7 +62,6 @@ class AnthropicCounter:
             ) from None
 
     def _send(self, data: bytes) -> bytes:
-        """Send a request, and return the answer."""
         import urllib.request
 
         base = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com").rstrip("/")

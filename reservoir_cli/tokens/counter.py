@@ -2,15 +2,11 @@
 
 from typing import Protocol
 
-#: Tokens that a provider adds to each message of a request.
-PER_MESSAGE = 4
+PER_MESSAGE = 4  # tokens that a provider adds to each message of a request
 
 
 class TokenCounter(Protocol):
-    """A counter of tokens.
-
-    A stored count is valid while ``name`` and ``version`` are unchanged.
-    """
+    """A counter of tokens; a stored count is valid while ``name`` and ``version`` are unchanged."""
 
     @property
     def name(self) -> str:
@@ -28,8 +24,5 @@ class TokenCounter(Protocol):
         ...
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text, without the overhead of a chat format.
-
-        :returns: 0 for the empty text, at least 1 for any other.
-        """
+        """Count the tokens of a text without a chat format: at least 1, or 0 if it is empty."""
         ...

@@ -70,10 +70,7 @@ class ApproximateCounter:
     exact = False
 
     def count(self, text: str) -> int:
-        """Estimate the tokens of a text.
-
-        :param text: any text; lone surrogates, which damaged imports contain, count as symbols.
-        """
+        """Estimate the tokens of a text; lone surrogates of damaged imports count as symbols."""
         if not text:
             return 0
         data = text.encode("utf-8", "surrogatepass")
@@ -100,7 +97,6 @@ class ApproximateCounter:
 
 
 def _count_runs(symbols: bytes, symbol: bytes, table: bytes) -> int:
-    """Return how many runs of a symbol there are."""
     if symbol * 2 in symbols:
         return symbols.translate(table).count(b".x")
     return symbols.count(symbol)
@@ -108,7 +104,6 @@ def _count_runs(symbols: bytes, symbol: bytes, table: bytes) -> int:
 
 @lru_cache(16_384)
 def _cost(letter: str) -> int:
-    """Return what a character beyond ASCII costs."""
     if letter in _COMMON:
         return _COMMON[letter]
     if _HAN[0] <= letter <= _HAN[1] and _is_common_han(letter):
@@ -124,9 +119,8 @@ def _is_common_han(letter: str) -> bool:
 
 
 class RatioCounter:
-    """A counter that assumes 4 characters per token in prose and 3 in code.
+    """A counter that assumes 4 characters per token in prose and 3 in code, as other tools do.
 
-    Other tools use the same rule. It is inaccurate outside the Latin script.
     Pure prose is ``max(1, len // 4)``, pure code ``max(1, len // 3)``.
     """
 
@@ -145,8 +139,7 @@ class RatioCounter:
 def _code_lengths(text: str) -> list[int]:
     """Return the lengths of the lines that are code.
 
-    An empty line counts like the line before it. An unclosed fence, as in a truncated reply,
-    extends to the end of the text.
+    An empty line counts like the line before it; an unclosed fence extends to the end of the text.
     """
     lengths = []
     fence = ""
@@ -168,7 +161,6 @@ def _code_lengths(text: str) -> list[int]:
 
 
 def _is_code(line: str, bare: str) -> bool:
-    """Return whether a line looks like code, from how it begins and ends."""
     return (
         line.startswith(_INDENTS)
         or bare.endswith(_CODE_ENDINGS)

@@ -22,8 +22,7 @@ tokenizer.no_truncation()
 tokenizer.no_padding()
 tokenizer.encode("A tri\u00e4l: 42 words,\\n\u5b57 \U0001f642", add_special_tokens=False)
 """
-#: Seconds after which a trial is aborted; the largest published tokenizers take five.
-_TRIAL_TIMEOUT = 60
+_TRIAL_TIMEOUT = 60  # seconds; the largest published tokenizers take five
 
 
 class UnloadableError(Exception):
@@ -31,11 +30,8 @@ class UnloadableError(Exception):
 
 
 def require_loadable(content: bytes) -> None:
-    """Check in a separate process that a tokenizer loads, since some files crash the process.
+    """Check once in a separate process that a tokenizer loads, since some files crash the process.
 
-    A successful check is cached.
-
-    :param content: the content of a ``tokenizer.json``.
     :raises UnloadableError: it cannot be loaded.
     """
     from importlib.metadata import version  # takes 20 ms that only this counter needs
@@ -65,9 +61,8 @@ class HuggingFaceCounter:
     exact = True
 
     def __init__(self, path: str) -> None:
-        """Load a tokenizer from disk.
+        """Load a tokenizer from a ``tokenizer.json``, or a folder with one.
 
-        :param path: a ``tokenizer.json``, or a folder with one; ``~`` is the home folder.
         :raises ModelUnavailableError: the library or file is missing, or not a tokenizer.
         """
         if find_spec("tokenizers") is None:

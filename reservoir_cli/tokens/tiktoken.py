@@ -52,16 +52,14 @@ VOCABULARIES: dict[str, tuple[tuple[str, str], ...]] = {
 class TiktokenCounter:
     """A counter that uses OpenAI's tokenizer and never the network.
 
-    tiktoken silently downloads a vocabulary that is missing from its cache or damaged, so the
-    files are checked first, as tiktoken would check them.
+    tiktoken silently downloads a vocabulary that its cache lacks, so the files are checked first.
     """
 
     exact = True
 
     def __init__(self, encoding: str) -> None:
-        """Load an encoding from tiktoken's cache.
+        """Load an encoding, such as ``o200k_base``, from tiktoken's cache.
 
-        :param encoding: its name, such as ``o200k_base``.
         :raises UsageError: the encoding is unknown.
         :raises ModelUnavailableError: the library or its vocabulary is not on this machine.
         """
@@ -104,10 +102,7 @@ def _vocabulary_folder() -> Path | None:
 
 
 def _require_vocabulary(encoding: str, file_name: str, digest: str) -> None:
-    """Check that tiktoken will find this file and accept it.
-
-    :raises ModelUnavailableError: the file is missing or damaged, or tiktoken's cache is disabled.
-    """
+    """Check that tiktoken will find this file and accept it, or raise ModelUnavailableError."""
     folder = _vocabulary_folder()
     try:
         content = (folder / file_name).read_bytes() if folder else None

@@ -5,8 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz{|}~"
-#: The letters of other scripts, which cost what ``script_costs`` says.
-_OTHER = 0x7F
+_OTHER = 0x7F  # the letters of other scripts, which cost what ``script_costs`` says
 _FIRST_SMALL = ord("a")
 _UNIT = 5
 
@@ -72,10 +71,7 @@ def _cost(word: bytes) -> int:
 
 @cache
 def _read_table() -> dict[bytes, bytes]:
-    """Return by two letters what each third one costs after them, then what they cost themselves.
-
-    In units; the two letters begin a word.
-    """
+    """Return by two first letters what each third one costs, then what they do, in units."""
     rows = {}
     digits = bytes.maketrans(b"0123456789abcdefghijklmnopqrstuvwxyz", bytes(range(36)))
     for line in Path(__file__).with_name("word_costs.txt").read_bytes().splitlines():

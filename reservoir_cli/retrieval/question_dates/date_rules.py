@@ -1,8 +1,4 @@
-"""The rules that read dates: patterns over kinds of words, and what each means in days.
-
-A function reads each kind of phrase; it returns ``None`` if a phrase is not a date. The patterns
-stand below the functions, the more precise first.
-"""
+"""Rules that read dates, the more precise first: patterns over kinds of words, and their days."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -127,9 +123,7 @@ def read_month(phrase: Phrase) -> Span | None:
     """Read July 2023, last March, in May; not the verb "may" or a person named June."""
     kind, first = phrase.words["month"], any_year(phrase.numbers["month"])
     named = phrase.year is not None or (phrase.which is not None)
-    if kind == "MODAL" and phrase.following in AFTER_MODAL:
-        return None
-    if kind == "MODAL" and phrase.which == 0:
+    if kind == "MODAL" and (phrase.following in AFTER_MODAL or phrase.which == 0):
         return None
     if kind != "MONTH" and not named:
         # "by May's account", "the March on Washington"

@@ -10,35 +10,21 @@ from typing import NamedTuple
 
 
 class Language(NamedTuple):
-    """The words for dates in a language, without accents.
+    """The words for dates in a language, without accents."""
 
-    :param signs: words that occur in dates of this language only; a date contains at least one.
-    :param shared_signs: the same for words that other languages use too.
-    :param months: the names of each month, separated by ``|``; abbreviations are in ``short``.
-    :param seasons: patterns of seasons and quarters, with the English ones.
-    :param numbers: words for counts, with their English equivalents.
-    :param units: the beginnings of words for units, with the English units; the longest first.
-    :param leads: words before a date, with their English equivalents.
-    :param which: words for "last", "next" and the like.
-    :param parts: words for the beginning, middle and end of a period.
-    :param near: words for "yesterday" and the like.
-    :param joints: words that may connect two dates.
-    :param patterns: kinds of dates and their patterns.
-    """
-
-    signs: str
-    shared_signs: str
-    months: str
+    signs: str  # words that occur in dates of this language only; a date contains at least one
+    shared_signs: str  # the same for words that other languages use too
+    months: str  # the names of each month, separated by ``|``; abbreviations are in ``short``
     short: str
     weekdays: str
-    seasons: Mapping[str, str]
+    seasons: Mapping[str, str]  # patterns of seasons and quarters, with the English ones
     numbers: Mapping[str, str]
-    units: Mapping[str, str]
+    units: Mapping[str, str]  # beginnings of units, with the English units; the longest first
     leads: Mapping[str, str]
-    which: Mapping[str, str]
-    parts: Mapping[str, str]
-    near: Mapping[str, str]
-    joints: Mapping[str, str]
+    which: Mapping[str, str]  # words for "last", "next" and the like
+    parts: Mapping[str, str]  # words for the beginning, middle and end of a period
+    near: Mapping[str, str]  # words for "yesterday" and the like
+    joints: Mapping[str, str]  # words that may connect two dates
     patterns: tuple[tuple[str, str], ...]
 
 

@@ -1,7 +1,4 @@
-"""Turn the words of a question into kinds: ``on DAY MONTH`` for "on 7 July".
-
-The English words of dates, and those that mark the words around them, are listed here.
-"""
+"""Turn the English words of a question into kinds: ``on DAY MONTH`` for "on 7 July"."""
 
 import re
 from datetime import date
@@ -17,22 +14,15 @@ SHORT_MONTHS["sept"] = 9
 MONTHS |= SHORT_MONTHS
 MODALS = frozenset({"may", "march"})
 NAMES = frozenset({"april", "june", "august"})
-WEEKDAYS = {
-    name: number
-    for number, name in enumerate(
-        "monday tuesday wednesday thursday friday saturday sunday".split()
-    )
-}
+_FULL_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+WEEKDAYS = {name: number for number, name in enumerate(_FULL_WEEKDAYS)}
 SHORT_WEEKDAYS = {name[:3]: number for name, number in WEEKDAYS.items()}
 SHORT_WEEKDAYS |= {"tues": 1, "thur": 3, "thurs": 3}
 WORDY_WEEKDAYS = frozenset({"mon", "wed", "sat", "sun"})
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-COUNTS = {
-    name: (number, number)
-    for number, name in enumerate(
-        "one two three four five six seven eight nine ten eleven twelve".split(), 1
-    )
-} | {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
+_NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
+COUNTS = {name: (number, number) for number, name in enumerate(_NUMBERS, 1)}
+COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
 SINGULARS = {unit + "s": unit for unit in ("minute", "hour", "day", "week", "month", "year")}
 HOLIDAYS = {
     "christmas": (12, 24, 3),
@@ -76,7 +66,6 @@ JOINED_KINDS = MONTH_KINDS | {"DAY", "ORDINAL", "YEAR", "early", "mid", "late"}
 
 NTH = {"first": 1, "second": 2, "third": 3, "fourth": 4}
 
-
 _FIRST_YEAR = 1970
 _OPENING = "([{<\"'“\u2018«*_~"
 _CLOSING = ")]}>\"'”\u2019»*_~.;:!?…"
@@ -91,8 +80,7 @@ class Token(NamedTuple):
 
 #: The separator of a quarter and its year in Q3/2025 and 2025-Q3, but not in a path.
 _QUARTER = (
-    r"(?<!\S)(?:([Qq][1-4])[-/](?=\d{4}(?![\w/-]|\.\w))"
-    r"|(\d{4})[-/](?=[Qq][1-4](?![\w/-]|\.\w)))"
+    r"(?<!\S)(?:([Qq][1-4])[-/](?=\d{4}(?![\w/-]|\.\w))|(\d{4})[-/](?=[Qq][1-4](?![\w/-]|\.\w)))"
 )
 #: The time in 2026-02-12T03:17:00+01:00, as it is printed before a message.
 _TIME = r"T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
@@ -106,10 +94,7 @@ def without_code(question: str) -> str:
 
 
 def read_tokens(question: str, last_year: int) -> list[Token]:
-    """Read the words of a question.
-
-    :param last_year: the last number that can be a year; larger ones are amounts.
-    """
+    """Read the words of a question, in which numbers above the last year are amounts."""
     text = question.replace("\u2019", "'")
     text = _pattern(r",(?!\d{3}(?!\d))").sub(" , ", text).replace("—", " . ")
     text = _pattern(r"(?i)\b(?:(?:an?|one) )?fortnight\b").sub("two weeks", text)

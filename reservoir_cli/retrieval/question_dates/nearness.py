@@ -23,11 +23,10 @@ def date_scores(
     """Score how near messages are to the nearest of the spans: 1 inside, at most a half outside.
 
     Beside a span the score falls the faster, the more precise the span is: it halves with every
-    quarter of the span's length.
+    quarter of the span's length. Without spans all scores are 0.
 
     :param created_at: shape (n,), milliseconds since 1970, ascending.
     :param zone: the zone in which days begin; a fixed offset ignores daylight saving time.
-    :returns: shape (n,), in 0…1; all 0 if there are no spans.
     """
     import numpy as np
 
@@ -66,10 +65,7 @@ def describe_empty_days(
 def _distances(
     edges: Sequence[tuple[float, float]], created_at: "NDArray[np.int64]"
 ) -> "NDArray[np.float64]":
-    """Return how far messages are from the nearest span, in milliseconds; 0 inside.
-
-    :param edges: the start and end of each span, in order of their starts.
-    """
+    """Return how far messages are from the nearest span, in ms, 0 inside; edges are in order."""
     import numpy as np
 
     starts = np.array([start for start, _ in edges] + [np.inf])

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from itertools import accumulate
 
 from reservoir_cli.retrieval.question_dates import rewrite_numeric
 from reservoir_cli.retrieval.question_dates.calendar_days import DAY, Span
@@ -20,14 +21,11 @@ from reservoir_cli.retrieval.question_dates.rewrite_foreign import in_english
 
 _YEARS_AHEAD = 10
 _MAX_NESTING = 3
-#: Longer texts, such as pasted ones, would take seconds to read.
-_LONGEST = 10_000
+_LONGEST = 10_000  # longer texts, such as pasted ones, would take seconds to read
 
 
 def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
-    """Find the dates that a question names, each read once, as precisely as possible.
-
-    Only the first 10,000 characters of a question are read.
+    """Find the dates in the first 10,000 characters of a question, each as precise as possible.
 
     :param now: the time of asking, aware; relative dates are resolved in its zone.
     """
@@ -47,11 +45,8 @@ class _Reader:
         self._kinds = [token.kind for token in tokens] + [""]
         self._text = " ".join(self._kinds) + " "
         self._now = now
-        self._offsets: list[int] = []
-        offset = 0
-        for kind in self._kinds:
-            self._offsets.append(offset)
-            offset += len(kind) + 1
+        lengths = (len(kind) + 1 for kind in self._kinds[:-1])
+        self._offsets = list(accumulate(lengths, initial=0))
         self._positions = {offset: position for position, offset in enumerate(self._offsets)}
 
     def read_phrases(self) -> Iterator[Sequence[Span]]:
@@ -157,11 +152,7 @@ class _Reader:
         before = self._kinds[max(position - 3, 0) : position]
         if before[-1:] == ["the"]:
             before.pop()
-        if (
-            before[-1:] == ["of"]
-            and before[-2:-1]
-            and before[-2] in ("DAY", "ORDINAL", "NUM", "YEAR")
-        ):
+        if before[-1:] == ["of"] and {"DAY", "ORDINAL", "NUM", "YEAR"}.intersection(before[-2:-1]):
             return ""
         return before[-1] if before else ""
 

@@ -104,10 +104,7 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
 
 
 def _joined_dates(language: Language, near: Iterable[str]) -> str:
-    """Return the pattern of two joined dates, of which only the first may be a number alone.
-
-    :param near: patterns of words such as "yesterday".
-    """
+    """Return the pattern of two joined dates, of which only the first may be a number alone."""
     month, short, weekday = map(_any_of, (language.months, language.short, language.weekdays))
     number, year = rf"{_DAY}(?:\.|er|o)?", _YEAR + COUNTED
     of_year = f"(?:,? (?:de |del )?{year})?"
@@ -130,15 +127,10 @@ def _group(name: str, words: "str | list[str] | Mapping[str, str]") -> str:
 
 
 def _index(word: str, alternatives: str) -> int:
-    return next(
-        index
-        for index, alternative in enumerate(alternatives.split())
-        if word in alternative.split("|")
-    )
+    return [word in alternative.split("|") for alternative in alternatives.split()].index(True)
 
 
 def _look_up_prefix(word: str, values: Mapping[str, str]) -> str:
-    """Return the value for a word by its beginning, ignoring its ending."""
     return next((values[start] for start in values if word.startswith(start)), "")
 
 
@@ -192,7 +184,6 @@ def _range(parts: Parts, language: Language) -> str:
 
 
 def _end_of_range(text: str, language: Language) -> str:
-    """Return one of two joined dates in English."""
     lists = {language.months: _MONTHS, language.short: _MONTHS, language.weekdays: _WEEKDAYS}
     words = {
         word: name

@@ -1,9 +1,8 @@
-"""Rewrite dates in German, French, Spanish and Chinese as English ones.
+"""Rewrite dates in German, French, Spanish and Chinese as English ones, which the parser reads.
 
-Each language has a few patterns; its phrases become English ones, which the parser reads. Accents
-are ignored: ``fevrier`` also means February. A phrase is rewritten only if its own words make it a
-date: ``hier`` is yesterday in a French question and "here" in a German one, and ``mars`` needs a
-day, a year or a preposition. The patterns of a language are compiled when a question may be in it.
+Accents are ignored: ``fevrier`` also means February. A phrase is rewritten only if its own words
+make it a date: ``hier`` is yesterday in a French question and "here" in a German one, and ``mars``
+needs a day, a year or a preposition.
 """
 
 import re
@@ -24,10 +23,7 @@ _UNACCENTED = str.maketrans("àáâäãåçèéêëìíîïñòóôöõùúûü�
 
 
 def in_english(question: str) -> str:
-    """Return a question with its foreign dates rewritten in English.
-
-    Text between two dates is kept, except for words that join them, such as "bis" and "et".
-    """
+    """Return a question with its foreign dates, and the words that join them, in English."""
     has_years = re.search(_YEARS, question) is not None
     if question.isascii() and not (has_years or _SIGNS & set(_WORD.findall(question.lower()))):
         return question

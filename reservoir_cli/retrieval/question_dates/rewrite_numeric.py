@@ -15,15 +15,13 @@ _BEFORE, _AFTER = r"(?<![\w/.:@#$€£+-])", r"(?![\w/@%]|[.,:]\d|-\d)"
 _DAY, _YEAR = r"(\d\d?)", r"(\d{4})"
 #: Words before a day without a year, without which "3/4" and "3.11." are a share and a version.
 _LEADS = (
-    r"(?:on|since|until|till|by|before|after|between|from|and|to|of|für|fuer|"
-    r"am|vom|zum|bis|ab|dem|den|seit|nach|vor|und|"
-    r"le|du|au|depuis|avant|après|apres|jusqu'au|et|"
-    r"el|del|al|desde|hasta|y|il|dal|dia|em|no|até|ate|op|den|dnia)"
+    r"(?:on|since|until|till|by|before|after|between|from|and|to|of|für|fuer|am|vom|zum|bis|ab|dem"
+    r"|den|seit|nach|vor|und|le|du|au|depuis|avant|après|apres|jusqu'au|et|el|del|al|desde|hasta|y"
+    r"|il|dal|dia|em|no|até|ate|op|den|dnia)"
 )
 #: Words before a version.
 _VERSIONED = frozenset("version versions release build python java firmware kernel update".split())
 _DOTTED_LEADS = r"(?:am|vom|zum|bis|ab|dem|den|seit|nach|vor|und|le|du|au|el|del|al|il|dnia)"
-
 
 _MONTHS = (
     "January February March April May June July August September October November December"
