@@ -172,12 +172,7 @@ GUESSES = (
         in_code=False,
         proof=Proof.HINT,
     ),
-    Rule(
-        "private-key",
-        ('"d"',),
-        r"\"d\"\s?:\s?\"([\w-]{40,}+)\"",
-        from_word=True,
-    ),
+    Rule("private-key", ('"d"',), r"\"d\"\s?:\s?\"([\w-]{40,}+)\"", from_word=True),
     Rule(
         "session-cookie",
         ("sess", "sid=", "auth", "aspxauth", "remember", "jwt=", "li_at="),

@@ -65,13 +65,7 @@ def _inspect(importer: Importer, place: Place) -> History:
         if not place.inside or not set(place.inside).isdisjoint(Path(folder).parts):
             sizes += _sizes(folder, names, place.endings)
     return History(
-        title,
-        importer.name,
-        place.path,
-        len(sizes),
-        sum(sizes),
-        place.nearby,
-        tuple(sorted(links)),
+        title, importer.name, place.path, len(sizes), sum(sizes), place.nearby, tuple(sorted(links))
     )
 
 
