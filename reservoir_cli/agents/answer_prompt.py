@@ -82,7 +82,6 @@ def _current_folder() -> str | None:
 
 
 def _require_messages(reservoir: Reservoir, partition: str | None, db: str | None) -> None:
-    """Check that a named store has messages, and if there are any, the partition of a prompt."""
     name = reservoir.scope(partition).partition
     partitions = {place[0] for place in reservoir.lookup.places()}
     if db and not partitions:

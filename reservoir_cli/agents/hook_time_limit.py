@@ -80,7 +80,6 @@ def _watch(child: int, reader: int, deadline: float) -> NoReturn:
 
 
 def _end_later(deadline: float) -> None:
-    """End this process at the deadline, unless :func:`finish` was called."""
     import _thread
 
     def wait() -> None:

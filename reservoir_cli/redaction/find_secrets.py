@@ -64,10 +64,7 @@ class Secret(NamedTuple):
 
 
 def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Secret]:
-    """Return the secrets of a text, in order and without overlaps.
-
-    :param known: kinds of values that are secrets elsewhere in the message.
-    """
+    """Return the secrets of a text, in order and without overlaps; ``known`` are kinds by value."""
     secrets = _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
     _add_of_plugins(text, secrets)
     _add_repeated(known, text, secrets)
@@ -75,10 +72,7 @@ def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Sec
 
 
 def _add_of_plugins(text: str, secrets: list[Secret]) -> None:
-    """Add the secrets that plugins find, which yield a kind, a start and an end.
-
-    :raises PluginError: a plugin failed.
-    """
+    """Add the secrets that plugins find, or raise PluginError if one fails."""
     for plugin in plugins.find_plugins("secrets").values():
         find_more = plugins.load(plugin)
         for kind, start, end in plugins.run(plugin, lambda: list(find_more(text))):  # noqa: B023
@@ -143,10 +137,7 @@ def _find_visible(text: str) -> list[Secret]:
 
 
 def _find_in_tables(text: str, lowered: str, words: Collection[str], secrets: list[Secret]) -> None:
-    """Add the secrets in columns below a header, and in Secrets of Kubernetes.
-
-    :param words: words of rules that the text contains.
-    """
+    """Add the secrets in columns below a header, and in Secrets of Kubernetes."""
     if "secret" in words and "kind" in lowered:
         for start, end in values_of_kubernetes(text, lowered):
             _add(Secret("secret-value", start, end), secrets)
@@ -266,8 +257,6 @@ def _apply_rule(
     """Add the secrets that a rule finds, unless they overlap earlier ones.
 
     A value found by its surroundings is also a secret elsewhere in the text.
-
-    :param words: the words of the rule that the text contains.
     """
     values: dict[str, str] = {}
     for spans in _guesses(rule, words, lowered, text):

@@ -18,13 +18,11 @@ from reservoir_cli.redaction.names_of_secrets import (
 class Rule(NamedTuple):
     """A rule that detects secrets by their surroundings.
 
-    :param kind: the name that replaces the secret.
     :param words: lowercase; every match contains one of them, so that the pattern is compiled and
         tried only if a text contains one.
     :param pattern: the secret is the group that matched; without groups, the whole match.
     :param in_code: the value may also be the name of a variable or a resource.
     :param from_word: every match begins with one of the words.
-    :param proof: how surely the surroundings say that the value is a secret.
     :param reads: the secret is the value that follows the match.
     :param needs: lowercase; every text with a match contains one of them. They are few and looked
         for before the words, to save time.

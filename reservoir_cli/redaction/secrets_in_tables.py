@@ -40,10 +40,7 @@ _JSON_ENTRY = re.compile(r":\s*\"([A-Za-z0-9+/=]{4,})\"")
 
 
 def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the cells of each column whose header names a secret.
-
-    :param words: those of ``TABLE_WORDS`` that the text contains.
-    """
+    """Yield the spans of the cells of each column whose header names a secret."""
     done = 0
     for position in sorted(_header_positions(lowered, words)):
         if position < done:

@@ -21,7 +21,6 @@ _HEAD = 3
 class TokenKind(NamedTuple):
     """A kind of token: a row of the table.
 
-    :param kind: the name that replaces the token.
     :param literals: every token begins with one of them, or contains one of them.
     :param begins: whether tokens begin with the literals.
     :param regular: whether the only literal is a regular expression.

@@ -83,9 +83,7 @@ def connect(
     hooks: bool = False,
     dry_run: bool = False,
 ) -> Outcome:
-    """Make a client start our server, and with ``hooks`` call our hooks.
-
-    Existing hooks of ours are updated in any case.
+    """Make a client start our server, and with ``hooks`` call our hooks; ours are always updated.
 
     :param program: the absolute path of ``reservoir``, with its options.
     """
@@ -266,10 +264,7 @@ def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def own_program() -> list[str]:
-    """Return the absolute path of ``reservoir``, else a command that runs our package in Python.
-
-    A symbolic link is not resolved, since it outlives the environment that it points to.
-    """
+    """Return the path of ``reservoir``, unresolved as links outlive environments; else Python's command."""
     scripts = Path(sysconfig.get_path("scripts")) / _PROGRAM_NAME
     started_as = Path(sys.argv[0]).with_suffix(Path(_PROGRAM_NAME).suffix)
     candidates = [started_as] if started_as.is_absolute() or os.sep in sys.argv[0] else []

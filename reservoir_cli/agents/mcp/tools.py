@@ -46,11 +46,7 @@ _WRITTEN_NUMBER = re.compile(r"\s*\[?#?([0-9]{1,19})(?:\.0)?\]?\s*")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a tool.
-
-    :param low: the smallest number, or the minimum length of a text.
-    :param high: the largest number, or the maximum length of a text.
-    """
+    """A parameter of a tool; ``low`` and ``high`` limit a number, or the length of a text."""
 
     about: str = ""
     default: int | None = None

@@ -58,7 +58,6 @@ class Aider(Importer):
         yield Place((found or folders[-1:])[0] / _HISTORY, (".md",), nearby=True)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order; skip commands and aider's own output."""
         session = _Session(_folder(file))
         for number, line in _lines(file):
             if line is None:
@@ -73,7 +72,6 @@ class Aider(Importer):
 
 
 def _folder(file: File) -> str | None:
-    """Return the folder that contains a history."""
     place = PurePath(file.name.replace("\\", "/"))
     return place.parent.as_posix() if place.name == _HISTORY else None
 
@@ -93,7 +91,6 @@ def _lines(file: File) -> Iterator[tuple[int, str | None]]:
 class _Session:
     """A session while it is read.
 
-    :param started: its start time as aider wrote it.
     :param stripped: whether its lines lost their trailing blanks; ``None`` before the first one.
     :param size: characters of the message being read.
     """
@@ -161,7 +158,6 @@ def _strip_command(content: str) -> str:
 
 
 def _parse_local_time(started: str) -> datetime | None:
-    """Parse the start time of a session, which aider writes in local time."""
     with suppress(ValueError, OverflowError, OSError):
         return moment(datetime.fromisoformat(started).astimezone(UTC).isoformat())
     return None

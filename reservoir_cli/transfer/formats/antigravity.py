@@ -25,8 +25,6 @@ _FULL, _SHORT = "transcript_full.jsonl", "transcript.jsonl"
 
 
 class _Steps(Transcript):
-    """A conversation while it is read."""
-
     source = "antigravity"
 
     def __init__(self, file: File) -> None:
@@ -79,20 +77,16 @@ class Antigravity(TranscriptImporter):
     transcript = _Steps
 
     def detect(self, head: Head) -> bool:
-        """Recognise a numbered step."""
         return head.has_all("step_index", "source", "type", depth=1)
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether a transcript is beside the whole one."""
         path = file.path
         return bool(path and path.name == _SHORT and path.with_name(_FULL).exists())
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order."""
         return iter(()) if self.is_repeated(file) else super().read(file)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folders of the editor, the command line and the application."""
         for name in ("antigravity", "antigravity-cli", "antigravity-ide"):
             folder = Path.home() / ".gemini" / name / "brain"
             yield Place(folder, (_SHORT, _FULL), ("logs",))

@@ -48,11 +48,9 @@ class ChatGPT(Importer):
     instance = "chatgpt"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a conversation that keeps its messages in a mapping."""
         return head.has("mapping", depth=1) and not head.has("inserted_at", depth=1)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield each conversation from its first message to its current one."""
         return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
@@ -101,7 +99,6 @@ def _time(node: dict[str, Any]) -> float:
 
 
 def _model(value: dict[str, Any], messages: Sequence[Placed]) -> str | None:
-    """Return the model of the last reply."""
     for _, message in reversed(messages):
         if name := text(obj(message.get("metadata")).get("model_slug")):
             return name
@@ -109,11 +106,7 @@ def _model(value: dict[str, Any], messages: Sequence[Placed]) -> str | None:
 
 
 class _Branch:
-    """Collects the messages of a branch with their ids, in the order in which they are stored.
-
-    Thinking comes before its reply in the file and is stored after it. Tool results are linked to
-    their calls.
-    """
+    """Collects a branch's messages with their ids as they are stored: replies before thinking."""
 
     def __init__(self, times: Sequence[datetime | None]) -> None:
         self._times = times
@@ -123,10 +116,7 @@ class _Branch:
         self._texts: set[str] = set()
 
     def add(self, index: int, value: dict[str, Any]) -> None:
-        """Add the message of a node.
-
-        :raises ValueError: the message cannot be read.
-        """
+        """Add the message of a node, or raise ValueError if it cannot be read."""
         message, identity = self._message(index, value), text(value.get("id"))
         if message is not None:
             self._place(identity, message)
@@ -147,7 +137,6 @@ class _Branch:
             self._messages.append(placed)
 
     def all(self) -> list[tuple[str | None, Message]]:
-        """Return all messages read."""
         return self._messages + self._thinking
 
     def _message(self, index: int, value: dict[str, Any]) -> Message | None:
@@ -229,7 +218,6 @@ def _is_displayed(node: dict[str, Any]) -> bool:
 
 
 def _content_text(content: Any) -> str:
-    """Return the text of a content of any type; empty without one."""
     if not isinstance(content, dict):
         return content_text(content)
     if isinstance(content.get("parts"), list):
@@ -241,7 +229,6 @@ def _content_text(content: Any) -> str:
 
 
 def _drop_transcribed_audio(parts: list[Any]) -> list[Any]:
-    """Return parts of a message without recordings, if it has their transcription."""
     kinds = [text(part.get("content_type")) if isinstance(part, dict) else None for part in parts]
     if "audio_transcription" not in kinds:
         return parts

@@ -55,11 +55,9 @@ class Claude(Importer):
     instance = "claude"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a conversation that lists its chat messages, or a design chat."""
         return head.has("chat_messages", depth=1) or _is_design_chat(head)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of all conversations, in the order of the file."""
         return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
@@ -90,12 +88,7 @@ def _read_messages(
     convert: Callable[[Any, datetime | None], list[Message]],
     abandoned: Container[str | None] = (),
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a conversation.
-
-    :param start: when the conversation began.
-    :param convert: returns the messages of a row; raises ``ValueError`` if it cannot be read.
-    :param abandoned: ids of rows to leave out.
-    """
+    """Yield the messages of rows; ``convert`` raises ``ValueError`` for one that cannot be read."""
     times = fill_gaps([moment(obj(row).get("created_at")) for row in rows], moment(start))
     for number, (row, created_at) in enumerate(zip(rows, times, strict=True), 1):
         row_id = text(obj(row).get("uuid"))
@@ -186,7 +179,6 @@ def _parts(block: Any) -> list[Any]:
 
 
 def _drafts(arguments: dict[str, Any]) -> list[str]:
-    """Return the drafts of a message that the user can choose from."""
     drafts = objects(arguments.get("variants"))
     parts = ([text(draft.get("subject")), text(draft.get("body"))] for draft in drafts)
     return ["\n".join(filter(None, part)) for part in parts]
@@ -207,7 +199,6 @@ def _attachment_texts(value: dict[str, Any]) -> list[str]:
 
 
 def _is_design_chat(head: Head) -> bool:
-    """Return whether a JSON text begins like a design chat."""
     has_keys = head.has_all("uuid", "project", "messages", depth=1)
     return has_keys and bool(_OBJECT_CONTENT.search(head.text))
 
@@ -215,7 +206,6 @@ def _is_design_chat(head: Head) -> bool:
 def _read_design_chat(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a design chat."""
     rows = value.get("messages")
     if not isinstance(rows, list):
         yield Skipped(place, "no list of messages")

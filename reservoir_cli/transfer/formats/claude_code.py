@@ -47,23 +47,18 @@ class ClaudeCode(Importer):
     only_databases = False
 
     def detect(self, head: Head) -> bool:
-        """Recognise lines that name their session, or the line they belong to."""
         has_session = head.has("sessionId", "parentUuid", depth=1)
         has_session = has_session and head.has("content", "isSidechain")
         return head.has("type") and (has_session or head.has("leafUuid", "isSnapshotUpdate"))
 
     def places(self) -> Iterator[Place]:
-        """Yield the folders of the sessions."""
         for folder in claude_config_dirs():
             yield Place(folder / "projects")
         cowork = app_dir("Claude") / "local-agent-mode-sessions"
         yield Place(cowork, inside=("projects",), title="Claude Desktop")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order; the lines of one reply are one message.
-
-        The program's own lines (notices, summaries, progress) are skipped.
-        """
+        """Yield the messages without the program's own; the lines of one reply are one message."""
         session = _Session(file.stem, *_survey(file))
         yield from read_entries(file, session.read)
         yield from session.end()
@@ -94,10 +89,7 @@ class ClaudeCode(Importer):
 
 @dataclass
 class _Session:
-    """A session while it is read. A reply is held until a line that does not belong to it.
-
-    :param taken_back: ids of lines of turns that the user took back.
-    """
+    """A session while it is read. A reply is held until a line that does not belong to it."""
 
     stem: str
     titles: dict[str, str]
@@ -108,7 +100,6 @@ class _Session:
     held: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def restore(self, state: State | None) -> None:
-        """Restore the state of a checkpoint."""
         if state is None:
             return
         self.seen = dict.fromkeys(reversed(state["seen"]))
@@ -139,7 +130,6 @@ class _Session:
         return not self.held or not _is_same_reply(self.held[-1][1], line)
 
     def is_complete(self) -> bool:
-        """Return whether the last reply ends its turn."""
         if not self.held:
             return True
         line = self.held[-1][1]
@@ -162,7 +152,6 @@ class _Session:
         self.held.append((place, line))
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Yield the messages of the held lines."""
         held, self.held = self.held, []
         if not held:
             return
@@ -244,7 +233,6 @@ def _metadata(about: Conversation) -> tuple[str | None, str | None, str | None]:
 
 
 def _is_question(line: dict[str, Any]) -> bool:
-    """Return whether a line is the user's question to the main session."""
     is_main = line.get("type") == "user" and line.get("isSidechain") is not True
     return is_main and not _has_results(line)
 
@@ -285,7 +273,6 @@ def _clean_block(block: Any) -> Any:
 
 
 def _clean_result(content: Any) -> Any:
-    """Return the content of a tool's result without reminders."""
     if isinstance(content, str):
         return remove_reminders(content)
     if not isinstance(content, list):

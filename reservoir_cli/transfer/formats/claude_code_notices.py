@@ -88,7 +88,6 @@ def remove_reminders(text: str) -> str:
 
 
 def _separate_tags(text: str) -> tuple[str, dict[str, str]]:
-    """Return a text without its tags, and the last content of each tag."""
     outside, tags = [], {}
     for name, part in split_tags(text, _OPENING):
         if name is None:
@@ -101,9 +100,7 @@ def _separate_tags(text: str) -> tuple[str, dict[str, str]]:
 def split_tags(text: str, opening: re.Pattern[str]) -> Iterator[tuple[str | None, str]]:
     """Yield the parts of a text inside tags, with the tag's name, and those outside, with ``None``.
 
-    A tag that is never closed is text.
-
-    :param opening: a pattern from :func:`opening_tags`.
+    A tag that is never closed is text. :func:`opening_tags` makes the pattern.
     """
     position = start = 0
     unclosed: set[str] = set()

@@ -73,9 +73,7 @@ def is_copied(message: Any, forked_at: datetime | None) -> bool:
 
 
 def unwrap_message(message: Any) -> dict[str, Any]:
-    """Return a message with the user's words as they were typed, and the model's name.
-
-    A message that the program wrote as the user has no content.
+    """Return a message with the user's words as typed, and the model's name; none of a notice.
 
     :raises ValueError: it is not a message.
     """
@@ -98,10 +96,7 @@ def _is_notice(metadata: dict[str, Any]) -> bool:
 
 
 def _unwrap_result(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool's result as text: the outputs of its operations.
-
-    A tool that does one operation records it as JSON, others as a list.
-    """
+    """Return a tool's result as text; a tool that does one operation records it as JSON."""
     content = block.get("content")
     if isinstance(content, list):
         return {**block, "content": [_output(part) for part in content]}
@@ -110,10 +105,7 @@ def _unwrap_result(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _output(part: Any) -> Any:
-    """Return the output of an operation and its error, or other data, as text.
-
-    Blocks such as pictures stay as they are.
-    """
+    """Return an operation's output and error, or other data, as text; blocks stay as they are."""
     if not isinstance(part, dict) or {"type", "text"} & part.keys():
         return part
     if not part.keys() >= _OPERATION:
@@ -139,7 +131,6 @@ def _unwrap(words: str) -> str:
 
 
 def _mark_files(words: str) -> str:
-    """Return a text with the content of attached files replaced by markers."""
     parts, position = [], 0
     while (start := words.find(_ATTACHED, position)) >= 0:
         match, end = _FILE.match(words, start), words.find(_FILE_END, start)

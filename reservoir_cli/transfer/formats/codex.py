@@ -78,20 +78,16 @@ class Codex(Importer):
     names_are_dated = True
 
     def detect(self, head: Head) -> bool:
-        """Recognise lines with a payload of a known type."""
         return _is_old(head) or (head.has("payload") and head.has_kind(*_LINES))
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether Codex has copied the session from another tool."""
         return _is_copy(file)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions."""
         folder = tool_dir("CODEX_HOME", ".codex") / "sessions"
         yield Place(folder, (".json", ".jsonl", ".jsonl.zst"))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order; skip events, which repeat the items."""
         if _is_copy(file):
             return
         rollout = _Rollout(file, Checkpoint())
@@ -140,8 +136,6 @@ class _Rollout:
 
     A fork begins with its own metadata, and repeats those and the messages of the session that it
     continues. They have the same ids there, so that only what follows is new.
-
-    :param start: where reading begins.
     """
 
     def __init__(self, file: File, start: Checkpoint) -> None:
@@ -161,7 +155,6 @@ class _Rollout:
         self._is_named = True
 
     def restore(self, state: State | None) -> None:
-        """Restore the state of a checkpoint."""
         if state is None:
             return
         model, project, branch = state["about"]
@@ -174,10 +167,7 @@ class _Rollout:
         self._thread.parent = state["parent"]
 
     def state(self, lines: int) -> State:
-        """Return the state needed to continue; it contains no text of messages.
-
-        :param lines: the number of lines read.
-        """
+        """Return the state needed to continue after some lines, without any text of messages."""
         about = self._thread.conversation
         return {
             "lines": lines,
@@ -280,7 +270,6 @@ def _as_line(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parent(payload: dict[str, Any]) -> str | None:
-    """Return the id of the session that started a subagent."""
     spawned = obj(obj(obj(payload.get("source")).get("subagent")).get("thread_spawn"))
     return text(spawned.get("parent_thread_id")) or text(payload.get("parent_thread_id"))
 
@@ -323,7 +312,6 @@ def _names(file: File, start: Checkpoint) -> dict[str, str]:
 
 
 def _is_typed(line: dict[str, Any]) -> bool:
-    """Return whether an item is a message that the user typed."""
     try:
         message = _message(line)
     except ValueError:
@@ -334,7 +322,6 @@ def _is_typed(line: dict[str, Any]) -> bool:
 
 
 def _is_copy(file: File) -> bool:
-    """Return whether a session is Codex's copy of another tool's session."""
     if file.path is None:
         return False
     return any(
@@ -345,7 +332,6 @@ def _is_copy(file: File) -> bool:
 
 
 def _copies_in(path: Path) -> frozenset[str]:
-    """Return the ids of the sessions that Codex now lists as copies."""
     try:
         return _read_copies(path, path.stat().st_mtime_ns)
     except OSError:
@@ -377,10 +363,7 @@ def _clean_message(message: Message, item: dict[str, Any]) -> Message:
 
 
 def _message(line: dict[str, Any]) -> Message | None:
-    """Return the message of an item; ``None`` if the program wrote it.
-
-    :raises ValueError: the item cannot be read.
-    """
+    """Return an item's message, ``None`` for the program's; raise ValueError for others."""
     item, created_at = line.get("payload"), moment(line.get("timestamp"))
     if not isinstance(item, dict):
         raise ValueError("not an item")

@@ -46,10 +46,7 @@ _REVIEW = re.compile(r"\s*<user_action>.*?<results>(.*)</results>\s*</user_actio
 
 
 def clean_question(content: Any) -> str:
-    """Return what the user wrote in a message; empty if the program wrote all of it.
-
-    :param content: a text or a list of parts.
-    """
+    """Return what the user wrote in a message; empty if the program wrote all of it."""
     parts = content if isinstance(content, list) else [content]
     text = "\n".join(_without_notices(map(part_text, parts)))
     start = text.lstrip()

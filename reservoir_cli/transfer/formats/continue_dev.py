@@ -73,13 +73,10 @@ class Continue(TranscriptImporter):
     transcript = _Session
 
     def detect(self, head: Head) -> bool:
-        """Recognise a session with its history."""
         return head.has_all("sessionId", "history", depth=1)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions."""
         yield Place(tool_dir("CONTINUE_GLOBAL_DIR", ".continue") / "sessions", (".json",))
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether a file is the list of all sessions."""
         return file.name.endswith(_LIST)

@@ -41,25 +41,19 @@ class CopilotCli(Importer):
     instance = "copilot-cli"
 
     def detect(self, head: Head) -> bool:
-        """Recognise an event by its type, its data, and the event before it."""
         return head.has_all("parentId", "data") and head.has_kind(*_EVENTS)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions."""
         yield Place(tool_dir("COPILOT_HOME", ".copilot") / "session-state")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield messages in order, without those that the user rewound."""
         return read_events(file, self.name, _given_name(file))
 
 
 def read_events(
     file: File, source: str, title: str | None, folder: str | None = None
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a session's events.
-
-    :param folder: the working folder, if the events do not name it.
-    """
+    """Yield the messages of a session's events, which may name another folder."""
     identity, rewound = _survey(file)
     session = _Session(identity, rewound, title, source, folder)
     return read_entries(file, session.read)
@@ -108,7 +102,6 @@ class _Session:
         yield from self._thread(event).convert(place, event_id, read)
 
     def _update_metadata(self, data: dict[str, Any]) -> None:
-        """Update the conversation with the model, folder and branch of an event."""
         place = obj(data.get("context")) or data
         self.folder = self.folder or text(place.get("cwd"))
         self.about = replace(
@@ -135,10 +128,7 @@ class _Session:
 
 
 def _is_injected(event: dict[str, Any]) -> bool:
-    """Return whether a user message was written by a skill or the program, not by the user.
-
-    The first message of a sub-agent comes from the agent that started it, and is kept.
-    """
+    """Return whether a skill or the program wrote a user message; an agent's task is kept."""
     data = obj(event.get("data"))
     source = text(data.get("source")) or ""
     from_agent = source.startswith("agent-") and text(event.get("agentId")) is None
@@ -164,7 +154,6 @@ def _attachment_block(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _assistant(data: dict[str, Any], event_id: str) -> list[Message]:
-    """Return a reply with its calls, and its thinking."""
     calls = [
         tool_use(text(request.get("toolCallId")), request.get("name"), request.get("arguments"))
         for request in objects(data.get("toolRequests"))
@@ -176,7 +165,6 @@ def _assistant(data: dict[str, Any], event_id: str) -> list[Message]:
 
 
 def _result(data: dict[str, Any], event_id: str) -> list[Message]:
-    """Return the result of a call, or its error."""
     result, error = obj(data.get("result")), obj(data.get("error"))
     content = text(result.get("content")) or text(error.get("message")) or ""
     return [Message("tool", content, tool_call_id=text(data.get("toolCallId")))]

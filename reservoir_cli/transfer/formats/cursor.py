@@ -60,17 +60,14 @@ class Cursor(DatabaseImporter):
     tables = (frozenset({_TABLE}),)
 
     def detect(self, head: Head) -> bool:
-        """Recognise a line of a transcript: a role beside a message, and nothing else."""
         is_line = head.has_all("role", "message", depth=1) and head.has("content")
         return is_line and not head.has("type", "timestamp", "uuid", "id", depth=1)
 
     def places(self) -> Iterator[Place]:
-        """Yield the database, and the folder of the agent's transcripts."""
         yield Place(editor_user_dir("Cursor") / "globalStorage" / "state.vscdb", (".vscdb",))
         yield Place(Path.home() / ".cursor" / "projects", (".jsonl",), ("agent-transcripts",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages by conversation, or those of a transcript."""
         is_database = file.head().startswith(SQLITE)
         return super().read(file) if is_database else CursorTranscript(file).read()
 
@@ -120,8 +117,6 @@ def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
 
 
 class _Composer:
-    """A conversation while it is read."""
-
     def __init__(self, database: Database, identity: str, value: dict[str, Any]) -> None:
         self._database = database
         self._identity = identity
@@ -147,7 +142,6 @@ class _Composer:
         )
 
     def read(self) -> Iterator[Record | Skipped]:
-        """Yield the messages of all bubbles."""
         for number, bubble in enumerate(self._bubbles(), 1):
             place = f"conversation {self._identity}, message {number}"
             if bubble is None:
@@ -197,7 +191,6 @@ class _Composer:
             self._held_thinking.clear()
 
     def _update_metadata(self, bubble: dict[str, Any]) -> None:
-        """Update the conversation with the model and folder of a bubble."""
         folders = bubble.get("workspaceUris")
         first = uri_path(folders[0]) if isinstance(folders, list) and folders else None
         self._thread.update(model=_model(obj(bubble.get("modelInfo"))), folder=first)
@@ -253,7 +246,6 @@ def _call_blocks(tool: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _folder(value: dict[str, Any]) -> str | None:
-    """Return the folder of the workspace that a conversation belongs to."""
     return text(obj(obj(value.get("workspaceIdentifier")).get("uri")).get("fsPath"))
 
 

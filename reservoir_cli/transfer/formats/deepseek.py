@@ -26,11 +26,9 @@ class DeepSeek(Importer):
     instance = "deepseek"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a mapping of messages by the name of its time."""
         return head.has_all("mapping", "inserted_at", depth=1)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the newest branch of each conversation."""
         return read_entries(file, partial(_read_conversation, SourceIds()))
 
 

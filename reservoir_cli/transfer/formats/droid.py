@@ -12,8 +12,6 @@ from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImp
 
 
 class _Session(Transcript):
-    """A session while it is read."""
-
     source = "droid"
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
@@ -32,7 +30,6 @@ class _Session(Transcript):
 
 
 def _clean(content: Any) -> Any:
-    """Return the content of a user's message without the program's reminders."""
     if isinstance(content, str):
         return remove_plumbing(content)
     if not isinstance(content, list):
@@ -55,9 +52,7 @@ class Droid(TranscriptImporter):
     transcript = _Session
 
     def detect(self, head: Head) -> bool:
-        """Recognise the header of a session."""
         return head.has_kind("session_start") and head.has("id", depth=1)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions."""
         yield Place(Path.home() / ".factory" / "sessions")

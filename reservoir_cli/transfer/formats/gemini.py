@@ -29,13 +29,10 @@ class Gemini(Importer):
     instance = "gemini"
 
     def detect(self, head: Head) -> bool:
-        """Recognise activities by their product, and a prompt by its chunks."""
         is_activity = head.has_all("header", "title", "time", depth=1)
         return (is_activity and bool(_PRODUCT.search(head.text))) or head.has("chunkedPrompt")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages: each activity, and each prompt, is a conversation."""
-
         def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             if isinstance(value.get("chunkedPrompt"), dict):
                 return _read_prompt(file, place, value)

@@ -64,20 +64,17 @@ class GeminiCli(Importer):
     instance = "gemini-cli"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a header that names the session and the project."""
         is_log = head.has("messageId") and bool(_LOG.search(head.text))
         is_session = head.has("sessionId") and (head.has("projectHash") or is_log)
         is_checkpoint = head.has_all("role", "parts") and not head.has("sessionId", "contents")
         return is_session or is_checkpoint
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions, with one folder per project."""
         home = os.environ.get("GEMINI_CLI_HOME")
         base = (expand_user(home) if home else Path.home()) / ".gemini"
         yield Place(base / "tmp", (".json", ".jsonl"), ("chats",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield messages in order, without those that the user rewound."""
         first = next(readable_objects(file), {})
         if "parts" in first or "history" in first:
             yield from Checkpoint(file).read()
@@ -120,10 +117,7 @@ class _Session:
     def read(
         self, place: str, message: dict[str, Any], *, listed: bool
     ) -> Iterator[Record | Skipped]:
-        """Hold a message, and yield the one held before.
-
-        :param listed: the message is from a list, which repeats messages with less content.
-        """
+        """Hold a message, and yield the one before. A list repeats messages with less content."""
         message_id = text(message.get("id"))
         if self.held and message_id and message_id == self.held[1].get("id"):
             if not listed:
@@ -138,7 +132,6 @@ class _Session:
         self.held = place, message
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Yield the held message."""
         if self.held is None:
             return
         (place, message), self.held = self.held, None
@@ -171,9 +164,8 @@ class _Session:
     def _question(self, sent: list[dict[str, Any]], displayed: Any) -> list[dict[str, Any]]:
         """Return the blocks of a user's message with the text that the user typed.
 
-        :param sent: what the program sent to the model: for a command, the text it stands for.
-        :param displayed: what it displays instead. It repeats that of the last question when it
-            makes the model go on, after a hook for example.
+        What is displayed repeats the last question when the program makes the model go on, after a
+        hook for example.
         """
         typed, text_sent = _joined(_blocks(displayed)), _joined(sent)
         if not typed.strip():
@@ -251,10 +243,7 @@ def _call(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
-    """Return the results of calls, which are a text or parts.
-
-    :param identity: the id of the call for results that do not name one.
-    """
+    """Return the results of calls, a text or parts; ``identity`` is for those that name no call."""
     if isinstance(value, str):
         return [tool_result(identity, value)]
     blocks = []
@@ -275,7 +264,6 @@ class Checkpoint(Transcript):
     source = GeminiCli.name
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
-        """Yield the turn of a content, or those of a history."""
         history = value.get("history")
         for entry in history if isinstance(history, list) else [value]:
             content = [part for part in objects(obj(entry).get("parts")) if _block(part)]
@@ -286,7 +274,6 @@ class Checkpoint(Transcript):
 
 
 def _list_messages(line: dict[str, Any]) -> list[Any]:
-    """Return the list of messages of a header or a change."""
     listed = (obj(line.get("$set")) or line).get("messages")
     return listed if isinstance(listed, list) else []
 
@@ -311,7 +298,6 @@ def _survey(file: File) -> tuple[Conversation, str | None, set[str]]:
 
 
 def _working_folder(line: dict[str, Any]) -> str | None:
-    """Return the session's working folder, if a line contains it."""
     header = obj(line.get("$set")) or line
     folders = header.get("directories")
     if isinstance(folders, list) and folders:

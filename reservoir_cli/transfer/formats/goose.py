@@ -45,21 +45,17 @@ class Goose(DatabaseImporter):
     tables = (frozenset({"sessions", "messages.content_json", "schema_version"}),)
 
     def detect(self, head: Head) -> bool:
-        """Recognise a header that names the working folder."""
         return head.has("working_dir") and head.has("description", "message_count", "schedule_id")
 
     def places(self) -> Iterator[Place]:
-        """Yield the database, or the session files of versions without one."""
         database = _folder() / "sessions.db"
         yield Place(database if database.exists() or not _folder().is_dir() else _folder())
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages by session, except those that only the model or only the user sees."""
         is_database = file.head().startswith(SQLITE)
         return super().read(file) if is_database else _read_file(file)
 
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
-        """Yield the sessions, the oldest first."""
         database.refuse_computed("not a database as Goose writes it")
         changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
         messages = database.count_by_key("messages", "session_id", changing)
@@ -73,7 +69,6 @@ class Goose(DatabaseImporter):
 
 
 def _folder() -> Path:
-    """Return the folder of the sessions."""
     root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
     if root.is_absolute():
         return root / "data" / "sessions"
@@ -124,11 +119,6 @@ def _read_file(file: File) -> Iterator[Record | Skipped]:
 
 @dataclass
 class _Session:
-    """A session while it is read.
-
-    :param about: the session's metadata.
-    """
-
     identity: str
     about: dict[str, Any]
 
@@ -148,15 +138,11 @@ class _Session:
         )
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
-        """Yield the messages converted from one of Goose's messages."""
         yield from self.thread.convert(place, None, partial(_convert_message, value))
 
 
 def _convert_message(value: Any) -> list[Message]:
-    """Convert one of Goose's messages.
-
-    :raises ValueError: the message cannot be read.
-    """
+    """Convert one of Goose's messages, or raise ValueError if it cannot be read."""
     if not isinstance(value, dict):
         raise ValueError("not a message")
     role, content = value.get("role"), value.get("content")

@@ -40,11 +40,9 @@ class Hermes(DatabaseImporter):
     tables = (frozenset({"sessions.started_at", "messages.session_id", "messages.timestamp"}),)
 
     def places(self) -> Iterator[Place]:
-        """Yield the database."""
         yield Place(tool_dir("HERMES_HOME", ".hermes") / "state.db", (".db",))
 
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
-        """Yield the sessions, the oldest first."""
         database.refuse_computed(f"{name} is not a database as Hermes writes it")
         messages = database.count_by_key(
             "messages", "session_id", {"id": "sum", "content": "length"}

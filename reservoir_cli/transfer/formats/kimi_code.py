@@ -127,7 +127,6 @@ class _Journal(Transcript):
             yield Turn("assistant", list(_join(held)), None, time)
 
     def read(self) -> Iterator[Record | Skipped]:
-        """Yield the messages."""
         yield from super().read()
         for turn in self._end():
             yield from self.thread.convert("the end", None, turn.messages)
@@ -143,7 +142,6 @@ def _output(output: Any) -> Any:
 
 
 def _join(parts: list[Any]) -> Iterator[Any]:
-    """Yield parts, with the texts or thoughts of neighbours joined."""
     for key in ("text", "think"):
         joined: list[Any] = []
         for part in parts:
@@ -166,13 +164,11 @@ class KimiCode(TranscriptImporter):
     transcript = _Journal
 
     def detect(self, head: Head) -> bool:
-        """Recognise the records of a journal."""
         is_journal = head.has_kind("context.append_message", "context.append_loop_event")
         is_older = head.has("payload") and head.has_kind(*_EVENTS)
         return is_journal or is_older or head.has_kind("_checkpoint", "_system_prompt", "_usage")
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether a session has a journal with its messages beside the list of them."""
         path = file.path
         journal = path.with_name(_JOURNAL) if path and path.name == _CONTEXT else None
         if journal is None or not journal.is_file():
@@ -181,10 +177,8 @@ class KimiCode(TranscriptImporter):
         return any(contains(whole, words) for words in _QUESTIONS)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order."""
         return iter(()) if self.is_repeated(file) else super().read(file)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folders of the sessions."""
         yield Place(tool_dir("KIMI_CODE_HOME", ".kimi-code") / "sessions", _NAMES)
         yield Place(tool_dir("KIMI_SHARE_DIR", ".kimi") / "sessions", _NAMES)

@@ -24,11 +24,9 @@ class LibreChat(Importer):
     instance = "librechat"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a message that says whether the user created it."""
         return head.has("conversationId", depth=1) and head.has("isCreatedByUser", depth=3)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the newest branch of each conversation."""
         return read_entries(file, _read_conversation)
 
 

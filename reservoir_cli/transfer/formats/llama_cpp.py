@@ -28,11 +28,9 @@ class LlamaCpp(Importer):
     instance = "llama-cpp"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a conversation with its current message, or a message with its conversation."""
         return head.has("currNode", "convId", depth=3)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the current branch of each conversation."""
         about: dict[str, Any] = {}
         rows: list[Any] = []
         for entry in entries(file):

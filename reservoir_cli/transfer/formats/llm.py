@@ -65,25 +65,18 @@ class Llm(Importer):
     only_databases = False
 
     def places(self) -> Iterator[Place]:
-        """Yield the path of the log, as ``llm logs path`` prints it."""
         folder = os.environ.get("LLM_USER_PATH")
         yield Place((Path(folder) if folder else app_dir("io.datasette.llm")) / "logs.db", (".db",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order of time.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
         return read_database(
             file, _COLUMNS, lambda database: self._log(database, file.name).read_all()
         )
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages since the checkpoint, and those of the day before it again.
+        """Yield the messages since a day before the checkpoint.
 
         A prompt has the time when it was sent, and is written when its response is complete.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
 
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
@@ -122,7 +115,6 @@ class _Log:
     """A log while it is read.
 
     :param fragment_size: characters that fragments added to the message being read.
-    :param system_prompts: the last system prompt by conversation.
     :param older_ids: ids of conversations with rows in the older tables.
     :param seen_hashes: hashes of messages read in any conversation.
     :param thread_hashes: hashes of messages read, by conversation.
@@ -145,7 +137,7 @@ class _Log:
         return self.database.tables
 
     def _rows_of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
-        """Return the rows of a response from a table that has no index on responses."""
+        """Return the rows of a response; the table has no index on responses."""
         if table not in self.row_ids:
             row_ids: dict[str, list[Any]] = {}
             if table in self.tables:
@@ -184,14 +176,12 @@ class _Log:
     # The older generation
 
     def _older_conversations(self) -> Iterator[str]:
-        """Yield the ids of the conversations in the older tables."""
         query = f"SELECT DISTINCT {_CONVERSATION} FROM responses"
         for (key,) in self.database.connection.execute(query):
             if conversation_id := text(key):
                 yield conversation_id
 
     def read_responses(self) -> Iterator[Record | Skipped]:
-        """Yield the messages of the older tables, by time."""
         newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
         changed = ""
         if self.since and self.database.has("responses", "conversation_id"):
@@ -276,10 +266,7 @@ class _Log:
         return "\n".join([*texts, *filter(None, [_string(prompt)])])
 
     def _fragment(self, identity: Any) -> str:
-        """Return the text of a fragment.
-
-        :raises ValueError: the message with the fragment is too large.
-        """
+        """Return the text of a fragment, or raise ValueError if the message is too large."""
         content = _string(self.database.one("fragments", "id", identity).get("content"))
         self.fragment_size += len(content)
         if self.fragment_size > LARGEST:
@@ -362,11 +349,7 @@ class _Log:
     def _convert_row(
         self, row: dict[str, Any], time: datetime | None, markers: Sequence[str]
     ) -> list[Message]:
-        """Convert a row into messages: the results of calls, the text, and the thinking.
-
-        :param markers: of attachments to add to the last result.
-        :raises ValueError: the row cannot be read.
-        """
+        """Convert a row into messages: results with their markers, the text, and the thinking."""
         role = row.get("role")
         if role not in _ROLES:
             raise ValueError("unknown role")
@@ -416,15 +399,11 @@ def _payload(value: Any) -> dict[str, Any]:
 
 
 def _attachment_id(payload: dict[str, Any]) -> Any:
-    """Return the id of a part's attachment."""
     return obj(payload.get("attachment")).get("id")
 
 
 def _tool_result(row: dict[str, Any], time: datetime | None, markers: Sequence[str]) -> Message:
-    """Return the result of a tool call.
-
-    :param markers: of the tool's attachments.
-    """
+    """Return the result of a tool call, with markers of the tool's attachments."""
     call_id, name = text(row.get("tool_call_id")), text(row.get("name"))
     content = "\n".join([*filter(None, [_string(row.get("output"))]), *markers])
     return Message("tool", content, time, name=name, tool_call_id=call_id)

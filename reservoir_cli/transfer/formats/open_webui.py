@@ -48,15 +48,12 @@ class OpenWebUI(Importer):
     instance = "open-webui"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a chat with a history in which messages name their children."""
         return head.has("history") and head.has("childrenIds", "currentId", depth=5)
 
     def places(self) -> Iterator[Place]:
-        """Yield the database."""
         yield Place(tool_dir("DATA_DIR", ".open-webui") / "webui.db", (".db",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield each chat from its first message to its current one."""
         if file.head().startswith(SQLITE):
             return read_database(file, _COLUMNS, _read_chats)
         return read_entries(file, _read_chat)
@@ -123,16 +120,12 @@ def _time(message: dict[str, Any]) -> float:
 
 
 def _model(branch: Sequence[Any]) -> str | None:
-    """Return the model of the last reply."""
     names = (text(obj(message).get("model")) for message in reversed(branch))
     return next(filter(None, names), None)
 
 
 def _messages(value: Any, time: datetime | None) -> list[Message]:
-    """Convert a message of a chat.
-
-    :raises ValueError: the message cannot be read.
-    """
+    """Convert a message of a chat, or raise ValueError if it cannot be read."""
     if not isinstance(value, dict):
         raise ValueError("not a message")
     role = value.get("role")

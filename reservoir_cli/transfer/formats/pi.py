@@ -17,8 +17,6 @@ from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImp
 
 
 class _Session(Transcript):
-    """A session while it is read."""
-
     source = "pi"
 
     def __init__(self, file: File) -> None:
@@ -76,7 +74,6 @@ class Pi(TranscriptImporter):
     transcript = _Session
 
     def detect(self, head: Head) -> bool:
-        """Recognise the header of a session, or an entry with its parent."""
         is_header = head.has_kind("session") and head.has_all("id", "cwd", depth=1)
         is_header = is_header and head.has("version", "timestamp", depth=1)
         is_entry = (
@@ -87,7 +84,6 @@ class Pi(TranscriptImporter):
         )
 
     def places(self) -> Iterator[Place]:
-        """Yield the folders of the sessions of Pi, and of OpenClaw under its present names."""
         yield Place(tool_dir("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions")
         state = os.environ.get("OPENCLAW_STATE_DIR")
         folders = [expand_user(state)] if state else []

@@ -15,8 +15,6 @@ _ROLES = {"user": "user", "assistant": "assistant", "tool_result": "user"}
 
 
 class _Session(Transcript):
-    """A session while it is read."""
-
     source = "qwen-code"
 
     def __init__(self, file: File) -> None:
@@ -61,9 +59,7 @@ class QwenCode(TranscriptImporter):
     transcript = _Session
 
     def detect(self, head: Head) -> bool:
-        """Recognise lines of a session whose messages have parts instead of a content."""
         return head.has_all("sessionId", "uuid", depth=1) and head.has("parts")
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions, with one folder per project."""
         yield Place(tool_dir("QWEN_HOME", ".qwen") / "projects")

@@ -37,11 +37,9 @@ class ShareGPT(Importer):
     instance = "sharegpt"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a list of conversations whose messages name their author."""
         return head.has_all("conversations", "from")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of all conversations, in the order of the file."""
         return read_entries(file, partial(_read_conversation, SourceIds()))
 
 

@@ -18,9 +18,7 @@ from reservoir_cli.transfer.reading.places import Place, claude_config_dirs, too
 class History:
     """The location and size of a tool's history.
 
-    :param tool: the tool's display name.
     :param form: the name of its importer, and the source of its messages.
-    :param path: a folder or a file.
     :param files: the number of files to read; 0 without a history.
     :param size: the total size of the files in bytes.
     :param nearby: whether the current folder and those above it were searched first.
@@ -37,12 +35,7 @@ class History:
 
 
 def look(form: str | None = None) -> list[History]:
-    """Return all known locations, including those without a history.
-
-    Of the locations of a tool, only those with a history are returned, or the first one.
-
-    :param form: look for this format only.
-    """
+    """Return the places of each tool that have a history, else its first, of one format or all."""
     histories: list[History] = []
     for importer in (importers() | plugin_importers()).values():
         if form not in (None, importer.name):

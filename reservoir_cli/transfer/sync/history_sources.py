@@ -20,8 +20,6 @@ class Source:
 
     :param name: the name of its table in the settings.
     :param tool: the importer that reads it.
-    :param path: a folder or a file.
-    :param partition: the partition its messages are stored in.
     :param exclude: folders to exclude, of history files or of the conversations' projects.
     """
 
@@ -36,7 +34,6 @@ def configured_sources(config: Config, wrong: dict[str, UsageError] | None = Non
     """Return the sources of the settings.
 
     :param wrong: receives the errors of wrong sources, by name; without it, the first is raised.
-    :raises UsageError: a source has a wrong setting, an unknown tool or no path.
     """
     sources = []
     for name in config.sources:
@@ -82,10 +79,7 @@ def choose_name(tool: str, taken: Container[str]) -> str:
 
 
 def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
-    """Return the sources with one of the names or tools; all if no name is given.
-
-    :raises UsageError: there is no such source.
-    """
+    """Return the sources with one of the names or tools, all without names, or raise UsageError."""
     for name in names:
         names_of_sources = [source.name for source in sources]
         tools = [source.tool for source in sources]

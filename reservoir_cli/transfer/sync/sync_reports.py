@@ -10,12 +10,10 @@ from reservoir_cli.transfer.sync.history_sources import Source
 class SourceReport:
     """The report of a sync for one source.
 
-    :param files: the number of files.
     :param read: the number of files read because they are new or have changed.
     :param held: files whose last turn is unfinished, and left for a later sync.
     :param excluded: messages of excluded folders.
     :param marked: ids of conversations marked as not to be stored.
-    :param failures: the files that could not be read, with reasons.
     """
 
     source: Source
@@ -35,10 +33,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """The report of a sync.
-
-    :param busy: another sync was running, and nothing was done.
-    """
+    """The report of a sync; one is ``busy`` if another sync was running, and did nothing."""
 
     sources: tuple[SourceReport, ...] = ()
     busy: bool = False

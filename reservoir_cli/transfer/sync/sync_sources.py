@@ -74,7 +74,6 @@ def sync(
 
     :param whole: also store unfinished last turns.
     :param copies: also store messages that other partitions and instances already have.
-    :param now: the current time.
     """
     lock = paths.sync_lock(ingestor.store.location)
     with exclusive_lock(lock, wait=False) as acquired:
@@ -111,8 +110,6 @@ class _KnownFiles:
 
 
 class _SourceSync:
-    """Imports the new messages of one source."""
-
     def __init__(
         self,
         ingestor: Ingestor,
@@ -161,10 +158,7 @@ class _SourceSync:
         return self.report
 
     def _reading_order(self, file: FileState) -> tuple[int, int, str]:
-        """Return a key that sorts a session before its sub-agents and forks.
-
-        Sub-agents are in a folder beside it, or have a later date in their names.
-        """
+        """Sort a session before its forks and its sub-agents, which lie deeper or have later dates."""
         is_dated = getattr(self.importer, "names_are_dated", False)
         return file.path.count(os.sep), 0 if is_dated else file.mtime_ns, file.path
 
@@ -316,10 +310,7 @@ class _SourceSync:
         self._progress(row.bytes_read)
 
     def _add_settings(self, row: SourceFile) -> SourceFile:
-        """Return a row with the settings if they leave out messages of the file.
-
-        Once they change, the file is read again.
-        """
+        """Return a row with the settings if they leave out messages; once they change, it is read again."""
         if not self._leaves_out:
             return row
         state = json.loads(row.state) | {LEFT_OUT: self._settings}
@@ -338,14 +329,11 @@ class _SourceSync:
 
 
 def _hash_settings(source: Source, age: timedelta | None) -> str:
-    """Return a hash of the settings that leave out messages of a source."""
     text = json.dumps([sorted(source.exclude), str(age)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class _FileSync:
-    """Imports one file from a checkpoint on."""
-
     def __init__(
         self,
         sync: _SourceSync,
@@ -360,10 +348,7 @@ class _FileSync:
         self._resumes = False
 
     def run(self, *, old: bool) -> None:
-        """Store the new messages of the file.
-
-        :param old: the file has not changed for a while: also store an unfinished turn.
-        """
+        """Store the new messages of the file, and of an old one also an unfinished turn."""
         file = self._open_part(old=old)
         if self._may_contain_new_mark(file):
             with suppress(Unreadable):  # raised again below
@@ -399,10 +384,7 @@ class _FileSync:
         self._sync.store(items, row._replace(size=0, mtime_ns=0))
 
     def _may_contain_new_mark(self, file: File) -> bool:
-        """Return whether to look for marks before anything is stored.
-
-        Later reads of a database yield only a few changed conversations, each as a whole.
-        """
+        """Return whether to look for marks first; changed conversations of databases are whole."""
         is_read_again = self._start.state and file.name.endswith(watched_files.DATABASES)
         return not is_read_again and may_contain_mark(file)
 
@@ -432,7 +414,6 @@ class _FileSync:
             yield Checkpoint(last=True)
 
     def _record_mark(self, item: Item | Checkpoint) -> None:
-        """Record a conversation that the user marked as not to be stored."""
         if conversation_id := marked_by(item):
             self._own_marks.add(conversation_id)
             self._sync.marked.add(conversation_id)
@@ -464,7 +445,6 @@ class _FileSync:
         )
 
     def _earlier_marks(self) -> set[str]:
-        """Return the marked conversations of the part read earlier."""
         session = str((self._start.state or {}).get("session", self._path.stem))
         is_resumed = bool(self._start.offset or self._start.state)
         return {session} & self._sync.marked | (self._sync.file_marks if is_resumed else set())
