@@ -16,8 +16,7 @@ from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util.time_limits import LOCKED_STORE_OF_HOOK
 
-#: The most characters that are printed; clients truncate beyond 10,000.
-MAX_OUTPUT = 9_000
+MAX_OUTPUT = 9_000  #: The most characters that are printed; clients truncate beyond 10,000.
 
 
 def answer_prompt(event: Any, config_file: Path | None, db: str | None, budget: int | None) -> None:

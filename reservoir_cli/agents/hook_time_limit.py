@@ -10,12 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-#: Seconds from the start of the process; 2 are documented.
-LIMIT = 1.7
-#: Seconds that the interpreter takes to start, where the system does not tell.
-_STARTUP = 0.1
-#: Options before the command that take a value.
-_WITH_VALUE = ("--config", "--db")
+LIMIT = 1.7  #: Seconds from the start of the process; 2 are documented.
+_STARTUP = 0.1  #: Seconds that the interpreter takes to start, where the system does not tell.
+_WITH_VALUE = ("--config", "--db")  #: Options before the command that take a value.
 #: Seconds to write to the log that a hook was ended, and before the limit to import what writes it:
 #: a hook that ends sooner does not need it.
 _LOGGING, _IMPORTING = 0.1, 0.7

@@ -39,8 +39,7 @@ _PIN_NAMES = (
     r"(?:pass(?:word|wort|code)?|pwd?|pin|puk)(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
 )
 _DIGIT = re.compile("[0-9]")
-#: The names of kinds.
-_KIND = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")
+_KIND = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")  #: The names of kinds.
 #: What follows the name of a function or of a list instead of a value.
 _CALLS = ("(", "[", "{")
 
@@ -48,8 +47,7 @@ _CALLS = ("(", "[", "{")
 #: What can stand unseen within a secret or before it: characters, and the escape sequences with
 #: which programs colour their output, as they are or in JSON.
 _HIDING = re.compile(rf"[{ZERO_WIDTH_SPACE}{INVISIBLE}]|(?:\x1b|\\u001b)\[[0-9;]{{0,20}}[A-Za-z]")
-#: Shorter parts of a word are in too many texts to tell whether to look for it.
-_TELLING = 3
+_TELLING = 3  #: Shorter parts of a word are in too many texts to tell whether to look for it.
 _RARE = re.compile(" ?[^a-z0-9 ]+")
 _INVISIBLE = re.compile(f"[{ZERO_WIDTH_SPACE}{INVISIBLE}]")
 _ASCII = bytes(range(0x80))
@@ -324,7 +322,6 @@ def _add(secret: Secret, secrets: list[Secret]) -> None:
 
 
 def _find_in_blocks(text: str) -> list[Secret]:
-    """Return the secrets of a long text, block by block."""
     secrets: list[Secret] = []
     for begin in range(0, len(text), _BLOCK):
         low, end = max(0, begin - _OVERLAP), begin + _BLOCK

@@ -20,7 +20,7 @@ _plain, _others = set[str](), set[str]()
 
 
 def words_to_scan(text: str) -> list[str]:
-    """Return the words that may be a secret or announce one, with numbers and words behind those."""
+    """Return the words that may be a secret or announce one, and numbers and words behind those."""
     words = text.split()
     if _plain.issuperset(words):
         return []

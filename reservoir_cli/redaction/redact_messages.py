@@ -12,12 +12,9 @@ from reservoir_cli.messages import Conversation, Message, StoredMessage
 from reservoir_cli.redaction.find_secrets import Secret, find, find_values
 from reservoir_cli.util.progress import counted
 
-#: The beginning of every masked id.
-MASKED_ID = "redacted-"
-#: How many messages without a secret are remembered by their hashes.
-_MOST_CLEAN = 100_000
-#: Separates texts that are scanned together: no secret contains it.
-_BETWEEN = "\n\0\n"
+MASKED_ID = "redacted-"  #: The beginning of every masked id.
+_MOST_CLEAN = 100_000  #: How many messages without a secret are remembered by their hashes.
+_BETWEEN = "\n\0\n"  #: Separates texts that are scanned together: no secret contains it.
 
 _AnyMessage = TypeVar("_AnyMessage", Message, StoredMessage)
 
@@ -55,7 +52,7 @@ class Redactor:
 
     @cached_property
     def for_agents(self) -> "Redactor":
-        """Return a redactor that hides secrets in every mode but ``off``; providers see the rest."""
+        """Return a redactor that hides secrets in every mode but ``off``: providers read it."""
         return Redactor(self.mode, _HIDING_FROM_AGENTS)
 
     def hides(self, partition: str) -> bool:
@@ -159,10 +156,11 @@ def redact_conversation(conversation: Conversation) -> Conversation:
 
 def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
     """Return a message without its secrets, and their kinds; the same object if it has none."""
-    if not find(_join_texts(message)):  # one scan in the usual case
-        return message, ()
     arguments: list[str] = [call.arguments for call in message.tool_calls]
-    known = find_values([message.content, *arguments, *_collect_names(message)])
+    texts = [message.content, *arguments, *_collect_names(message)]
+    if not find(_BETWEEN.join(texts)):  # one scan in the usual case
+        return message, ()
+    known = find_values(texts)
     content, kinds = without_secrets(message.content, known)
     calls = []
     for call in message.tool_calls:
@@ -201,8 +199,3 @@ def _collect_ids(message: Message | StoredMessage) -> list[str]:
     values = [getattr(message, field) for field in _ID_FIELDS]
     values += [text for call in message.tool_calls for text in (call.id, call.name)]
     return [text for text in values if text]
-
-
-def _join_texts(message: Message | StoredMessage) -> str:
-    arguments = [call.arguments for call in message.tool_calls]
-    return _BETWEEN.join([message.content, *arguments, *_collect_names(message)])

@@ -54,10 +54,8 @@ BLOCKS = (
     ),
 )
 
-#: A text between quotes, as an argument of a call.
-_LITERAL = r"[\"'][^\"'\n]{1,120}[\"']\s{0,3}"
-#: The end of a name in bold type: ``**Password:** value``.
-_BOLD = r"\*{0,2}"
+_LITERAL = r"[\"'][^\"'\n]{1,120}[\"']\s{0,3}"  #: A text between quotes, as an argument of a call.
+_BOLD = r"\*{0,2}"  #: The end of a name in bold type: ``**Password:** value``.
 _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
 #: The ends of a table's cell in Markdown, possibly in bold type or as code.
 _CELL_START, _CELL_END = r"[ \t]{0,40}[*`]{0,3}", r"[*`]{0,3}[ \t]{0,40}"

@@ -24,8 +24,7 @@ TABLE_WORDS = (
 )
 #: The end of a header, with a delimiter after it, which tells tables from other texts.
 _HEADER_END = re.compile(r"[a-z -]{0,12}[ \t\"*`]{0,40}(?:[|\t,;\n]|  |$)")
-#: What separates the cells of a table.
-DELIMITERS = ("|", "\t", ",", ";", "  ")
+DELIMITERS = ("|", "\t", ",", ";", "  ")  #: What separates the cells of a table.
 _RULER = re.compile(r"[\s|:+=─-]+")
 #: The text of a cell, with what encloses it.
 _CELL = re.compile(r"\s*(?P<mark>[\"'*`]{0,3})(?P<text>[^\s\"'*`](?:.*\S)??)(?P=mark)\s*$")
@@ -67,7 +66,6 @@ def _is_list_in_code(line: str, delimiter: str) -> bool:
 
 
 def _header_positions(lowered: str, words: Iterable[str]) -> Iterator[int]:
-    """Yield the positions of words that may be in a header."""
     for word in words:
         position = lowered.find(word)
         while position >= 0:

@@ -6,16 +6,13 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-#: The length of the shortest token.
-SHORTEST_TOKEN = 20
+SHORTEST_TOKEN = 20  #: The length of the shortest token.
 #: Not inside a word; an escape of JSON (``\\n``) or of a URL (``%20``) is not part of a word.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
-#: Not inside base64 or a name of several words.
-_STRICT_START = r"(?<![A-Za-z0-9+/_-])"
+_STRICT_START = r"(?<![A-Za-z0-9+/_-])"  #: Not inside base64 or a name of several words.
 _ESCAPES = re.compile(r"\\[nrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}")
 _RUNS = re.compile(r"[A-Za-z0-9]+")
-#: As many characters of the first word of a token are looked up in the words of a text.
-_HEAD = 3
+_HEAD = 3  #: As many characters of the first word of a token are looked up in the words of a text.
 
 
 class TokenKind(NamedTuple):

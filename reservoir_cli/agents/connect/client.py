@@ -130,7 +130,7 @@ class Client(ABC):
                         yield ("hooks", event, number, "hooks", index), command
 
     def hook_edits(self, file: SettingsFile, program: Sequence[str]) -> list[Edit]:
-        """Return the edits after which each event calls our hook, with variables and budget of the user."""
+        """Return the edits after which each event calls our hook; variables and budget stay."""
         edits, present = [], set()
         for path, command in self.hooks(file):
             present.add(path[1])

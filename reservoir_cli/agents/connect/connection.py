@@ -264,7 +264,10 @@ def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def own_program() -> list[str]:
-    """Return the path of ``reservoir``, unresolved as links outlive environments; else Python's command."""
+    """Return the absolute path of ``reservoir``, else a command that runs our package in Python.
+
+    A symbolic link is not resolved, since it outlives the environment that it points to.
+    """
     scripts = Path(sysconfig.get_path("scripts")) / _PROGRAM_NAME
     started_as = Path(sys.argv[0]).with_suffix(Path(_PROGRAM_NAME).suffix)
     candidates = [started_as] if started_as.is_absolute() or os.sep in sys.argv[0] else []

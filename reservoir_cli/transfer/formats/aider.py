@@ -58,7 +58,8 @@ class Aider(Importer):
         yield Place((found or folders[-1:])[0] / _HISTORY, (".md",), nearby=True)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        session = _Session(_folder(file))
+        place = PurePath(file.name.replace("\\", "/"))
+        session = _Session(place.parent.as_posix() if place.name == _HISTORY else None)
         for number, line in _lines(file):
             if line is None:
                 yield Skipped(f"line {number}", f"larger than {LARGEST >> 20} MB")
@@ -69,11 +70,6 @@ class Aider(Importer):
             else:
                 yield from session.read_line(number, line)
         yield from session.end()
-
-
-def _folder(file: File) -> str | None:
-    place = PurePath(file.name.replace("\\", "/"))
-    return place.parent.as_posix() if place.name == _HISTORY else None
 
 
 def _lines(file: File) -> Iterator[tuple[int, str | None]]:

@@ -41,7 +41,9 @@ class _Steps(Transcript):
         identity = f"{self.thread.conversation.id}:{number}" if isinstance(number, int) else None
         time, content = value.get("created_at"), text(value.get("content")) or ""
         if kind == "USER_INPUT":
-            yield Turn("user", _words(content), identity, time)
+            match = _REQUEST.search(content)
+            words = match[1] if match else _ADDED.sub("", content).strip()
+            yield Turn("user", words, identity, time)
         elif kind in ("PLANNER_RESPONSE", "GENERATE_RESPONSE"):
             yield Turn("assistant", self._reply(value, content, identity), identity, time)
         elif content and source != "SYSTEM" and kind not in _NOTICES:
@@ -59,12 +61,6 @@ class _Steps(Transcript):
         ]
         thinking = {"type": "thinking", "thinking": value.get("thinking")}
         return [content, *blocks, thinking]
-
-
-def _words(content: str) -> str:
-    """Return what the user wrote in a message, without what the program adds."""
-    match = _REQUEST.search(content)
-    return match[1] if match else _ADDED.sub("", content).strip()
 
 
 class Antigravity(TranscriptImporter):

@@ -23,21 +23,14 @@ from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_times import fill_gaps, moment
 from reservoir_cli.transfer.reading.message_trees import find_branch
 
-_ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-}
+_ROLES = {"developer": "system"} | {role: role for role in ("system", "user", "assistant", "tool")}
 #: Types of content that the application adds itself.
 _ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
 #: The beginning of the names of the tools that write into a document beside the conversation.
 _CANVAS = "canmore."
 #: The types of parts that hold a recording, which a transcription may stand for.
 _RECORDINGS = ("audio_asset_pointer", "real_time_user_audio_video_asset_pointer")
-#: A message, and its number in the branch.
-Placed = tuple[int, dict[str, Any]]
+Placed = tuple[int, dict[str, Any]]  #: A message, and its number in the branch.
 
 
 class ChatGPT(Importer):
@@ -206,7 +199,6 @@ def _is_hidden(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
 
 
 def _is_displayed(node: dict[str, Any]) -> bool:
-    """Return whether a node has a message of the user or the model with a content."""
     value = obj(node.get("message"))
     if obj(value.get("author")).get("role") not in ("user", "assistant"):
         return False

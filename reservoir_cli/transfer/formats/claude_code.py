@@ -7,7 +7,11 @@ from itertools import islice
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.formats.claude_code_notices import remove_plumbing, remove_reminders
+from reservoir_cli.transfer.formats.claude_code_notices import (
+    change_texts,
+    remove_plumbing,
+    remove_reminders,
+)
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, lines, restoring
 from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
@@ -27,8 +31,7 @@ _PASSED_ON = frozenset(
     "agent ci ci-monitor cross-session hook monitor peer schedule scheduled session subagent "
     "system task task-notification teammate".split()
 )
-#: The model of replies that the program wrote itself.
-_SYNTHETIC = "<synthetic>"
+_SYNTHETIC = "<synthetic>"  #: The model of replies that the program wrote itself.
 #: The key of a title by the type of its line, the best last.
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 #: Stop reasons of replies after which the turn continues; ``None`` while the reply is written.
@@ -268,21 +271,8 @@ def _clean_block(block: Any) -> Any:
     if kind == "text" and isinstance(block.get("text"), str):
         return remove_plumbing(block["text"])
     if kind == "tool_result":
-        return block | {"content": _clean_result(block.get("content"))}
+        return block | {"content": change_texts(block.get("content"), remove_reminders)}
     return block
-
-
-def _clean_result(content: Any) -> Any:
-    if isinstance(content, str):
-        return remove_reminders(content)
-    if not isinstance(content, list):
-        return content
-    return [
-        part | {"text": remove_reminders(part["text"])}
-        if isinstance(obj(part).get("text"), str)
-        else part
-        for part in content
-    ]
 
 
 def _survey(file: File) -> tuple[dict[str, str], set[str]]:

@@ -1,32 +1,18 @@
 """Remove the commands, reminders and notices that Claude Code writes into user messages."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from reservoir_cli.storage.content_identity import unwrap_pastes
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 _TAGS = (
-    "system-reminder",
-    "command-name",
-    "command-message",
-    "command-args",
-    "command-contents",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "bash-input",
-    "bash-stdout",
-    "bash-stderr",
-    "bash-notification",
-    "ide_opened_file",
-    "ide_selection",
-    "ide_diagnostics",
-    "new-diagnostics",
-    "session-start-hook",
-    "user-prompt-submit-hook",
-    "post-tool-use-hook",
-    "task-notification",
-)
+    "system-reminder command-name command-message command-args command-contents "
+    "local-command-stdout local-command-stderr local-command-caveat bash-input bash-stdout "
+    "bash-stderr bash-notification ide_opened_file ide_selection ide_diagnostics new-diagnostics "
+    "session-start-hook user-prompt-submit-hook post-tool-use-hook task-notification"
+).split()
 
 
 def opening_tags(names: Iterable[str]) -> re.Pattern[str]:
@@ -85,6 +71,18 @@ def remove_reminders(text: str) -> str:
             break
         text = text[:start].rstrip()
     return text
+
+
+def change_texts(content: Any, change: Callable[[str], str]) -> Any:
+    """Return a content with its text, or the texts of its parts, changed."""
+    if isinstance(content, str):
+        return change(content)
+    if not isinstance(content, list):
+        return content
+    return [
+        part | {"text": change(part["text"])} if isinstance(obj(part).get("text"), str) else part
+        for part in content
+    ]
 
 
 def _separate_tags(text: str) -> tuple[str, dict[str, str]]:

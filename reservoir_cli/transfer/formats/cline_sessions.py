@@ -30,8 +30,7 @@ _FILE = re.compile(r'<file_content path="([^"\n]{1,1000})">')
 _FILE_END = "</file_content>"
 #: Kinds of messages that the program writes as the user: summaries, reminders, notices.
 _KINDS = re.compile(r"(?:auto_|manual_)?compaction(?:_\w+)?|completion_reminder|\w+_notice")
-#: The keys of what one operation of a tool returned.
-_OPERATION = {"query", "result", "success"}
+_OPERATION = {"query", "result", "success"}  #: The keys of what one operation of a tool returned.
 
 
 def is_session(head: Head) -> bool:

@@ -24,7 +24,14 @@ from reservoir_cli.transfer.reading.checkpoints import (
 )
 from reservoir_cli.transfer.reading.content_blocks import content_text, remove_marks, thought
 from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.reading.foreign_values import branch_name, call, obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import (
+    branch_name,
+    call,
+    joined_texts,
+    obj,
+    objects,
+    text,
+)
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
@@ -59,12 +66,10 @@ _CALLS = {
     "tool_search_call": ("tool_search", "arguments"),
 }
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
-#: Events that end a turn.
-_ENDS = ("task_complete", "turn_aborted")
+_ENDS = ("task_complete", "turn_aborted")  #: Events that end a turn.
 #: The event by which the user takes back the last turns, mostly to edit a question.
 _ROLLBACK = "thread_rolled_back"
-#: The event by which the user names a session.
-_NAMED = "thread_name_updated"
+_NAMED = "thread_name_updated"  #: The event by which the user names a session.
 
 
 class Codex(Importer):
@@ -160,8 +165,7 @@ class _Rollout:
         model, project, branch = state["about"]
         self._begin(state["session"])
         self._thread.follow(state["previous"])
-        about = self._thread.conversation
-        about = replace(about, model=model, project=project, branch=branch)
+        about = replace(self._thread.conversation, model=model, project=project, branch=branch)
         self._thread.conversation = about
         self._thread.trace, self._folder = state["trace"], state["folder"]
         self._thread.parent = state["parent"]
@@ -394,8 +398,7 @@ def _words(item: dict[str, Any], created_at: datetime | None) -> Message | None:
 
 def _summary(item: dict[str, Any]) -> str:
     """Return the text of thinking, or its summary; the rest is encrypted."""
-    parts = objects(item.get("content")) or objects(item.get("summary"))
-    return "\n".join(filter(None, (text(part.get("text")) for part in parts)))
+    return joined_texts(objects(item.get("content")) or item.get("summary"))
 
 
 def _call(item: dict[str, Any], name: Any, arguments: Any, created_at: Any) -> Message:

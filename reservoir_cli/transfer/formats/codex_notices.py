@@ -26,8 +26,7 @@ _TAGGED = re.compile(
 )
 #: Where a reply took something from Codex's memory.
 _CITATION = re.compile(r"\s*<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
-#: The tags around a picture.
-_PICTURE = re.compile(r"<image(?:\s[^<>\n]{0,1000})?>|</image>")
+_PICTURE = re.compile(r"<image(?:\s[^<>\n]{0,1000})?>|</image>")  #: The tags around a picture.
 #: Headings of what an editor or the application writes before a question, and of the question.
 _SETUP = (
     "# Context from my IDE setup:",

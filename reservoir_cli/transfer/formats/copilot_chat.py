@@ -17,6 +17,7 @@ from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.conversation_identity import Thread
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
+    joined_texts,
     obj,
     objects,
     text,
@@ -33,11 +34,9 @@ from reservoir_cli.util.read_files import LARGEST
 
 _ENDINGS, _TRANSCRIPTS = (".json", ".jsonl"), "transcripts"
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
-#: A log is read up to this size: its document is kept in memory.
-_MOST = LARGEST
+_MOST = LARGEST  #: A log is read up to this size: its document is kept in memory.
 _LOG = re.compile(r'\A\s*\{\s*"kind"\s*:\s*[0-3]\s*,\s*"[vki]"')
-#: Suffix that VS Code adds to the ids of calls.
-_SUFFIX = re.compile(r"__vscode-\d+\Z")
+_SUFFIX = re.compile(r"__vscode-\d+\Z")  #: Suffix that VS Code adds to the ids of calls.
 
 
 class CopilotChat(Importer):
@@ -320,5 +319,4 @@ def _displayed_result(display: dict[str, Any], details: dict[str, Any]) -> str:
 
 
 def _received_result(value: Any) -> str:
-    content = objects(obj(value).get("content"))
-    return "\n".join(filter(None, (text(item.get("value")) for item in content)))
+    return joined_texts(obj(value).get("content"), "value")

@@ -42,10 +42,8 @@ _TABLE = "cursorDiskKV"
 _COLUMNS = {_TABLE: "key value", "composerHeaders": "composerId value"}
 _COMPOSER, _BUBBLE, _AGENT = "composerData:", "bubbleId:", "agentKv:"
 _ROLES = {1: "user", 2: "assistant"}
-#: The title until Cursor finds another one.
-_UNTITLED = "New Agent"
-#: The model's name if Cursor chooses the model.
-_DEFAULT = "default"
+_UNTITLED = "New Agent"  #: The title until Cursor finds another one.
+_DEFAULT = "default"  #: The model's name if Cursor chooses the model.
 
 
 class Cursor(DatabaseImporter):
@@ -205,7 +203,6 @@ def _role(bubble: dict[str, Any]) -> str:
 
 
 def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the blocks of a bubble: its text, its thinking, and its tool call."""
     content = bubble.get("text")
     if content is not None and not isinstance(content, str):
         raise ValueError("text is not a text")

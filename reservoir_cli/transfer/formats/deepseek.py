@@ -39,8 +39,7 @@ def _read_conversation(
     if not isinstance(mapping, dict):
         yield Skipped(place, "no mapping of messages")
         return
-    identity = text(value.get("id"))
-    title = text(value.get("title"))
+    identity, title = text(value.get("id")), text(value.get("title"))
     conversation = Conversation(identity, title, DeepSeek.name) if identity else None
     thread = Thread(DeepSeek.name, conversation, identities=identities)
     current = value.get("current_message_id")

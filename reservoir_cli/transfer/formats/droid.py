@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.transfer.formats.claude_code_notices import remove_plumbing
+from reservoir_cli.transfer.formats.claude_code_notices import change_texts, remove_plumbing
 from reservoir_cli.transfer.reading.foreign_values import obj, text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.places import Place
@@ -24,23 +24,11 @@ class _Session(Transcript):
                 raise ValueError("not a message")
             role, content = str(message.get("role")), message.get("content")
             if role == "user":
-                content = _clean(content)
+                content = change_texts(content, remove_plumbing)
+            if role == "user" and isinstance(content, list):
+                content = [part for part in content if obj(part).get("text") != ""]
             model = text(message.get("model")) or text(value.get("model"))
             yield Turn(role, content, text(value.get("id")), value.get("timestamp"), model)
-
-
-def _clean(content: Any) -> Any:
-    if isinstance(content, str):
-        return remove_plumbing(content)
-    if not isinstance(content, list):
-        return content
-    parts = [
-        part | {"text": remove_plumbing(part["text"])}
-        if isinstance(obj(part).get("text"), str)
-        else part
-        for part in content
-    ]
-    return [part for part in parts if obj(part).get("text") != ""]
 
 
 class Droid(TranscriptImporter):

@@ -39,19 +39,16 @@ _INJECTED = (
     "System: Potential loop detected.",
     "[System: You previously ",
 )
-#: How the program lets the model go on.
-_GO_ON = "Please continue."
+_GO_ON = "Please continue."  #: How the program lets the model go on.
 #: The files that a question names, which the program appends to it.
 _FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
 _REFERENCED = re.compile(rf"\n?{_FILES}.*?{_FILES_END}", re.DOTALL)
-#: A command that the program handles itself.
-_COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")
+_COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")  #: A command that the program handles itself.
 #: The number of characters searched for the folder, which the program writes at the beginning.
 _BEGINNING = 4_000
 _FOLDER = re.compile(r"Workspace Directories:\**\s*\n\s*- ([^\n]{1,1000})")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-#: The name of a project's folder in older versions.
-_HASH = re.compile(r"[0-9a-f]{64}")
+_HASH = re.compile(r"[0-9a-f]{64}")  #: The name of a project's folder in older versions.
 #: A line of ``logs.json``, which repeats the questions of all sessions.
 _LOG = re.compile(r'"messageId"\s*:\s*\d')
 
@@ -179,7 +176,6 @@ class _Session:
         return [{"type": "text", "text": typed}, *others]
 
     def _content(self, message: dict[str, Any], message_id: str) -> list[Any]:
-        """Return the blocks of a message: texts, thoughts, calls and their results."""
         content = _blocks(message.get("content"))
         if message["type"] == "user":
             content = self._question(content, message.get("displayContent"))

@@ -125,17 +125,10 @@ class _Session:
     def __post_init__(self) -> None:
         config = self.about.get("model_config_json", self.about.get("model_config"))
         model = obj(parse_json(config) or config).get("model_name")
-        self.thread = Thread(
-            Goose.name,
-            Conversation(
-                self.identity,
-                text(self.about.get("name")) or text(self.about.get("description")),
-                Goose.name,
-                text(model),
-                folder_name(self.about.get("working_dir")),
-            ),
-            folder=text(self.about.get("working_dir")),
-        )
+        title = text(self.about.get("name")) or text(self.about.get("description"))
+        folder = text(self.about.get("working_dir"))
+        about = Conversation(self.identity, title, Goose.name, text(model), folder_name(folder))
+        self.thread = Thread(Goose.name, about, folder=folder)
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
         yield from self.thread.convert(place, None, partial(_convert_message, value))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.transfer.reading.content_blocks import tool_use
+from reservoir_cli.transfer.reading.content_blocks import call_block, tool_use
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Record, Skipped
@@ -77,9 +77,7 @@ class _Journal(Transcript):
         kind = obj(origin).get("kind") or origin
         if isinstance(kind, str) and kind.lower() in _INJECTED:
             return
-        calls = [
-            _call(call) for call in objects(message.get("tool_calls", message.get("toolCalls")))
-        ]
+        calls = [*map(call_block, objects(message.get("tool_calls", message.get("toolCalls"))))]
         if calls:
             content = [*(content if isinstance(content, list) else [content]), *calls]
         call_id = text(message.get("toolCallId")) or text(message.get("tool_call_id"))
@@ -107,7 +105,7 @@ class _Journal(Transcript):
         elif kind == "ContentPart":
             self._hold(payload, time)
         elif kind == "ToolCall":
-            self._hold(_call(payload), time)
+            self._hold(call_block(payload), time)
         elif kind == "ToolResult":
             yield from self._end()
             value = obj(payload.get("return_value")) or obj(payload.get("result"))
@@ -130,11 +128,6 @@ class _Journal(Transcript):
         yield from super().read()
         for turn in self._end():
             yield from self.thread.convert("the end", None, turn.messages)
-
-
-def _call(call: dict[str, Any]) -> dict[str, Any]:
-    function = obj(call.get("function")) or call
-    return tool_use(text(call.get("id")), function.get("name"), function.get("arguments"))
 
 
 def _output(output: Any) -> Any:

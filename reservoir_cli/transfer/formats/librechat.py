@@ -11,8 +11,7 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import seconds
-from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
 from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
 
 
@@ -39,7 +38,7 @@ def _read_conversation(place: str, value: dict[str, Any]) -> Iterator[Record | S
     nodes = {identity: row for row in objects(rows) if (identity := text(row.get("messageId")))}
     branch = rows
     if len(nodes) == len(rows):
-        branch = find_branch(nodes, None, "parentMessageId", _time)
+        branch = find_branch(nodes, None, "parentMessageId", time_at("createdAt"))
     identity, title = text(value.get("conversationId")), text(value.get("title"))
     model = text(obj(value.get("options")).get("model"))
     about = Conversation(identity, title, LibreChat.name, model) if identity else None
@@ -62,10 +61,6 @@ def _flatten(rows: list[Any]) -> Iterator[Any]:
                 else child
                 for child in reversed(children)
             ]
-
-
-def _time(row: dict[str, Any]) -> float:
-    return seconds(row.get("createdAt"))
 
 
 def _turn(row: Any) -> Turn | None:

@@ -13,8 +13,7 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import entries
-from reservoir_cli.transfer.reading.message_times import seconds
-from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
 from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
 
 _ROLES = ("user", "assistant", "system", "tool")
@@ -52,9 +51,9 @@ class LlamaCpp(Importer):
 
 def _read(place: str, about: dict[str, Any], rows: list[Any]) -> Iterator[Record | Skipped]:
     nodes = {str(row["id"]): row | {"parent": _key(row.get("parent"))} for row in _with_ids(rows)}
-    branch = find_branch(nodes, _key(about.get("currNode")), "parent", _time, has_message=_is_said)
-    identity = text(about.get("id"))
-    title = text(about.get("name"))
+    current, time = _key(about.get("currNode")), time_at("timestamp")
+    branch = find_branch(nodes, current, "parent", time, has_message=_is_said)
+    identity, title = text(about.get("id")), text(about.get("name"))
     conversation = Conversation(identity, title, LlamaCpp.name) if identity else None
     thread = Thread(LlamaCpp.name, conversation)
     turns = [_turn(identity, row) for row in branch if obj(row).get("type") != "root"]
@@ -72,10 +71,6 @@ def _key(value: Any) -> str | None:
 
 def _is_said(row: dict[str, Any]) -> bool:
     return row.get("role") in _ROLES and row.get("type") != "root"
-
-
-def _time(row: dict[str, Any]) -> float:
-    return seconds(row.get("timestamp"))
 
 
 def _turn(conversation: str | None, row: dict[str, Any]) -> Turn:

@@ -31,11 +31,9 @@ from reservoir_cli.util.read_files import LARGEST
 
 #: SQL expression for the conversation of a row in the older tables.
 _CONVERSATION = "coalesce(conversation_id, id)"
-#: The longest time between a prompt and the end of its response.
-_OVERLAP = timedelta(days=1)
+_OVERLAP = timedelta(days=1)  #: The longest time between a prompt and the end of its response.
 _ROLES = ("user", "assistant", "system", "tool")
-#: Every log has one of these tables.
-_TABLES = {"responses", "turns"}
+_TABLES = {"responses", "turns"}  #: Every log has one of these tables.
 #: The columns to read of each table; older logs lack some of them.
 _COLUMNS = {
     "responses": "id conversation_id model datetime_utc system prompt response reasoning",
@@ -155,7 +153,6 @@ class _Log:
         return self.threads[key]
 
     def read_all(self) -> Iterator[Record | Skipped]:
-        """Yield the messages of the older generation, then those of the newer one."""
         if "responses" in self.tables:
             yield from self.read_responses()
         if "turns" in self.tables:
@@ -175,17 +172,13 @@ class _Log:
 
     # The older generation
 
-    def _older_conversations(self) -> Iterator[str]:
-        query = f"SELECT DISTINCT {_CONVERSATION} FROM responses"
-        for (key,) in self.database.connection.execute(query):
-            if conversation_id := text(key):
-                yield conversation_id
-
     def read_responses(self) -> Iterator[Record | Skipped]:
         newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
         changed = ""
         if self.since and self.database.has("responses", "conversation_id"):
-            self.older_ids.update(self._older_conversations())
+            query = f"SELECT DISTINCT {_CONVERSATION} FROM responses"
+            keys = self.database.connection.execute(query)
+            self.older_ids.update(filter(None, (text(key) for (key,) in keys)))
             # Read whole conversations: the system prompt may be in an earlier row.
             changed = (
                 f"AND {_CONVERSATION} IN (SELECT {_CONVERSATION} FROM responses "
@@ -208,11 +201,8 @@ class _Log:
             if identity is None:
                 yield Skipped(place, "no id")
                 continue
-            thread = self._thread(
-                text(response.get("conversation_id")) or identity,
-                "conversations",
-                text(response.get("model")),
-            )
+            key = text(response.get("conversation_id")) or identity
+            thread = self._thread(key, "conversations", text(response.get("model")))
             try:
                 messages = list(self._row_messages(response, identity, thread))
             except ValueError as error:
@@ -258,7 +248,6 @@ class _Log:
         )
 
     def _add_fragments(self, table: str, identity: str, prompt: Any) -> str:
-        """Return a prompt, preceded by its fragments."""
         texts = [
             self._fragment(row.get("fragment_id"))
             for row in self.database.rows(table, "response_id", identity, "order")

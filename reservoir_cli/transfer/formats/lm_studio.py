@@ -21,8 +21,7 @@ from reservoir_cli.transfer.reading.message_times import moment_ms
 from reservoir_cli.transfer.reading.places import Place
 from reservoir_cli.util.read_files import read_regular
 
-#: A step is named after the millisecond in which it began.
-_STEP_TIME = re.compile(r"([0-9]{13})-")
+_STEP_TIME = re.compile(r"([0-9]{13})-")  #: The millisecond in which a step began, in its name.
 
 
 class LmStudio(Importer):
@@ -141,8 +140,7 @@ def _parts(step: dict[str, Any], prefix: str) -> Iterator[Any]:
         match fields.get("type"):
             case "toolCallRequest":
                 arguments = fields.get("parameters", fields.get("arguments"))
-                name = fields.get("name")
-                yield tool_use(identity, name, arguments)
+                yield tool_use(identity, fields.get("name"), arguments)
             case "toolCallResult":
                 yield tool_result(identity, fields.get("content"))
             case "text" if fields.get("isStructural") is True:

@@ -23,14 +23,13 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import SQLITE, Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import fill_gaps, moment, seconds
-from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.message_times import fill_gaps, moment
+from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
 from reservoir_cli.transfer.reading.places import Place, tool_dir
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
 _ROLES = ("user", "assistant", "system")
-#: The title of a chat without a title.
-_UNTITLED = "New Chat"
+_UNTITLED = "New Chat"  #: The title of a chat without a title.
 #: The beginning of thinking or a tool call within the text of a reply.
 _DETAILS = re.compile(r'<details\s+type="(reasoning|tool_calls|code_interpreter)"([^>]*)>')
 _END = "</details>"
@@ -105,18 +104,14 @@ def _branch(chat: dict[str, Any]) -> list[Any] | None:
     history = obj(chat.get("history"))
     nodes = history.get("messages")
     if isinstance(nodes, dict):
-        current = history.get("currentId")
-        return find_branch(nodes, current, "parentId", _time, "childrenIds", _has_role)
+        current, time = history.get("currentId"), time_at("timestamp")
+        return find_branch(nodes, current, "parentId", time, "childrenIds", _has_role)
     listed = chat.get("messages")
     return listed if isinstance(listed, list) else None
 
 
 def _has_role(message: dict[str, Any]) -> bool:
     return message.get("role") in _ROLES
-
-
-def _time(message: dict[str, Any]) -> float:
-    return seconds(message.get("timestamp"))
 
 
 def _model(branch: Sequence[Any]) -> str | None:

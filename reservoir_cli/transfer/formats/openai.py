@@ -6,7 +6,7 @@ from typing import Any
 from reservoir_cli.messages import Message, call_from_dict
 from reservoir_cli.transfer.reading.api_bodies import lists_messages, read_bodies, read_system
 from reservoir_cli.transfer.reading.content_blocks import content_text, thought
-from reservoir_cli.transfer.reading.foreign_values import call, objects, text
+from reservoir_cli.transfer.reading.foreign_values import call, joined_texts, objects, text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
@@ -70,6 +70,5 @@ def _item_messages(item: dict[str, Any]) -> list[Message]:
             output = item.get("output")
             return [Message("tool", content_text(output), tool_call_id=text(identity))]
         case _:
-            parts = objects(item.get("content")) or objects(item.get("summary"))
-            words = "\n".join(filter(None, (text(part.get("text")) for part in parts)))
+            words = joined_texts(objects(item.get("content")) or item.get("summary"))
             return [thought(words)] if words else []

@@ -58,8 +58,7 @@ _FORK = re.compile(r"\(fork #\d+\)\s*$")
 #: The role of a message by its type in version 2. Other types are the program's own text, or
 #: changed settings.
 _ROLES = {"user": "user", "assistant": "assistant", "shell": "assistant"}
-#: A valid id, which is also the name of a file or folder.
-_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")  #: A valid id, which is also the name of a file.
 
 #: An object with its position; ``None`` if it cannot be read.
 Placed = tuple[str, dict[str, Any] | None]
@@ -255,7 +254,6 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _call_blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a call, and its result once there is one."""
     state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
     called = tool_use(identity, part.get("tool"), state.get("input"))
     output = state.get("output", state.get("error"))
@@ -286,7 +284,6 @@ def _question(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _command(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a command that the user ran, and its output."""
     identity, output = text(value.get("shellID")), obj(value.get("output")).get("output")
     yield tool_use(identity, "shell", {"command": value.get("command")})
     if isinstance(output, str):

@@ -76,12 +76,9 @@ class Pi(TranscriptImporter):
     def detect(self, head: Head) -> bool:
         is_header = head.has_kind("session") and head.has_all("id", "cwd", depth=1)
         is_header = is_header and head.has("version", "timestamp", depth=1)
-        is_entry = (
-            head.has_kind("message") and head.has("message") and head.has("role", "toolCallId")
-        )
-        return (is_header or (is_entry and head.has("parentId", depth=1))) and not head.has(
-            "convId"
-        )
+        is_entry = head.has_kind("message") and head.has("role", "toolCallId")
+        is_entry = is_entry and head.has("message") and head.has("parentId", depth=1)
+        return (is_header or is_entry) and not head.has("convId")
 
     def places(self) -> Iterator[Place]:
         yield Place(tool_dir("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions")

@@ -138,13 +138,9 @@ def _read_row(row: Any) -> Record:
         tags=_tags(row),
         pinned_at=_time(row.get("pinned_at")),
     )
-    return Record(
-        message,
-        _scope_name(row, "partition"),
-        _scope_name(row, "instance"),
-        _conversation(row),
-        _vectors(row, len(plain_text(message))),
-    )
+    partition, instance = _scope_name(row, "partition"), _scope_name(row, "instance")
+    vectors = _vectors(row, len(plain_text(message)))
+    return Record(message, partition, instance, _conversation(row), vectors)
 
 
 def _conversation(row: dict[str, Any]) -> Conversation | None:

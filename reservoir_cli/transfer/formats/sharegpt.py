@@ -17,15 +17,10 @@ from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_times import time_of
 
 _ROLES = {
-    "human": "user",
-    "user": "user",
-    "gpt": "assistant",
-    "assistant": "assistant",
-    "chatgpt": "assistant",
+    **dict.fromkeys(("human", "user"), "user"),
+    **dict.fromkeys(("gpt", "assistant", "chatgpt", "function_call"), "assistant"),
+    **dict.fromkeys(("observation", "tool"), "tool"),
     "system": "system",
-    "function_call": "assistant",
-    "observation": "tool",
-    "tool": "tool",
 }
 
 

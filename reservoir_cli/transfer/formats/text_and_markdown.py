@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 
@@ -44,18 +45,9 @@ class Plain(Importer):
             return
         content = data.decode("utf-8-sig", "surrogateescape").strip("\r\n")
         if content.strip():
-            source_id = content_hash(Message("user", content))
             written = find_date(content, PurePath(file.name).name) or file.modified
-            yield Record(
-                Message(
-                    "user",
-                    content,
-                    written,
-                    source=self.name,
-                    source_id=source_id,
-                    tags=find_tags(content),
-                )
-            )
+            message = Message("user", content, written, source=self.name, tags=find_tags(content))
+            yield Record(replace(message, source_id=content_hash(Message("user", content))))
 
 
 class Markdown(Plain):
