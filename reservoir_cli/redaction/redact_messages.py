@@ -62,7 +62,7 @@ class Redactor:
     def scan(self, message: Message, partition: str) -> tuple[Message, Counter[str]]:
         """Scan a message before a partition stores it.
 
-        :returns: the message to store, whose ``secrets`` are the kinds it still has, and all counts.
+        :returns: the message to store, whose ``secrets`` are the kinds it still has, and counts.
         """
         mode = self.mode(partition)
         if mode is Mode.OFF:

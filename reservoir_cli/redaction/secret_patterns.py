@@ -307,20 +307,10 @@ GUESSES = (
     Rule(
         "password-option",
         (
-            *(
-                "mysql",
-                "mariadb",
-                "7z",
-                "redis-cli",
-                "ldap",
-                "mosquitto_",
-                "mongo",
-                "zip ",
-                " login",
-            ),
-            *("sqlcmd", "ipmitool", "snmp", "bcp", "tsql", "psexec", "evil-winrm", "crackmapexec"),
-            *("nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net user ", "lftp ", "bw unlock"),
-            *("wpa_passphrase ", "rclone obscure", "openssl passwd", "mkpasswd"),
+            *("mysql", "mariadb", "7z", "redis-cli", "ldap", "mosquitto_", "mongo", "zip "),
+            *(" login", "sqlcmd", "ipmitool", "snmp", "bcp", "tsql", "psexec", "evil-winrm"),
+            *("crackmapexec", "nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net user ", "lftp "),
+            *("bw unlock", "wpa_passphrase ", "rclone obscure", "openssl passwd", "mkpasswd"),
         ),
         rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,}}+)"
         r"|(?:redis-cli(?=\s)[^\n]{0,200}? -a|ldap\w{1,10}(?=\s)[^\n]{0,200}? -w"
@@ -424,17 +414,8 @@ GUESSES = (
     Rule(
         "password-in-words",
         (
-            "cred",
-            "login",
-            " in with ",
-            "username/pass",
-            "username and pass",
-            "zugangsdaten",
-            "identifiants",
-            "账号密码",
-            "zugang ",
-            "acceso ",
-            "accès ",
+            *("cred", "login", " in with ", "username/pass", "username and pass", "zugangsdaten"),
+            *("identifiants", "账号密码", "zugang ", "acceso ", "accès "),
         ),
         r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugang(?:sdaten)?|identifiants|acceso|accès|credenciales|账号密码)"  # noqa: E501
         rf"(?:{_FOR}\s?[:：]|(?:\sfor\s[\w.-]{{1,30}})?\s{{0,2}}(?:are|is|:|=|sind|：|[-=]>|→|–)?)"

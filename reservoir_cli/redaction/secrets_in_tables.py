@@ -9,19 +9,7 @@ _HEADERS = re.compile(
     r"|mdp|senha|密码|pin|secret|totp|token|(?:secret|api|access)[ _-]?key)"
 )
 #: A text with a table has one of these, in lower case.
-TABLE_WORDS = (
-    "pass",
-    "pw",
-    "secret",
-    "key",
-    "token",
-    "kennwort",
-    "contrase",
-    "mdp",
-    "senha",
-    "密码",
-    "totp",
-)
+TABLE_WORDS = tuple("pass pw secret key token kennwort contrase mdp senha 密码 totp".split())
 #: The end of a header, with a delimiter after it, which tells tables from other texts.
 _HEADER_END = re.compile(r"[a-z -]{0,12}[ \t\"*`]{0,40}(?:[|\t,;\n]|  |$)")
 DELIMITERS = ("|", "\t", ",", ";", "  ")  #: What separates the cells of a table.
