@@ -191,9 +191,6 @@ def _attachment_texts(value: dict[str, Any]) -> list[str]:
     return texts + [marker for marker in markers if marker == "[image]" or marker not in texts]
 
 
-# Design chats
-
-
 def _read_design_chat(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:

@@ -121,11 +121,7 @@ def _words(block: Any) -> str:
     """Return the text of a block as the user typed it, or a marker of a file or picture."""
     if obj(block).get("type") == "file" and isinstance(block.get("path"), str):
         return file_marker(folder_name(block["path"]))
-    return _unwrap(part_text(block))
-
-
-def _unwrap(words: str) -> str:
-    words = _NOTICE.sub("", _mark_files(words))
+    words = _NOTICE.sub("", _mark_files(part_text(block)))
     return _WRAPPER.sub("", _COMMAND.sub(r"/\1 ", words)).strip()
 
 

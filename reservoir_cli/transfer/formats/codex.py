@@ -126,7 +126,8 @@ class Codex(Importer):
             if kind == "session_meta" and start.state:  # it changes the source ids
                 raise StartOver
             if kind == "response_item":
-                begins = complete or _is_question(payload)
+                is_question = payload.get("type") == "message" and payload.get("role") == "user"
+                begins = complete or is_question
                 checkpoint = Checkpoint(line.offset, rollout.state(line.number - 1), begins)
                 turn, complete = (checkpoint if begins else turn), False
                 yield checkpoint
@@ -352,10 +353,6 @@ def _read_copies(path: Path, changed: int) -> frozenset[str]:
     return frozenset(filter(None, (text(record.get("imported_thread_id")) for record in records)))
 
 
-def _is_question(item: dict[str, Any]) -> bool:
-    return item.get("type") == "message" and item.get("role") == "user"
-
-
 def _clean_message(message: Message, item: dict[str, Any]) -> Message:
     """Return a reply without citation marks, or a user message without the program's text."""
     if message.role == "assistant":
@@ -376,13 +373,18 @@ def _message(line: dict[str, Any]) -> Message | None:
         return _words(item, created_at)
     if kind in _CALLS:
         name, key = _CALLS[kind]
-        return _call(item, name or item.get("name"), item.get(key), created_at)
+        identity = item.get("call_id") or item.get("id")
+        made = call(identity, name or item.get("name"), item.get(key))
+        return Message("assistant", "", created_at, tool_calls=(made,))
     if kind in _OUTPUTS:
         call_id = text(item.get("call_id"))
         return Message("tool", _output(item), created_at, tool_call_id=call_id)
     if kind == "image_generation_call":
         return Message("assistant", "[image]", created_at)
-    thinking = _summary(item) if kind == "reasoning" else ""
+    if kind != "reasoning":
+        return None
+    # The rest of the thinking is encrypted.
+    thinking = joined_texts(objects(item.get("content")) or item.get("summary"))
     return thought(thinking, created_at) if thinking else None
 
 
@@ -394,16 +396,6 @@ def _words(item: dict[str, Any], created_at: datetime | None) -> Message | None:
         raise ValueError("unknown role")
     injected = role == "user" and content.lstrip().startswith(_INJECTED)
     return None if injected else Message(role, content, created_at)
-
-
-def _summary(item: dict[str, Any]) -> str:
-    """Return the text of thinking, or its summary; the rest is encrypted."""
-    return joined_texts(objects(item.get("content")) or item.get("summary"))
-
-
-def _call(item: dict[str, Any], name: Any, arguments: Any, created_at: Any) -> Message:
-    tool_call = call(item.get("call_id") or item.get("id"), name, arguments)
-    return Message("assistant", "", created_at, tool_calls=(tool_call,))
 
 
 def _output(item: dict[str, Any]) -> str:

@@ -222,9 +222,6 @@ def _is_implicit(variable: dict[str, Any]) -> bool:
     return (text(variable.get("id")) or "").startswith("vscode.implicit")
 
 
-# The response
-
-
 def _response_blocks(request: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the parts of a response as blocks, with adjacent texts joined."""
     calls, answers = _model_calls(request)
@@ -296,7 +293,8 @@ def _call_blocks(
     details = obj(part.get("resultDetails"))
     name = text(model_call.get("name")) or text(part.get("toolId")) or "tool"
     arguments = model_call.get("arguments") or _displayed_arguments(display, details, part)
-    content = _received_result(answers.get(identity)) or _displayed_result(display, details)
+    received = joined_texts(obj(answers.get(identity)).get("content"), "value")
+    content = received or _displayed_result(display, details)
     called = tool_use(identity, name, arguments)
     return [called, tool_result(identity or None, content)] if content else [called]
 
@@ -316,7 +314,3 @@ def _displayed_result(display: dict[str, Any], details: dict[str, Any]) -> str:
     parts = [_markdown(item) for item in output] if isinstance(output, list) else []
     result = obj(display.get("terminalCommandOutput")).get("text") or display.get("result")
     return "\n".join(filter(None, parts)) or text(result) or ""
-
-
-def _received_result(value: Any) -> str:
-    return joined_texts(obj(value).get("content"), "value")

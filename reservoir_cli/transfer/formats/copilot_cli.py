@@ -189,7 +189,9 @@ def _survey(file: File) -> tuple[str, set[str]]:
             rewound |= _rewound_ids(data, order)
         if event_id := text(event.get("id")):
             order[event_id] = None
-    return session or _session_name(file), rewound
+    names = file.name.replace("\\", "/").split("/")
+    is_in_folder = file.stem == "events" and len(names) > 1  # not in older versions
+    return session or (names[-2] if is_in_folder else file.stem), rewound
 
 
 def _rewound_ids(data: dict[str, Any], order: dict[str, None]) -> set[str]:
@@ -206,9 +208,3 @@ def _given_name(file: File) -> str | None:
     about = read_small_file(place).decode("utf-8", "replace")
     match = _NAME.search(about) if _NAMED_BY_USER.search(about) else None
     return text(match[2] or match[1].replace("''", "'")) if match else None
-
-
-def _session_name(file: File) -> str:
-    """Return the session's id: the name of its folder, or of its file in older versions."""
-    names = file.name.replace("\\", "/").split("/")
-    return names[-2] if file.stem == "events" and len(names) > 1 else file.stem

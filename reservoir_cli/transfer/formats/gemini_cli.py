@@ -266,9 +266,6 @@ class Checkpoint(Transcript):
             yield Turn(str(obj(entry).get("role")), content)
 
 
-# Reading the file
-
-
 def _list_messages(line: dict[str, Any]) -> list[Any]:
     listed = (obj(line.get("$set")) or line).get("messages")
     return listed if isinstance(listed, list) else []

@@ -50,7 +50,8 @@ class LlamaCpp(Importer):
 
 
 def _read(place: str, about: dict[str, Any], rows: list[Any]) -> Iterator[Record | Skipped]:
-    nodes = {str(row["id"]): row | {"parent": _key(row.get("parent"))} for row in _with_ids(rows)}
+    listed = [row for row in objects(rows) if row.get("id") is not None]
+    nodes = {str(row["id"]): row | {"parent": _key(row.get("parent"))} for row in listed}
     current, time = _key(about.get("currNode")), time_at("timestamp")
     branch = find_branch(nodes, current, "parent", time, has_message=_is_said)
     identity, title = text(about.get("id")), text(about.get("name"))
@@ -58,10 +59,6 @@ def _read(place: str, about: dict[str, Any], rows: list[Any]) -> Iterator[Record
     thread = Thread(LlamaCpp.name, conversation)
     turns = [_turn(identity, row) for row in branch if obj(row).get("type") != "root"]
     yield from read_conversation(thread, place, enumerate(turns, 1))
-
-
-def _with_ids(rows: list[Any]) -> list[dict[str, Any]]:
-    return [row for row in objects(rows) if row.get("id") is not None]
 
 
 def _key(value: Any) -> str | None:

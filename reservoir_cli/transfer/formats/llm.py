@@ -286,7 +286,10 @@ class _Log:
             new_rows = self._new_rows(key, turn.get("tip_message_hash"))
             if str(turn.get("datetime_utc") or "~") < self.since:  # imported before
                 continue
-            for message_row, markers in self._attach_markers(new_rows):
+            for message_row, following in pairwise([*new_rows, {}]):
+                if self._attachment_markers(message_row):  # they belong to the result before
+                    continue
+                markers = self._attachment_markers(following)
                 self.fragment_size = 0
                 identity = message_row["hash"]
                 read = partial(self._convert_row, message_row, time, markers)
@@ -316,14 +319,6 @@ class _Log:
             )
             tip = row.get("parent_hash")
         return chain[::-1]
-
-    def _attach_markers(
-        self, chain: list[dict[str, Any]]
-    ) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
-        """Yield messages with the markers of the attachments that follow a tool's results."""
-        for row, following in pairwise([*chain, {}]):
-            if not self._attachment_markers(row):
-                yield row, self._attachment_markers(following)
 
     def _attachment_markers(self, row: dict[str, Any]) -> list[str]:
         """Return markers of a tool's attachments, if a user message has nothing else."""

@@ -315,11 +315,9 @@ def _read_tree(file: File) -> Iterator[Record | Skipped]:
     storage = folders[2] if len(folders) > 2 else None
 
     def read_parts(message_id: str) -> Iterator[Placed]:
-        return (
-            _read_folder(storage / "part" / message_id)
-            if storage and _ID.fullmatch(message_id)
-            else iter(())
-        )
+        if storage is None or not _ID.fullmatch(message_id):
+            return iter(())
+        return _read_folder(storage / "part" / message_id)
 
     def read(place: str, session: dict[str, Any]) -> Iterator[Record | Skipped]:
         if isinstance(session.get("messages"), list):
@@ -349,20 +347,19 @@ def _read_export(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped
     messages: list[Placed] = []
     for number, entry in enumerate(value["messages"], 1):
         message = obj(entry).get("info")
-        messages.append(
-            (f"{place}, message {number}", message if isinstance(message, dict) else None)
-        )
+        messages.append((f"{place}, message {number}", _as_object(message)))
         listed = obj(entry).get("parts")
         parts[str(obj(message).get("id"))] = listed if isinstance(listed, list) else []
 
     def read_parts(message_id: str) -> Iterator[Placed]:
-        listed = enumerate(parts.get(message_id, ()), 1)
-        return (
-            (f"{place}, part {number}", part if isinstance(part, dict) else None)
-            for number, part in listed
-        )
+        for number, part in enumerate(parts.get(message_id, ()), 1):
+            yield f"{place}, part {number}", _as_object(part)
 
     yield from _read_session(_make_thread(session_id, about), iter(messages), read_parts)
+
+
+def _as_object(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
 
 
 def _read_folder(folder: Path) -> Iterator[Placed]:

@@ -255,9 +255,8 @@ def _part_block(part: Any) -> Any:
 
 def _mention_name(uri: Any) -> str | None:
     fields = obj(next(iter(obj(uri).values()), None))
-    return (
-        folder_name(fields.get("abs_path")) or text(fields.get("name")) or text(fields.get("url"))
-    )
+    name = folder_name(fields.get("abs_path")) or text(fields.get("name"))
+    return name or text(fields.get("url"))
 
 
 def _result_block(result: dict[str, Any]) -> dict[str, Any]:
