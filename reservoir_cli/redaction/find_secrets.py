@@ -160,24 +160,15 @@ def _find_tokens(text: str, scanned: list[str], secrets: list[Secret]) -> None:
 
 
 class _Lookup(NamedTuple):
-    """What is looked for in a text to find the rules that may match it.
+    """What is looked for in a text to find the rules that may match it."""
 
-    :param first: looked for in every text; prose contains few of them.
-    :param in_words: looked for in words that are no plain ones.
-    :param longer: looked for if a text contains a part of it, by this part.
-    :param rules: the rules that only need a word, by word.
-    :param needs: what the other rules need.
-    :param with_needs: the words of these rules.
-    :param late: those of them that are only looked for if the text has what their rule needs.
-    """
-
-    first: tuple[str, ...]
-    in_words: tuple[str, ...]
-    longer: Mapping[str, tuple[str, ...]]
-    rules: Mapping[str, tuple[int, ...]]
-    needs: frozenset[str]
-    with_needs: Mapping[int, tuple[str, ...]]
-    late: frozenset[str]
+    first: tuple[str, ...]  #: In every text; prose contains few of them.
+    in_words: tuple[str, ...]  #: In words that are no plain ones.
+    longer: Mapping[str, tuple[str, ...]]  #: If a text contains a part of it, by this part.
+    rules: Mapping[str, tuple[int, ...]]  #: The rules that only need a word, by word.
+    needs: frozenset[str]  #: What the other rules need.
+    with_needs: Mapping[int, tuple[str, ...]]  #: The words of these rules.
+    late: frozenset[str]  #: Those of them that wait for a need of their rule.
 
 
 @cache

@@ -16,25 +16,16 @@ from reservoir_cli.redaction.names_of_secrets import (
 
 
 class Rule(NamedTuple):
-    """A rule that detects secrets by their surroundings.
-
-    :param words: lowercase; every match contains one of them, so that the pattern is compiled and
-        tried only if a text contains one.
-    :param pattern: the secret is the group that matched; without groups, the whole match.
-    :param in_code: the value may also be the name of a variable or a resource.
-    :param from_word: every match begins with one of the words.
-    :param reads: the secret is the value that follows the match.
-    :param needs: lowercase; every text with a match contains one of them. They are few and looked
-        for before the words, to save time.
-    """
+    """A rule that detects secrets by their surroundings."""
 
     kind: str
-    words: tuple[str, ...]
-    pattern: str
-    in_code: bool = True
-    from_word: bool = False
+    words: tuple[str, ...]  #: Lowercase; every match contains one: other texts are not searched.
+    pattern: str  #: The secret is the group that matched; without groups, the whole match.
+    in_code: bool = True  #: The value may also be the name of a variable or a resource.
+    from_word: bool = False  #: Every match begins with one of the words.
     proof: Proof = Proof.WEAK
-    reads: bool = False
+    reads: bool = False  #: The secret is the value that follows the match.
+    #: Lowercase; every match needs one. They are few, and sought first.
     needs: tuple[str, ...] = ()
 
 

@@ -85,20 +85,16 @@ def _lines(file: File) -> Iterator[tuple[int, str | None]]:
 
 @dataclass
 class _Session:
-    """A session while it is read.
-
-    :param stripped: whether its lines lost their trailing blanks; ``None`` before the first one.
-    :param size: characters of the message being read.
-    """
+    """A session while it is read."""
 
     folder: str | None
     started: str = ""
     identities: SourceIds = field(default_factory=SourceIds)
     role: str = "assistant"
     has_question: bool = False
-    stripped: bool | None = None
+    stripped: bool | None = None  #: Whether its lines lost their trailing blanks.
     lines: list[str] = field(default_factory=list)
-    size: int = 0
+    size: int = 0  #: Characters of the message being read.
     number: int = 0
 
     def __post_init__(self) -> None:

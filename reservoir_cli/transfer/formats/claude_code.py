@@ -278,8 +278,8 @@ def _clean_block(block: Any) -> Any:
 def _survey(file: File) -> tuple[dict[str, str], set[str]]:
     """Return the titles of a file's sessions, and the ids of the lines that the user took back.
 
-    A title may come after its session. A summary names the last line it covers. The summary of a
-    line in another file is ignored, unless it is the only summary.
+    A summary names the last line it covers, and is ignored for a line in another file, unless
+    it is the only one.
     """
     sessions: dict[str, str] = {}
     titles: dict[str, dict[str, str]] = {kind: {} for kind in _TITLES}
@@ -304,10 +304,7 @@ def _survey(file: File) -> tuple[dict[str, str], set[str]]:
 
 
 class _Branches:
-    """The lines of a file as a tree: a second question after a line takes back the first one.
-
-    A first one that continues later is a session in another window.
-    """
+    """A file's lines as a tree: a second question takes back a first that ends before it."""
 
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}

@@ -146,15 +146,11 @@ def _thread(file: File) -> Thread:
 
 @dataclass
 class _Task:
-    """A task while it is read.
-
-    :param spoken: ids of calls that showed a text to the user.
-    :param pending: names and ids of calls in text that have no result yet.
-    """
+    """A task while it is read."""
 
     thread: Thread
-    spoken: set[str] = field(default_factory=set)
-    pending: list[tuple[str, str]] = field(default_factory=list)
+    spoken: set[str] = field(default_factory=set)  #: Calls that showed a text to the user.
+    pending: list[tuple[str, str]] = field(default_factory=list)  #: Calls in text without a result.
     call_counts: dict[str, int] = field(default_factory=dict)
     time: datetime | None = None
 

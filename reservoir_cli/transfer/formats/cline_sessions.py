@@ -46,10 +46,7 @@ def read_beside(file: File, name: str) -> dict[str, Any]:
 def describe_session(
     file: File, value: dict[str, Any], source: str
 ) -> tuple[Thread, datetime | None]:
-    """Return a session with its metadata, and when it was forked from another one.
-
-    A subagent's file is in the folder of its session, and has no manifest.
-    """
+    """Return a session, and when it was forked; a subagent's is in its folder, without manifest."""
     session = text(value.get("sessionId")) or file.stem
     name = clean_text(PurePath(file.name.replace("\\", "/")).name.removesuffix(_MESSAGES))
     is_main = value.get("agent") == "lead"

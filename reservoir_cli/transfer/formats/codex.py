@@ -93,6 +93,7 @@ class Codex(Importer):
         yield Place(folder, (".json", ".jsonl", ".jsonl.zst"))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield the messages in order; skip events, which repeat the items."""
         if _is_copy(file):
             return
         rollout = _Rollout(file, Checkpoint())

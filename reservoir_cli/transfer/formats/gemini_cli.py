@@ -85,18 +85,14 @@ class GeminiCli(Importer):
 
 @dataclass
 class _Session:
-    """A session while it is read. A message is held until the next one begins.
-
-    :param rewound: ids of messages that the user rewound.
-    :param calls: the id of each call's message, or ``None`` once the result has been read.
-    :param question: what the user typed last, and what the program sent for it.
-    """
+    """A session while it is read. A message is held until the next one begins."""
 
     thread: Thread
-    rewound: set[str]
+    rewound: set[str]  #: Messages that the user rewound.
     seen: set[str] = field(default_factory=set)
+    #: Messages of calls without a result yet.
     calls: dict[str, str | None] = field(default_factory=dict)
-    question: tuple[str, str] = ("", "")
+    question: tuple[str, str] = ("", "")  #: Typed, and sent for it.
     held: tuple[str, dict[str, Any]] | None = None
 
     def read_line(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -161,8 +157,7 @@ class _Session:
     def _question(self, sent: list[dict[str, Any]], displayed: Any) -> list[dict[str, Any]]:
         """Return the blocks of a user's message with the text that the user typed.
 
-        What is displayed repeats the last question when the program makes the model go on, after a
-        hook for example.
+        What is displayed repeats the last question when the program makes the model go on.
         """
         typed, text_sent = _joined(_blocks(displayed)), _joined(sent)
         if not typed.strip():

@@ -110,25 +110,18 @@ class Llm(Importer):
 
 @dataclass
 class _Log:
-    """A log while it is read.
-
-    :param fragment_size: characters that fragments added to the message being read.
-    :param older_ids: ids of conversations with rows in the older tables.
-    :param seen_hashes: hashes of messages read in any conversation.
-    :param thread_hashes: hashes of messages read, by conversation.
-    :param row_ids: ids of rows by table and response.
-    :param since: ISO 8601; earlier messages were read before.
-    """
+    """A log while it is read."""
 
     database: Database
-    fragment_size: int = 0
+    fragment_size: int = 0  #: Characters that fragments added to the message being read.
     threads: dict[str, Thread] = field(default_factory=dict)
     system_prompts: dict[str, str] = field(default_factory=dict)
-    older_ids: set[str] = field(default_factory=set)
-    seen_hashes: set[str] = field(default_factory=set)
-    thread_hashes: dict[str, set[str]] = field(default_factory=dict)
+    older_ids: set[str] = field(default_factory=set)  #: Conversations in the older tables.
+    seen_hashes: set[str] = field(default_factory=set)  #: Of messages read in any conversation.
+    thread_hashes: dict[str, set[str]] = field(default_factory=dict)  #: By conversation.
+    #: By table and response.
     row_ids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    since: str = ""
+    since: str = ""  #: ISO 8601; earlier messages were read before.
 
     @property
     def tables(self) -> set[str]:
@@ -298,9 +291,8 @@ class _Log:
     def _new_rows(self, key: str, tip: Any) -> list[dict[str, Any]]:
         """Return the messages that a turn adds to its conversation, oldest first.
 
-        Conversations share their first messages. Messages of another conversation are not repeated,
-        except a question that is answered here again. Neither are those that the older tables have
-        of the same conversation.
+        Messages of another conversation or of the older tables are not repeated, except a question
+        that is answered here again.
         """
         conversation_hashes = self.thread_hashes.setdefault(key, set())
         is_known = not conversation_hashes and key in self.older_ids

@@ -83,10 +83,7 @@ class _ConversationReader:
             )
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
-        """Yield the selected version of a message.
-
-        The id of a reply is that of its first step, so that it stays while the reply grows.
-        """
+        """Yield a message's selected version; its first step's id stays while a reply grows."""
         try:
             version = _selected_version(value)
             role, steps = version.get("role"), _steps(version)

@@ -141,15 +141,12 @@ def _make_decompressor() -> Decompress:
 
 @dataclass
 class _Thread:
-    """A thread while it is read.
-
-    :param anchor: the id of the last question, a prefix for the ids of messages without one.
-    """
+    """A thread while it is read."""
 
     identity: str
     row: dict[str, Any]
     value: dict[str, Any]
-    anchor: str = ""
+    anchor: str = ""  #: The last question's id, a prefix for messages without one.
     count: int = 0
 
     def __post_init__(self) -> None:

@@ -16,22 +16,15 @@ from reservoir_cli.transfer.reading.places import Place, claude_config_dirs, too
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The location and size of a tool's history.
-
-    :param form: the name of its importer, and the source of its messages.
-    :param files: the number of files to read; 0 without a history.
-    :param size: the total size of the files in bytes.
-    :param nearby: whether the current folder and those above it were searched first.
-    :param links: the paths of links in the folder, which are not followed.
-    """
+    """The location and size of a tool's history."""
 
     tool: str
-    form: str
+    form: str  #: The name of its importer, and the source of its messages.
     path: Path
-    files: int = 0
-    size: int = 0
-    nearby: bool = False
-    links: tuple[str, ...] = field(default=(), compare=False)
+    files: int = 0  #: The number of files to read; 0 without a history.
+    size: int = 0  #: The total size of the files in bytes.
+    nearby: bool = False  #: Whether the current folder and those above it were searched first.
+    links: tuple[str, ...] = field(default=(), compare=False)  #: Links that are not followed.
 
 
 def look(form: str | None = None) -> list[History]:

@@ -16,18 +16,13 @@ from reservoir_cli.transfer.sync import discover_histories
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The history of a tool that is kept in sync.
+    """The history of a tool that is kept in sync."""
 
-    :param name: the name of its table in the settings.
-    :param tool: the importer that reads it.
-    :param exclude: folders to exclude, of history files or of the conversations' projects.
-    """
-
-    name: str
-    tool: str
+    name: str  #: The name of its table in the settings.
+    tool: str  #: The importer that reads it.
     path: Path
     partition: str
-    exclude: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()  #: Folders of history files or of conversations' projects.
 
 
 def configured_sources(config: Config, wrong: dict[str, UsageError] | None = None) -> list[Source]:
