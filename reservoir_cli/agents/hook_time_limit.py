@@ -13,8 +13,7 @@ from typing import NoReturn
 LIMIT = 1.7  #: Seconds from the start of the process; 2 are documented.
 _STARTUP = 0.1  #: Seconds that the interpreter takes to start, where the system does not tell.
 _WITH_VALUE = ("--config", "--db")  #: Options before the command that take a value.
-#: Seconds to write to the log that a hook was ended, and before the limit to import what writes it:
-#: a hook that ends sooner does not need it.
+#: Seconds to log that a hook was ended, and how long before the limit what logs it is imported.
 _LOGGING, _IMPORTING = 0.1, 0.7
 
 

@@ -28,8 +28,7 @@ from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN, possible_kinds
 from reservoir_cli.util import plugins
 from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
-#: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
-#: can hold a private key.
+#: Longer texts are scanned in blocks of this size; a private key fits in the overlap.
 _BLOCK, _OVERLAP = 1_000_000, 101_000
 #: Values at least this long are also searched elsewhere in the text, up to this many values.
 _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
@@ -42,8 +41,6 @@ _DIGIT = re.compile("[0-9]")
 _KIND = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")  #: The names of kinds.
 #: What follows the name of a function or of a list instead of a value.
 _CALLS = ("(", "[", "{")
-
-
 #: What can stand unseen within a secret or before it: characters, and the escape sequences with
 #: which programs colour their output, as they are or in JSON.
 _HIDING = re.compile(rf"[{ZERO_WIDTH_SPACE}{INVISIBLE}]|(?:\x1b|\\u001b)\[[0-9;]{{0,20}}[A-Za-z]")

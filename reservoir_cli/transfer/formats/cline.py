@@ -214,9 +214,8 @@ class _Task:
         match = _RESULT.match(content)
         if match and match[1] not in _SPEAKING:
             result = Message("tool", content[match.end() :].strip(), name=match[1])
-            messages += self._split_denied(
-                replace(result, tool_call_id=self._take_pending(match[1]))
-            )
+            result = replace(result, tool_call_id=self._take_pending(match[1]))
+            messages += self._split_denied(result)
         elif messages and _continues(messages[-1], content):
             result = messages.pop()
             joined = "\n".join(filter(None, (result.content, content.strip())))

@@ -186,9 +186,8 @@ def _read_request(
     try:
         typed = [] if request.get("isSystemInitiated") is True else _question_blocks(request)
         question = content_blocks.messages("user", typed, time)
-        response = content_blocks.messages(
-            "assistant", _response_blocks(request), time, request_id or ""
-        )
+        replied = _response_blocks(request)
+        response = content_blocks.messages("assistant", replied, time, request_id or "")
     except ValueError as error:
         yield Skipped(place, str(error))
         return

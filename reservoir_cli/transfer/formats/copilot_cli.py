@@ -159,9 +159,8 @@ def _assistant(data: dict[str, Any], event_id: str) -> list[Message]:
         for request in objects(data.get("toolRequests"))
     ]
     thinking = {"type": "thinking", "thinking": data.get("reasoningText")}
-    return content_blocks.messages(
-        "assistant", [_text_content(data), *calls, thinking], None, event_id
-    )
+    blocks = [_text_content(data), *calls, thinking]
+    return content_blocks.messages("assistant", blocks, None, event_id)
 
 
 def _result(data: dict[str, Any], event_id: str) -> list[Message]:

@@ -169,9 +169,8 @@ class _Composer:
         bubble_id = text(bubble.get("bubbleId"))
         self._at = _time(bubble) or self._at
         try:
-            messages = content_blocks.messages(
-                _role(bubble), _content(bubble), self._at, bubble_id or ""
-            )
+            role, content = _role(bubble), _content(bubble)
+            messages = content_blocks.messages(role, content, self._at, bubble_id or "")
         except ValueError as error:
             yield Skipped(place, str(error))
             return

@@ -63,9 +63,8 @@ class Goose(DatabaseImporter):
         for (number,) in database.connection.execute(query):
             about = database.one("sessions", "rowid", number)
             version = (about, messages.get(about.get("id")))
-            yield DatabaseConversation(
-                about.get("id"), version, partial(_read_session, database, number, about)
-            )
+            read = partial(_read_session, database, number, about)
+            yield DatabaseConversation(about.get("id"), version, read)
 
 
 def _folder() -> Path:

@@ -42,9 +42,8 @@ def _read_conversation(place: str, value: dict[str, Any]) -> Iterator[Record | S
     identity, title = text(value.get("conversationId")), text(value.get("title"))
     model = text(obj(value.get("options")).get("model"))
     about = Conversation(identity, title, LibreChat.name, model) if identity else None
-    yield from read_conversation(
-        Thread(LibreChat.name, about), place, enumerate(map(_turn, branch), 1)
-    )
+    thread = Thread(LibreChat.name, about)
+    yield from read_conversation(thread, place, enumerate(map(_turn, branch), 1))
 
 
 def _flatten(rows: list[Any]) -> Iterator[Any]:
@@ -83,9 +82,8 @@ def _blocks(part: dict[str, Any]) -> list[Any]:
             call = obj(part.get("tool_call"))
             function = obj(call.get("function")) or call
             identity, output = text(call.get("id")), call.get("output", function.get("output"))
-            made = tool_use(
-                identity, function.get("name"), function.get("args", function.get("arguments"))
-            )
+            arguments = function.get("args", function.get("arguments"))
+            made = tool_use(identity, function.get("name"), arguments)
             return [made, tool_result(identity, output)] if isinstance(output, str) else [made]
         case "error":
             return []

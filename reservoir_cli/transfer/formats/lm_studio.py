@@ -78,9 +78,8 @@ class _ConversationReader:
 
     def system_prompt(self) -> Iterator[Record]:
         if prompt := text(self.about.get("systemPrompt")):
-            yield self.thread.record(
-                Message("system", prompt, self.time), f"{self.identity}:system"
-            )
+            message = Message("system", prompt, self.time)
+            yield self.thread.record(message, f"{self.identity}:system")
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
         """Yield a message's selected version; its first step's id stays while a reply grows."""

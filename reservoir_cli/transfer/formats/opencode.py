@@ -55,8 +55,7 @@ _TABLES = (
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
 #: The end of the title of a session that was forked from another one.
 _FORK = re.compile(r"\(fork #\d+\)\s*$")
-#: The role of a message by its type in version 2. Other types are the program's own text, or
-#: changed settings.
+#: Roles by type in version 2; other types are the program's own text, or changed settings.
 _ROLES = {"user": "user", "assistant": "assistant", "shell": "assistant"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")  #: A valid id, which is also the name of a file.
 
@@ -216,9 +215,8 @@ def _read_session(
                 content += _blocks(part)
         requested = obj(message.get("model"))
         thread.update(model=text(message.get("modelID")) or text(requested.get("modelID")))
-        yield from thread.convert(
-            place, message_id, partial(_messages, message, content, message_id)
-        )
+        read = partial(_messages, message, content, message_id)
+        yield from thread.convert(place, message_id, read)
 
 
 def _messages(message: dict[str, Any], content: list[dict[str, Any]], message_id: str) -> list[Any]:

@@ -45,9 +45,8 @@ class _Session(Transcript):
         if not isinstance(message, dict):
             raise ValueError("not a message")
         content = message.get("parts", message.get("content"))
-        yield Turn(
-            _ROLES[kind], content, identity, value.get("timestamp"), text(value.get("model"))
-        )
+        time, model = value.get("timestamp"), text(value.get("model"))
+        yield Turn(_ROLES[kind], content, identity, time, model)
 
 
 class QwenCode(TranscriptImporter):

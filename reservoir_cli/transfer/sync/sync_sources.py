@@ -276,9 +276,8 @@ class _SourceSync:
     def marked(self) -> set[str]:
         """The ids of conversations marked as not to be stored."""
         if self._marked is None:
-            states = self._table.find_marked(
-                self._source.partition, self._machine, self._source.tool
-            )
+            source = self._source
+            states = self._table.find_marked(source.partition, self._machine, source.tool)
             parsed = filter(None, map(parse_state, states))
             self._marked = {identity for state in parsed for identity in state.get(MARKED, ())}
         return self._marked
