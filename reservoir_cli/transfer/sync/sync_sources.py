@@ -260,10 +260,10 @@ class _SourceSync:
         self, previous: SourceFile | None, state: dict[str, Any], row: SourceFile, path: Path
     ) -> Checkpoint:
         """Return the position to read from: the last one, if the file before it is unchanged."""
-        if not previous or not state or previous.bytes_read > row.size:
+        if not previous or not state:
             return Checkpoint()
-        importer = (previous.tool, previous.version)
-        if importer != (row.tool, row.version) or self._differs_in_settings(state):
+        is_same = (previous.tool, previous.version) == (row.tool, row.version)
+        if not is_same or previous.bytes_read > row.size or self._differs_in_settings(state):
             return Checkpoint()
         with open_regular(path) as stream:
             ends = watched_files.hash_ends(stream, previous.bytes_read)
