@@ -16,8 +16,7 @@ from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util.time_limits import LOCKED_STORE_OF_HOOK
 
-#: The most characters that are printed; clients truncate beyond 10,000.
-MAX_OUTPUT = 9_000
+MAX_OUTPUT = 9_000  #: The most characters that are printed; clients truncate beyond 10,000.
 
 
 def answer_prompt(event: Any, config_file: Path | None, db: str | None, budget: int | None) -> None:
@@ -82,7 +81,6 @@ def _current_folder() -> str | None:
 
 
 def _require_messages(reservoir: Reservoir, partition: str | None, db: str | None) -> None:
-    """Check that a named store has messages, and if there are any, the partition of a prompt."""
     name = reservoir.scope(partition).partition
     partitions = {place[0] for place in reservoir.lookup.places()}
     if db and not partitions:

@@ -10,14 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-#: Seconds from the start of the process; 2 are documented.
-LIMIT = 1.7
-#: Seconds that the interpreter takes to start, where the system does not tell.
-_STARTUP = 0.1
-#: Options before the command that take a value.
-_WITH_VALUE = ("--config", "--db")
-#: Seconds to write to the log that a hook was ended, and before the limit to import what writes it:
-#: a hook that ends sooner does not need it.
+LIMIT = 1.7  #: Seconds from the start of the process; 2 are documented.
+_STARTUP = 0.1  #: Seconds that the interpreter takes to start, where the system does not tell.
+_WITH_VALUE = ("--config", "--db")  #: Options before the command that take a value.
+#: Seconds to log that a hook was ended, and how long before the limit what logs it is imported.
 _LOGGING, _IMPORTING = 0.1, 0.7
 
 
@@ -80,7 +76,6 @@ def _watch(child: int, reader: int, deadline: float) -> NoReturn:
 
 
 def _end_later(deadline: float) -> None:
-    """End this process at the deadline, unless :func:`finish` was called."""
     import _thread
 
     def wait() -> None:

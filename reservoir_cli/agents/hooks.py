@@ -12,8 +12,7 @@ from reservoir_cli.settings import log_file
 from reservoir_cli.util import installation
 from reservoir_cli.util.programs import start_in_background
 
-#: The largest event that is read, in bytes.
-MAX_EVENT = 32 << 20
+MAX_EVENT = 32 << 20  #: The largest event that is read, in bytes.
 #: Events that start a sync of the histories on this machine.
 SYNC_EVENTS = ("stop", "session-end", "session-start")
 

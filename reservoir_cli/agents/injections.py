@@ -22,10 +22,7 @@ _PLAIN = re.compile(r"[\w.:/@ -]{1,100}")
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """Messages that an agent was given.
-
-    :param door: ``hook``, ``mcp`` or ``proxy``.
-    """
+    """Messages that an agent was given; ``door`` is ``hook``, ``mcp`` or ``proxy``."""
 
     at: datetime
     client: str | None

@@ -115,16 +115,12 @@ _ODD_SIGN = re.compile(r"[A-Za-z0-9][!#$^~][A-Za-z0-9]|[A-Za-z][!@#%&][A-Z]")
 class Proof(IntEnum):
     """How surely the surroundings say that a value is a secret."""
 
-    #: Any text may follow: only what cannot be anything else counts.
-    NEAR = 0
-    #: Any word may follow: only what looks like a password counts.
-    HINT = 1
+    NEAR = 0  #: Any text may follow: only what cannot be anything else counts.
+    HINT = 1  #: Any word may follow: only what looks like a password counts.
     WEAK = 2
     SURE = 3
-    #: The place of a password, where no other value can stand.
-    CERTAIN = 4
-    #: The form of the value, behind these words, is that of a secret.
-    SHAPE = 5
+    CERTAIN = 4  #: The place of a password, where no other value can stand.
+    SHAPE = 5  #: The form of the value, behind these words, is that of a secret.
 
 
 def is_real_token(token: str) -> bool:

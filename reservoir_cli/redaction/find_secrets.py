@@ -28,8 +28,7 @@ from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN, possible_kinds
 from reservoir_cli.util import plugins
 from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
-#: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
-#: can hold a private key.
+#: Longer texts are scanned in blocks of this size; a private key fits in the overlap.
 _BLOCK, _OVERLAP = 1_000_000, 101_000
 #: Values at least this long are also searched elsewhere in the text, up to this many values.
 _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
@@ -39,17 +38,13 @@ _PIN_NAMES = (
     r"(?:pass(?:word|wort|code)?|pwd?|pin|puk)(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
 )
 _DIGIT = re.compile("[0-9]")
-#: The names of kinds.
-_KIND = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")
+_KIND = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")  #: The names of kinds.
 #: What follows the name of a function or of a list instead of a value.
 _CALLS = ("(", "[", "{")
-
-
 #: What can stand unseen within a secret or before it: characters, and the escape sequences with
 #: which programs colour their output, as they are or in JSON.
 _HIDING = re.compile(rf"[{ZERO_WIDTH_SPACE}{INVISIBLE}]|(?:\x1b|\\u001b)\[[0-9;]{{0,20}}[A-Za-z]")
-#: Shorter parts of a word are in too many texts to tell whether to look for it.
-_TELLING = 3
+_TELLING = 3  #: Shorter parts of a word are in too many texts to tell whether to look for it.
 _RARE = re.compile(" ?[^a-z0-9 ]+")
 _INVISIBLE = re.compile(f"[{ZERO_WIDTH_SPACE}{INVISIBLE}]")
 _ASCII = bytes(range(0x80))
@@ -64,10 +59,7 @@ class Secret(NamedTuple):
 
 
 def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Secret]:
-    """Return the secrets of a text, in order and without overlaps.
-
-    :param known: kinds of values that are secrets elsewhere in the message.
-    """
+    """Return the secrets of a text, in order and without overlaps; ``known`` are kinds by value."""
     secrets = _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
     _add_of_plugins(text, secrets)
     _add_repeated(known, text, secrets)
@@ -75,10 +67,7 @@ def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Sec
 
 
 def _add_of_plugins(text: str, secrets: list[Secret]) -> None:
-    """Add the secrets that plugins find, which yield a kind, a start and an end.
-
-    :raises PluginError: a plugin failed.
-    """
+    """Add the secrets that plugins find, or raise PluginError if one fails."""
     for plugin in plugins.find_plugins("secrets").values():
         find_more = plugins.load(plugin)
         for kind, start, end in plugins.run(plugin, lambda: list(find_more(text))):  # noqa: B023
@@ -143,10 +132,7 @@ def _find_visible(text: str) -> list[Secret]:
 
 
 def _find_in_tables(text: str, lowered: str, words: Collection[str], secrets: list[Secret]) -> None:
-    """Add the secrets in columns below a header, and in Secrets of Kubernetes.
-
-    :param words: words of rules that the text contains.
-    """
+    """Add the secrets in columns below a header, and in Secrets of Kubernetes."""
     if "secret" in words and "kind" in lowered:
         for start, end in values_of_kubernetes(text, lowered):
             _add(Secret("secret-value", start, end), secrets)
@@ -171,24 +157,15 @@ def _find_tokens(text: str, scanned: list[str], secrets: list[Secret]) -> None:
 
 
 class _Lookup(NamedTuple):
-    """What is looked for in a text to find the rules that may match it.
+    """What is looked for in a text to find the rules that may match it."""
 
-    :param first: looked for in every text; prose contains few of them.
-    :param in_words: looked for in words that are no plain ones.
-    :param longer: looked for if a text contains a part of it, by this part.
-    :param rules: the rules that only need a word, by word.
-    :param needs: what the other rules need.
-    :param with_needs: the words of these rules.
-    :param late: those of them that are only looked for if the text has what their rule needs.
-    """
-
-    first: tuple[str, ...]
-    in_words: tuple[str, ...]
-    longer: Mapping[str, tuple[str, ...]]
-    rules: Mapping[str, tuple[int, ...]]
-    needs: frozenset[str]
-    with_needs: Mapping[int, tuple[str, ...]]
-    late: frozenset[str]
+    first: tuple[str, ...]  #: In every text; prose contains few of them.
+    in_words: tuple[str, ...]  #: In words that are no plain ones.
+    longer: Mapping[str, tuple[str, ...]]  #: If a text contains a part of it, by this part.
+    rules: Mapping[str, tuple[int, ...]]  #: The rules that only need a word, by word.
+    needs: frozenset[str]  #: What the other rules need.
+    with_needs: Mapping[int, tuple[str, ...]]  #: The words of these rules.
+    late: frozenset[str]  #: Those of them that wait for a need of their rule.
 
 
 @cache
@@ -266,8 +243,6 @@ def _apply_rule(
     """Add the secrets that a rule finds, unless they overlap earlier ones.
 
     A value found by its surroundings is also a secret elsewhere in the text.
-
-    :param words: the words of the rule that the text contains.
     """
     values: dict[str, str] = {}
     for spans in _guesses(rule, words, lowered, text):
@@ -335,7 +310,6 @@ def _add(secret: Secret, secrets: list[Secret]) -> None:
 
 
 def _find_in_blocks(text: str) -> list[Secret]:
-    """Return the secrets of a long text, block by block."""
     secrets: list[Secret] = []
     for begin in range(0, len(text), _BLOCK):
         low, end = max(0, begin - _OVERLAP), begin + _BLOCK

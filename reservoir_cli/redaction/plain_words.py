@@ -20,10 +20,7 @@ _plain, _others = set[str](), set[str]()
 
 
 def words_to_scan(text: str) -> list[str]:
-    """Return the words of a text that may be a secret or announce one, such as ``password``.
-
-    A secret is in such a word, or a number or some words behind one.
-    """
+    """Return the words that may be a secret or announce one, and numbers and words behind those."""
     words = text.split()
     if _plain.issuperset(words):
         return []

@@ -33,8 +33,7 @@ _SETTING = re.compile(r"(?:^|\n)[ \t+-]{0,9}(?:export[ \t]{1,3}|set[ \t]{1,3})?[
 _INI = re.compile(r"(?:^|\n)[a-z][a-z0-9_.-]{0,60}[ \t]?=[ \t]?$")
 _PHRASE = re.compile(r"\w+(?: \w+){2,11}(?=[ \t]*(?:\n|$))")
 _REST = re.compile(r"[^\s\"'`=:()]*")
-#: The longest part of a line before a value that is looked at.
-_REACH = 120
+_REACH = 120  #: The longest part of a line before a value that is looked at.
 
 
 class Value(NamedTuple):

@@ -12,12 +12,9 @@ from reservoir_cli.messages import Conversation, Message, StoredMessage
 from reservoir_cli.redaction.find_secrets import Secret, find, find_values
 from reservoir_cli.util.progress import counted
 
-#: The beginning of every masked id.
-MASKED_ID = "redacted-"
-#: How many messages without a secret are remembered by their hashes.
-_MOST_CLEAN = 100_000
-#: Separates texts that are scanned together: no secret contains it.
-_BETWEEN = "\n\0\n"
+MASKED_ID = "redacted-"  #: The beginning of every masked id.
+_MOST_CLEAN = 100_000  #: How many messages without a secret are remembered by their hashes.
+_BETWEEN = "\n\0\n"  #: Separates texts that are scanned together: no secret contains it.
 
 _AnyMessage = TypeVar("_AnyMessage", Message, StoredMessage)
 
@@ -48,21 +45,14 @@ class Redactor:
     """Scans incoming messages and redacts output according to each partition's settings."""
 
     def __init__(self, mode_of: Callable[[str], str], hiding: Collection[Mode] = _HIDING) -> None:
-        """Create a redactor.
-
-        :param mode_of: returns the setting ``redact`` of a partition.
-        :param hiding: modes in which secrets are hidden in output.
-        """
+        """Create a redactor: ``mode_of`` returns the setting ``redact`` of a partition."""
         self.mode = cache(lambda partition: Mode(mode_of(partition)))
         self._hiding = hiding
         self._clean: set[int] = set()
 
     @cached_property
     def for_agents(self) -> "Redactor":
-        """Return a redactor that hides secrets in every mode but ``off``.
-
-        Agents send what they read to a provider. Incoming messages are scanned as before.
-        """
+        """Return a redactor that hides secrets in every mode but ``off``: providers read it."""
         return Redactor(self.mode, _HIDING_FROM_AGENTS)
 
     def hides(self, partition: str) -> bool:
@@ -72,8 +62,7 @@ class Redactor:
     def scan(self, message: Message, partition: str) -> tuple[Message, Counter[str]]:
         """Scan a message before a partition stores it.
 
-        :returns: the message to store, whose ``secrets`` lists the kinds it still contains, and the
-            number of secrets of each kind.
+        :returns: the message to store, whose ``secrets`` are the kinds it still has, and counts.
         """
         mode = self.mode(partition)
         if mode is Mode.OFF:
@@ -94,8 +83,7 @@ class Redactor:
     def message(self, message: StoredMessage) -> StoredMessage:
         """Redact one message for output.
 
-        Unmarked messages are scanned, too: they may have been stored before marks existed. Messages
-        without secrets are remembered, so that a server scans each of them once.
+        Unmarked ones may be older than marks, and are scanned; clean ones are remembered.
         """
         if not self.hides(message.partition):
             return message
@@ -123,10 +111,7 @@ class Redactor:
 def without_secrets(
     text: str, known: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, list[str]]:
-    """Return a text with its secrets replaced by their kinds, and the list of kinds.
-
-    :param known: kinds of values that are secrets elsewhere in the message.
-    """
+    """Return a text with its secrets, also those ``known`` elsewhere, as kinds; and those kinds."""
     secrets = find(text, known)
     pieces, end = [], 0
     for secret in secrets:
@@ -171,10 +156,11 @@ def redact_conversation(conversation: Conversation) -> Conversation:
 
 def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
     """Return a message without its secrets, and their kinds; the same object if it has none."""
-    if not find(_join_texts(message)):  # one scan in the usual case
-        return message, ()
     arguments: list[str] = [call.arguments for call in message.tool_calls]
-    known = find_values([message.content, *arguments, *_collect_names(message)])
+    texts = [message.content, *arguments, *_collect_names(message)]
+    if not find(_BETWEEN.join(texts)):  # one scan in the usual case
+        return message, ()
+    known = find_values(texts)
     content, kinds = without_secrets(message.content, known)
     calls = []
     for call in message.tool_calls:
@@ -206,18 +192,10 @@ _ID_FIELDS = ("trace_id", "conversation_id", "tool_call_id", "source", "source_i
 
 
 def _collect_names(message: Message | StoredMessage) -> list[str]:
-    """Return the names, tags and ids of a message."""
     return [*filter(None, [message.name]), *message.tags, *_collect_ids(message)]
 
 
 def _collect_ids(message: Message | StoredMessage) -> list[str]:
-    """Return the ids of a message and of its tool calls, and the names of those."""
     values = [getattr(message, field) for field in _ID_FIELDS]
     values += [text for call in message.tool_calls for text in (call.id, call.name)]
     return [text for text in values if text]
-
-
-def _join_texts(message: Message | StoredMessage) -> str:
-    """Return all texts of a message as one."""
-    arguments = [call.arguments for call in message.tool_calls]
-    return _BETWEEN.join([message.content, *arguments, *_collect_names(message)])

@@ -16,27 +16,16 @@ from reservoir_cli.redaction.names_of_secrets import (
 
 
 class Rule(NamedTuple):
-    """A rule that detects secrets by their surroundings.
-
-    :param kind: the name that replaces the secret.
-    :param words: lowercase; every match contains one of them, so that the pattern is compiled and
-        tried only if a text contains one.
-    :param pattern: the secret is the group that matched; without groups, the whole match.
-    :param in_code: the value may also be the name of a variable or a resource.
-    :param from_word: every match begins with one of the words.
-    :param proof: how surely the surroundings say that the value is a secret.
-    :param reads: the secret is the value that follows the match.
-    :param needs: lowercase; every text with a match contains one of them. They are few and looked
-        for before the words, to save time.
-    """
+    """A rule that detects secrets by their surroundings."""
 
     kind: str
-    words: tuple[str, ...]
-    pattern: str
-    in_code: bool = True
-    from_word: bool = False
+    words: tuple[str, ...]  #: Lowercase; every match contains one: other texts are not searched.
+    pattern: str  #: The secret is the group that matched; without groups, the whole match.
+    in_code: bool = True  #: The value may also be the name of a variable or a resource.
+    from_word: bool = False  #: Every match begins with one of the words.
     proof: Proof = Proof.WEAK
-    reads: bool = False
+    reads: bool = False  #: The secret is the value that follows the match.
+    #: Lowercase; every match needs one. They are few, and sought first.
     needs: tuple[str, ...] = ()
 
 
@@ -56,10 +45,8 @@ BLOCKS = (
     ),
 )
 
-#: A text between quotes, as an argument of a call.
-_LITERAL = r"[\"'][^\"'\n]{1,120}[\"']\s{0,3}"
-#: The end of a name in bold type: ``**Password:** value``.
-_BOLD = r"\*{0,2}"
+_LITERAL = r"[\"'][^\"'\n]{1,120}[\"']\s{0,3}"  #: A text between quotes, as an argument of a call.
+_BOLD = r"\*{0,2}"  #: The end of a name in bold type: ``**Password:** value``.
 _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
 #: The ends of a table's cell in Markdown, possibly in bold type or as code.
 _CELL_START, _CELL_END = r"[ \t]{0,40}[*`]{0,3}", r"[*`]{0,3}[ \t]{0,40}"
@@ -172,12 +159,7 @@ GUESSES = (
         in_code=False,
         proof=Proof.HINT,
     ),
-    Rule(
-        "private-key",
-        ('"d"',),
-        r"\"d\"\s?:\s?\"([\w-]{40,}+)\"",
-        from_word=True,
-    ),
+    Rule("private-key", ('"d"',), r"\"d\"\s?:\s?\"([\w-]{40,}+)\"", from_word=True),
     Rule(
         "session-cookie",
         ("sess", "sid=", "auth", "aspxauth", "remember", "jwt=", "li_at="),
@@ -316,20 +298,10 @@ GUESSES = (
     Rule(
         "password-option",
         (
-            *(
-                "mysql",
-                "mariadb",
-                "7z",
-                "redis-cli",
-                "ldap",
-                "mosquitto_",
-                "mongo",
-                "zip ",
-                " login",
-            ),
-            *("sqlcmd", "ipmitool", "snmp", "bcp", "tsql", "psexec", "evil-winrm", "crackmapexec"),
-            *("nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net user ", "lftp ", "bw unlock"),
-            *("wpa_passphrase ", "rclone obscure", "openssl passwd", "mkpasswd"),
+            *("mysql", "mariadb", "7z", "redis-cli", "ldap", "mosquitto_", "mongo", "zip "),
+            *(" login", "sqlcmd", "ipmitool", "snmp", "bcp", "tsql", "psexec", "evil-winrm"),
+            *("crackmapexec", "nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net user ", "lftp "),
+            *("bw unlock", "wpa_passphrase ", "rclone obscure", "openssl passwd", "mkpasswd"),
         ),
         rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,}}+)"
         r"|(?:redis-cli(?=\s)[^\n]{0,200}? -a|ldap\w{1,10}(?=\s)[^\n]{0,200}? -w"
@@ -433,17 +405,8 @@ GUESSES = (
     Rule(
         "password-in-words",
         (
-            "cred",
-            "login",
-            " in with ",
-            "username/pass",
-            "username and pass",
-            "zugangsdaten",
-            "identifiants",
-            "账号密码",
-            "zugang ",
-            "acceso ",
-            "accès ",
+            *("cred", "login", " in with ", "username/pass", "username and pass", "zugangsdaten"),
+            *("identifiants", "账号密码", "zugang ", "acceso ", "accès "),
         ),
         r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugang(?:sdaten)?|identifiants|acceso|accès|credenciales|账号密码)"  # noqa: E501
         rf"(?:{_FOR}\s?[:：]|(?:\sfor\s[\w.-]{{1,30}})?\s{{0,2}}(?:are|is|:|=|sind|：|[-=]>|→|–)?)"

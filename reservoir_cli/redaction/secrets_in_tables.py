@@ -9,23 +9,10 @@ _HEADERS = re.compile(
     r"|mdp|senha|密码|pin|secret|totp|token|(?:secret|api|access)[ _-]?key)"
 )
 #: A text with a table has one of these, in lower case.
-TABLE_WORDS = (
-    "pass",
-    "pw",
-    "secret",
-    "key",
-    "token",
-    "kennwort",
-    "contrase",
-    "mdp",
-    "senha",
-    "密码",
-    "totp",
-)
+TABLE_WORDS = tuple("pass pw secret key token kennwort contrase mdp senha 密码 totp".split())
 #: The end of a header, with a delimiter after it, which tells tables from other texts.
 _HEADER_END = re.compile(r"[a-z -]{0,12}[ \t\"*`]{0,40}(?:[|\t,;\n]|  |$)")
-#: What separates the cells of a table.
-DELIMITERS = ("|", "\t", ",", ";", "  ")
+DELIMITERS = ("|", "\t", ",", ";", "  ")  #: What separates the cells of a table.
 _RULER = re.compile(r"[\s|:+=─-]+")
 #: The text of a cell, with what encloses it.
 _CELL = re.compile(r"\s*(?P<mark>[\"'*`]{0,3})(?P<text>[^\s\"'*`](?:.*\S)??)(?P=mark)\s*$")
@@ -40,10 +27,7 @@ _JSON_ENTRY = re.compile(r":\s*\"([A-Za-z0-9+/=]{4,})\"")
 
 
 def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the cells of each column whose header names a secret.
-
-    :param words: those of ``TABLE_WORDS`` that the text contains.
-    """
+    """Yield the spans of the cells of each column whose header names a secret."""
     done = 0
     for position in sorted(_header_positions(lowered, words)):
         if position < done:
@@ -70,7 +54,6 @@ def _is_list_in_code(line: str, delimiter: str) -> bool:
 
 
 def _header_positions(lowered: str, words: Iterable[str]) -> Iterator[int]:
-    """Yield the positions of words that may be in a header."""
     for word in words:
         position = lowered.find(word)
         while position >= 0:

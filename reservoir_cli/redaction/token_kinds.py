@@ -6,35 +6,24 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-#: The length of the shortest token.
-SHORTEST_TOKEN = 20
+SHORTEST_TOKEN = 20  #: The length of the shortest token.
 #: Not inside a word; an escape of JSON (``\\n``) or of a URL (``%20``) is not part of a word.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
-#: Not inside base64 or a name of several words.
-_STRICT_START = r"(?<![A-Za-z0-9+/_-])"
+_STRICT_START = r"(?<![A-Za-z0-9+/_-])"  #: Not inside base64 or a name of several words.
 _ESCAPES = re.compile(r"\\[nrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}")
 _RUNS = re.compile(r"[A-Za-z0-9]+")
-#: As many characters of the first word of a token are looked up in the words of a text.
-_HEAD = 3
+_HEAD = 3  #: As many characters of the first word of a token are looked up in the words of a text.
 
 
 class TokenKind(NamedTuple):
-    """A kind of token: a row of the table.
-
-    :param kind: the name that replaces the token.
-    :param literals: every token begins with one of them, or contains one of them.
-    :param begins: whether tokens begin with the literals.
-    :param regular: whether the only literal is a regular expression.
-    :param pattern: the token is the group that matched, or the whole match if there are no groups.
-    :param source: where the format is documented.
-    """
+    """A kind of token: a row of the table."""
 
     kind: str
-    literals: tuple[str, ...]
-    begins: bool
-    regular: bool
-    pattern: str
-    source: str
+    literals: tuple[str, ...]  #: Every token begins with one of them, or contains one of them.
+    begins: bool  #: Whether tokens begin with the literals.
+    regular: bool  #: Whether the only literal is a regular expression.
+    pattern: str  #: The token is the group that matched; without groups, the whole match.
+    source: str  #: Where the format is documented.
 
 
 class _Table(NamedTuple):
@@ -57,8 +46,7 @@ def token_kinds() -> tuple[TokenKind, ...]:
 def possible_kinds(words: str) -> Iterator[tuple[TokenKind, tuple[str, ...]]]:
     """Yield the kinds that a text's long words may contain, with those of their literals.
 
-    The first letters of all words are looked up at once, which costs the same for any number of
-    kinds.
+    All words are looked up at once by their first letters, for any number of kinds.
     """
     table = _table()
     if "\\" in words or "%" in words:

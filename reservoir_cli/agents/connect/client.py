@@ -35,10 +35,7 @@ HOOK_EVENTS = {
 
 
 class Client(ABC):
-    """A program that starts the MCP servers listed in its settings file.
-
-    A subclass defines the path of the file and the form of its entries.
-    """
+    """A program that starts the MCP servers of its settings file; subclasses know that file."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -133,10 +130,7 @@ class Client(ABC):
                         yield ("hooks", event, number, "hooks", index), command
 
     def hook_edits(self, file: SettingsFile, program: Sequence[str]) -> list[Edit]:
-        """Return the edits after which every event calls our hook.
-
-        Variables before a command and its budget are the user's, and stay.
-        """
+        """Return the edits after which each event calls our hook; variables and budget stay."""
         edits, present = [], set()
         for path, command in self.hooks(file):
             present.add(path[1])
@@ -168,10 +162,7 @@ class Client(ABC):
 
 
 def _is_our_hook(command: str) -> bool:
-    """Return whether a shell command is ``reservoir … hook EVENT`` of any installation.
-
-    The user may have added variables before it, and a budget.
-    """
+    """Return whether a command is ``reservoir … hook EVENT``, with variables or a budget."""
     try:
         words = split_command(command.removeprefix(POWERSHELL_CALL))
     except ValueError:

@@ -93,7 +93,6 @@ class GeminiCli(Client):
     next_step = "start a new session; /mcp lists the server"
 
     def hook_command(self, command: Sequence[str], *, windows: bool = os.name == "nt") -> str:
-        """Return a command line; on Windows it is one for PowerShell."""
         words = super().hook_command(command, windows=windows)
         return f"{POWERSHELL_CALL}{words}" if windows and words.startswith('"') else words
 
@@ -116,7 +115,6 @@ class OpenCode(Client):
     next_step = "start it again; opencode mcp list shows the server"
 
     def settings(self) -> Path:
-        """Return ``opencode.jsonc`` if it exists, else ``opencode.json``; opencode reads both."""
         folder = xdg_config() / "opencode"
         with_comments = folder / "opencode.jsonc"
         return with_comments if with_comments.exists() else folder / "opencode.json"

@@ -87,9 +87,7 @@ def connect(
     hooks: bool = False,
     dry_run: bool = False,
 ) -> Outcome:
-    """Make a client start our server, and with ``hooks`` call our hooks.
-
-    Existing hooks of ours are updated in any case.
+    """Make a client start our server, and with ``hooks`` call our hooks; ours are always updated.
 
     :param program: the absolute path of ``reservoir``, with its options.
     """
@@ -189,9 +187,8 @@ def _add_with_own_command(
 ) -> tuple[list[Change], str | None]:
     executable, arguments = client.executable(), client.own_command(command)
     file = client.open(client.settings())
-    if not executable or not arguments or file.find((client.servers, SERVER)) is not None:
-        return [], None
-    if not _is_safe_to_run(executable, arguments):
+    is_present = file.find((client.servers, SERVER)) is not None
+    if is_present or not executable or not arguments or not _is_safe_to_run(executable, arguments):
         return [], None
     folders = file.missing_folders()
     file.save_backup()

@@ -199,9 +199,8 @@ class SettingsFile:
         raise LookupError
 
     def without_settings(self, text: str) -> bytes | None:
-        """Return what to restore instead of a text that has no settings, as the file had none.
+        """Return what to restore instead of a text without settings; ``None`` for no file.
 
-        :returns: the contents before our first change; ``None`` if we created the file.
         :raises LookupError: the text has settings or comments, or the file had some.
         """
         nothing = "".join(text.split()) in ("", "{}")

@@ -56,9 +56,8 @@ class Worker:
             self._timer.cancel()
         loop = asyncio.get_running_loop()
         try:
-            return await asyncio.wrap_future(
-                self._pool.submit(self._answers.answer, tool, arguments, partition, caller)
-            )
+            call = self._pool.submit(self._answers.answer, tool, arguments, partition, caller)
+            return await asyncio.wrap_future(call)
         finally:
             self._timer = loop.call_later(self._idle, self._release)
 

@@ -142,10 +142,7 @@ class _Session:
 
 
 def _replace_surrogates(line: bytes) -> bytes:
-    """Replace halves of surrogate pairs, which clients leave when they shorten a text.
-
-    The SDK rejects the whole message otherwise, and its request would get no answer.
-    """
+    """Replace halves of surrogate pairs, for which the SDK would reject the message unanswered."""
     if rb"\ud" not in line.lower():
         return line
     try:

@@ -27,8 +27,7 @@ from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util.clock import local_day
 from reservoir_cli.util.parse_time_options import parse_time
 
-#: Constant, so that they stay in the client's prompt cache. The first 512 characters are
-#: sufficient on their own, since some clients cut off the rest.
+#: Constant, for prompt caches. The first 512 characters suffice: some clients cut off the rest.
 INSTRUCTIONS = """\
 Reservoir keeps this user's past conversations with all assistants. Call recall first, with the \
 user's question, whenever the answer may lie in the past: "as we decided", "last time", "again", \
@@ -46,11 +45,7 @@ _WRITTEN_NUMBER = re.compile(r"\s*\[?#?([0-9]{1,19})(?:\.0)?\]?\s*")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a tool.
-
-    :param low: the smallest number, or the minimum length of a text.
-    :param high: the largest number, or the maximum length of a text.
-    """
+    """A parameter of a tool; ``low`` and ``high`` limit a number, or the length of a text."""
 
     about: str = ""
     default: int | None = None
@@ -140,9 +135,8 @@ class Tool:
         return value
 
     def _error(self, problem: str) -> UsageError:
-        return UsageError(
-            f"{self.name} {problem}", hint=f"{self.name} takes {', '.join(self.parameters)}"
-        )
+        hint = f"{self.name} takes {', '.join(self.parameters)}"
+        return UsageError(f"{self.name} {problem}", hint=hint)
 
 
 def _quote_name(name: str) -> str:
@@ -331,9 +325,7 @@ class Answers:
             where=Filter(since=_parse_time(since), until=_parse_time(until)),
             passages=True,
         )
-        if not hits:
-            return "Nothing found."
-        return _frame([_hit_line(hit) for hit in hits])
+        return _frame([_hit_line(hit) for hit in hits]) if hits else "Nothing found."
 
     def _read(
         self, reservoir: Reservoir, partition: str, id: int, around: int, max_tokens: int

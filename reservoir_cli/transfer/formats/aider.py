@@ -58,8 +58,8 @@ class Aider(Importer):
         yield Place((found or folders[-1:])[0] / _HISTORY, (".md",), nearby=True)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order; skip commands and aider's own output."""
-        session = _Session(_folder(file))
+        place = PurePath(file.name.replace("\\", "/"))
+        session = _Session(place.parent.as_posix() if place.name == _HISTORY else None)
         for number, line in _lines(file):
             if line is None:
                 yield Skipped(f"line {number}", f"larger than {LARGEST >> 20} MB")
@@ -70,12 +70,6 @@ class Aider(Importer):
             else:
                 yield from session.read_line(number, line)
         yield from session.end()
-
-
-def _folder(file: File) -> str | None:
-    """Return the folder that contains a history."""
-    place = PurePath(file.name.replace("\\", "/"))
-    return place.parent.as_posix() if place.name == _HISTORY else None
 
 
 def _lines(file: File) -> Iterator[tuple[int, str | None]]:
@@ -91,21 +85,16 @@ def _lines(file: File) -> Iterator[tuple[int, str | None]]:
 
 @dataclass
 class _Session:
-    """A session while it is read.
-
-    :param started: its start time as aider wrote it.
-    :param stripped: whether its lines lost their trailing blanks; ``None`` before the first one.
-    :param size: characters of the message being read.
-    """
+    """A session while it is read."""
 
     folder: str | None
     started: str = ""
     identities: SourceIds = field(default_factory=SourceIds)
     role: str = "assistant"
     has_question: bool = False
-    stripped: bool | None = None
+    stripped: bool | None = None  #: Whether its lines lost their trailing blanks.
     lines: list[str] = field(default_factory=list)
-    size: int = 0
+    size: int = 0  #: Characters of the message being read.
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -161,7 +150,6 @@ def _strip_command(content: str) -> str:
 
 
 def _parse_local_time(started: str) -> datetime | None:
-    """Parse the start time of a session, which aider writes in local time."""
     with suppress(ValueError, OverflowError, OSError):
         return moment(datetime.fromisoformat(started).astimezone(UTC).isoformat())
     return None

@@ -12,8 +12,6 @@ from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImp
 
 
 class _AmpThread(Transcript):
-    """A thread while it is read."""
-
     source = "amp"
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
@@ -42,13 +40,11 @@ class Amp(TranscriptImporter):
     transcript = _AmpThread
 
     def detect(self, head: Head) -> bool:
-        """Recognise a thread by its id and by the numbers of its messages."""
         is_thread = head.has_all("id", "messages", depth=1)
         is_numbered = '"T-' in head.text or head.has("messageId")
         return is_thread and is_numbered and head.has("created", "v", "agentMode", "env", depth=1)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the threads, and those of the extension before it used that."""
         home = os.environ.get("AMP_HOME")
         data = expand_user(home) if home else xdg_data_dir() / "amp"
         yield Place(data / "threads", (".json",))

@@ -32,7 +32,6 @@ class Anthropic(Importer):
         return lists_messages(head) and (typical or bool(_BLOCK.search(head.text)))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield each request body as a conversation; single messages of a file are another."""
         return read_bodies(file, self.name, _messages, before=("system", read_system))
 
 

@@ -25,8 +25,6 @@ _FULL, _SHORT = "transcript_full.jsonl", "transcript.jsonl"
 
 
 class _Steps(Transcript):
-    """A conversation while it is read."""
-
     source = "antigravity"
 
     def __init__(self, file: File) -> None:
@@ -43,7 +41,9 @@ class _Steps(Transcript):
         identity = f"{self.thread.conversation.id}:{number}" if isinstance(number, int) else None
         time, content = value.get("created_at"), text(value.get("content")) or ""
         if kind == "USER_INPUT":
-            yield Turn("user", _words(content), identity, time)
+            match = _REQUEST.search(content)
+            words = match[1] if match else _ADDED.sub("", content).strip()
+            yield Turn("user", words, identity, time)
         elif kind in ("PLANNER_RESPONSE", "GENERATE_RESPONSE"):
             yield Turn("assistant", self._reply(value, content, identity), identity, time)
         elif content and source != "SYSTEM" and kind not in _NOTICES:
@@ -63,12 +63,6 @@ class _Steps(Transcript):
         return [content, *blocks, thinking]
 
 
-def _words(content: str) -> str:
-    """Return what the user wrote in a message, without what the program adds."""
-    match = _REQUEST.search(content)
-    return match[1] if match else _ADDED.sub("", content).strip()
-
-
 class Antigravity(TranscriptImporter):
     """Reads ``transcript.jsonl`` below ``~/.gemini/antigravity/brain``."""
 
@@ -79,20 +73,16 @@ class Antigravity(TranscriptImporter):
     transcript = _Steps
 
     def detect(self, head: Head) -> bool:
-        """Recognise a numbered step."""
         return head.has_all("step_index", "source", "type", depth=1)
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether a transcript is beside the whole one."""
         path = file.path
         return bool(path and path.name == _SHORT and path.with_name(_FULL).exists())
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order."""
         return iter(()) if self.is_repeated(file) else super().read(file)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folders of the editor, the command line and the application."""
         for name in ("antigravity", "antigravity-cli", "antigravity-ide"):
             folder = Path.home() / ".gemini" / name / "brain"
             yield Place(folder, (_SHORT, _FULL), ("logs",))

@@ -23,21 +23,14 @@ from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_times import fill_gaps, moment
 from reservoir_cli.transfer.reading.message_trees import find_branch
 
-_ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-}
+_ROLES = {"developer": "system"} | {role: role for role in ("system", "user", "assistant", "tool")}
 #: Types of content that the application adds itself.
 _ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
 #: The beginning of the names of the tools that write into a document beside the conversation.
 _CANVAS = "canmore."
 #: The types of parts that hold a recording, which a transcription may stand for.
 _RECORDINGS = ("audio_asset_pointer", "real_time_user_audio_video_asset_pointer")
-#: A message, and its number in the branch.
-Placed = tuple[int, dict[str, Any]]
+Placed = tuple[int, dict[str, Any]]  #: A message, and its number in the branch.
 
 
 class ChatGPT(Importer):
@@ -48,11 +41,9 @@ class ChatGPT(Importer):
     instance = "chatgpt"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a conversation that keeps its messages in a mapping."""
         return head.has("mapping", depth=1) and not head.has("inserted_at", depth=1)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield each conversation from its first message to its current one."""
         return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
@@ -101,7 +92,6 @@ def _time(node: dict[str, Any]) -> float:
 
 
 def _model(value: dict[str, Any], messages: Sequence[Placed]) -> str | None:
-    """Return the model of the last reply."""
     for _, message in reversed(messages):
         if name := text(obj(message.get("metadata")).get("model_slug")):
             return name
@@ -109,11 +99,7 @@ def _model(value: dict[str, Any], messages: Sequence[Placed]) -> str | None:
 
 
 class _Branch:
-    """Collects the messages of a branch with their ids, in the order in which they are stored.
-
-    Thinking comes before its reply in the file and is stored after it. Tool results are linked to
-    their calls.
-    """
+    """Collects a branch's messages with their ids as they are stored: replies before thinking."""
 
     def __init__(self, times: Sequence[datetime | None]) -> None:
         self._times = times
@@ -123,10 +109,7 @@ class _Branch:
         self._texts: set[str] = set()
 
     def add(self, index: int, value: dict[str, Any]) -> None:
-        """Add the message of a node.
-
-        :raises ValueError: the message cannot be read.
-        """
+        """Add the message of a node, or raise ValueError if it cannot be read."""
         message, identity = self._message(index, value), text(value.get("id"))
         if message is not None:
             self._place(identity, message)
@@ -147,7 +130,6 @@ class _Branch:
             self._messages.append(placed)
 
     def all(self) -> list[tuple[str | None, Message]]:
-        """Return all messages read."""
         return self._messages + self._thinking
 
     def _message(self, index: int, value: dict[str, Any]) -> Message | None:
@@ -217,7 +199,6 @@ def _is_hidden(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
 
 
 def _is_displayed(node: dict[str, Any]) -> bool:
-    """Return whether a node has a message of the user or the model with a content."""
     value = obj(node.get("message"))
     if obj(value.get("author")).get("role") not in ("user", "assistant"):
         return False
@@ -229,7 +210,6 @@ def _is_displayed(node: dict[str, Any]) -> bool:
 
 
 def _content_text(content: Any) -> str:
-    """Return the text of a content of any type; empty without one."""
     if not isinstance(content, dict):
         return content_text(content)
     if isinstance(content.get("parts"), list):
@@ -241,7 +221,6 @@ def _content_text(content: Any) -> str:
 
 
 def _drop_transcribed_audio(parts: list[Any]) -> list[Any]:
-    """Return parts of a message without recordings, if it has their transcription."""
     kinds = [text(part.get("content_type")) if isinstance(part, dict) else None for part in parts]
     if "audio_transcription" not in kinds:
         return parts

@@ -16,8 +16,8 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import fill_gaps, moment, seconds
-from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.message_times import fill_gaps, moment
+from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
 
 _ROLES = {"human": "user", "assistant": "assistant"}
 #: Types of blocks that the application adds itself, and does not display.
@@ -28,15 +28,13 @@ _DOCUMENTS = {
     "create_file": ("file_text",),
     "str_replace": ("new_str",),
 }
-#: The tool that drafts a message.
-_DRAFTS = "message_compose_v1"
+_DRAFTS = "message_compose_v1"  #: The tool that drafts a message.
 #: What stands for a call in the text of a message.
 _PLACEHOLDER = re.compile(
     r"\n?```\s*This block is not supported on your current device yet\.\s*```\n?"
 )
 #: The key of a message with its parent's id. All versions of the first one have a common parent.
 _PARENT = "parent_message_uuid"
-
 
 # Of design chats, which have a file each: roles, kinds of messages that the application writes
 # itself, and types of attachments whose content the user did not write.
@@ -55,11 +53,11 @@ class Claude(Importer):
     instance = "claude"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a conversation that lists its chat messages, or a design chat."""
-        return head.has("chat_messages", depth=1) or _is_design_chat(head)
+        is_design_chat = head.has_all("uuid", "project", "messages", depth=1)
+        is_design_chat = is_design_chat and bool(_OBJECT_CONTENT.search(head.text))
+        return head.has("chat_messages", depth=1) or is_design_chat
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of all conversations, in the order of the file."""
         return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
@@ -90,12 +88,7 @@ def _read_messages(
     convert: Callable[[Any, datetime | None], list[Message]],
     abandoned: Container[str | None] = (),
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a conversation.
-
-    :param start: when the conversation began.
-    :param convert: returns the messages of a row; raises ``ValueError`` if it cannot be read.
-    :param abandoned: ids of rows to leave out.
-    """
+    """Yield the messages of rows; ``convert`` raises ``ValueError`` for one that cannot be read."""
     times = fill_gaps([moment(obj(row).get("created_at")) for row in rows], moment(start))
     for number, (row, created_at) in enumerate(zip(rows, times, strict=True), 1):
         row_id = text(obj(row).get("uuid"))
@@ -117,7 +110,7 @@ def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
     for identity, node in nodes.items():
         if parent := text(node.get(_PARENT)):
             children.setdefault(parent, []).append(identity)
-    found = find_branch(nodes, current, _PARENT, _time, has_message=_has_content)
+    found = find_branch(nodes, current, _PARENT, time_at("created_at"), has_message=_has_content)
     branch = {text(node.get("uuid")): node for node in found}
     parents = filter(None, (text(node.get(_PARENT)) for node in branch.values()))
     versions = [identity for parent in parents for identity in children[parent]]
@@ -134,10 +127,6 @@ def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
 def _has_content(node: dict[str, Any]) -> bool:
     has_text = bool(node.get("content") or text(node.get("text")))
     return has_text or bool(node.get("attachments") or node.get("files"))
-
-
-def _time(node: dict[str, Any]) -> float:
-    return seconds(node.get("created_at"))
 
 
 def _messages(value: Any, created_at: datetime | None) -> list[Message]:
@@ -186,7 +175,6 @@ def _parts(block: Any) -> list[Any]:
 
 
 def _drafts(arguments: dict[str, Any]) -> list[str]:
-    """Return the drafts of a message that the user can choose from."""
     drafts = objects(arguments.get("variants"))
     parts = ([text(draft.get("subject")), text(draft.get("body"))] for draft in drafts)
     return ["\n".join(filter(None, part)) for part in parts]
@@ -203,19 +191,9 @@ def _attachment_texts(value: dict[str, Any]) -> list[str]:
     return texts + [marker for marker in markers if marker == "[image]" or marker not in texts]
 
 
-# Design chats
-
-
-def _is_design_chat(head: Head) -> bool:
-    """Return whether a JSON text begins like a design chat."""
-    has_keys = head.has_all("uuid", "project", "messages", depth=1)
-    return has_keys and bool(_OBJECT_CONTENT.search(head.text))
-
-
 def _read_design_chat(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a design chat."""
     rows = value.get("messages")
     if not isinstance(rows, list):
         yield Skipped(place, "no list of messages")
@@ -237,7 +215,8 @@ def _design_messages(row: Any, created_at: datetime | None) -> list[Message]:
     identity = text(row.get("uuid")) or ""
     messages: list[Message] = []
     blocks: list[Any] = []
-    for block in _blocks(content):
+    listed = content.get("contentBlocks")
+    for block in listed if isinstance(listed, list) and listed else _typed(content):
         if obj(block).get("type") == "user_interjection":
             messages += content_blocks.messages(role, blocks, created_at, identity)
             typed = _typed(obj(block.get("message")) or {"content": block.get("message")})
@@ -246,11 +225,6 @@ def _design_messages(row: Any, created_at: datetime | None) -> list[Message]:
         else:
             blocks += _convert(block)
     return messages + content_blocks.messages(role, blocks, created_at, identity)
-
-
-def _blocks(content: dict[str, Any]) -> list[Any]:
-    blocks = content.get("contentBlocks")
-    return blocks if isinstance(blocks, list) and blocks else _typed(content)
 
 
 def _typed(content: dict[str, Any]) -> list[Any]:

@@ -7,7 +7,11 @@ from itertools import islice
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.formats.claude_code_notices import remove_plumbing, remove_reminders
+from reservoir_cli.transfer.formats.claude_code_notices import (
+    change_texts,
+    remove_plumbing,
+    remove_reminders,
+)
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, lines, restoring
 from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
@@ -27,8 +31,7 @@ _PASSED_ON = frozenset(
     "agent ci ci-monitor cross-session hook monitor peer schedule scheduled session subagent "
     "system task task-notification teammate".split()
 )
-#: The model of replies that the program wrote itself.
-_SYNTHETIC = "<synthetic>"
+_SYNTHETIC = "<synthetic>"  #: The model of replies that the program wrote itself.
 #: The key of a title by the type of its line, the best last.
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 #: Stop reasons of replies after which the turn continues; ``None`` while the reply is written.
@@ -47,23 +50,18 @@ class ClaudeCode(Importer):
     only_databases = False
 
     def detect(self, head: Head) -> bool:
-        """Recognise lines that name their session, or the line they belong to."""
         has_session = head.has("sessionId", "parentUuid", depth=1)
         has_session = has_session and head.has("content", "isSidechain")
         return head.has("type") and (has_session or head.has("leafUuid", "isSnapshotUpdate"))
 
     def places(self) -> Iterator[Place]:
-        """Yield the folders of the sessions."""
         for folder in claude_config_dirs():
             yield Place(folder / "projects")
         cowork = app_dir("Claude") / "local-agent-mode-sessions"
         yield Place(cowork, inside=("projects",), title="Claude Desktop")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order; the lines of one reply are one message.
-
-        The program's own lines (notices, summaries, progress) are skipped.
-        """
+        """Yield the messages without the program's own; the lines of one reply are one message."""
         session = _Session(file.stem, *_survey(file))
         yield from read_entries(file, session.read)
         yield from session.end()
@@ -94,10 +92,7 @@ class ClaudeCode(Importer):
 
 @dataclass
 class _Session:
-    """A session while it is read. A reply is held until a line that does not belong to it.
-
-    :param taken_back: ids of lines of turns that the user took back.
-    """
+    """A session while it is read. A reply is held until a line that does not belong to it."""
 
     stem: str
     titles: dict[str, str]
@@ -108,7 +103,6 @@ class _Session:
     held: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def restore(self, state: State | None) -> None:
-        """Restore the state of a checkpoint."""
         if state is None:
             return
         self.seen = dict.fromkeys(reversed(state["seen"]))
@@ -139,7 +133,6 @@ class _Session:
         return not self.held or not _is_same_reply(self.held[-1][1], line)
 
     def is_complete(self) -> bool:
-        """Return whether the last reply ends its turn."""
         if not self.held:
             return True
         line = self.held[-1][1]
@@ -162,7 +155,6 @@ class _Session:
         self.held.append((place, line))
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Yield the messages of the held lines."""
         held, self.held = self.held, []
         if not held:
             return
@@ -244,7 +236,6 @@ def _metadata(about: Conversation) -> tuple[str | None, str | None, str | None]:
 
 
 def _is_question(line: dict[str, Any]) -> bool:
-    """Return whether a line is the user's question to the main session."""
     is_main = line.get("type") == "user" and line.get("isSidechain") is not True
     return is_main and not _has_results(line)
 
@@ -280,29 +271,15 @@ def _clean_block(block: Any) -> Any:
     if kind == "text" and isinstance(block.get("text"), str):
         return remove_plumbing(block["text"])
     if kind == "tool_result":
-        return block | {"content": _clean_result(block.get("content"))}
+        return block | {"content": change_texts(block.get("content"), remove_reminders)}
     return block
-
-
-def _clean_result(content: Any) -> Any:
-    """Return the content of a tool's result without reminders."""
-    if isinstance(content, str):
-        return remove_reminders(content)
-    if not isinstance(content, list):
-        return content
-    return [
-        part | {"text": remove_reminders(part["text"])}
-        if isinstance(obj(part).get("text"), str)
-        else part
-        for part in content
-    ]
 
 
 def _survey(file: File) -> tuple[dict[str, str], set[str]]:
     """Return the titles of a file's sessions, and the ids of the lines that the user took back.
 
-    A title may come after its session. A summary names the last line it covers. The summary of a
-    line in another file is ignored, unless it is the only summary.
+    A summary names the last line it covers, and is ignored for a line in another file, unless
+    it is the only one.
     """
     sessions: dict[str, str] = {}
     titles: dict[str, dict[str, str]] = {kind: {} for kind in _TITLES}
@@ -327,10 +304,7 @@ def _survey(file: File) -> tuple[dict[str, str], set[str]]:
 
 
 class _Branches:
-    """The lines of a file as a tree: a second question after a line takes back the first one.
-
-    A first one that continues later is a session in another window.
-    """
+    """A file's lines as a tree: a second question takes back a first that ends before it."""
 
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}

@@ -1,32 +1,18 @@
 """Remove the commands, reminders and notices that Claude Code writes into user messages."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from reservoir_cli.storage.content_identity import unwrap_pastes
+from reservoir_cli.transfer.reading.foreign_values import obj
 
 _TAGS = (
-    "system-reminder",
-    "command-name",
-    "command-message",
-    "command-args",
-    "command-contents",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "bash-input",
-    "bash-stdout",
-    "bash-stderr",
-    "bash-notification",
-    "ide_opened_file",
-    "ide_selection",
-    "ide_diagnostics",
-    "new-diagnostics",
-    "session-start-hook",
-    "user-prompt-submit-hook",
-    "post-tool-use-hook",
-    "task-notification",
-)
+    "system-reminder command-name command-message command-args command-contents "
+    "local-command-stdout local-command-stderr local-command-caveat bash-input bash-stdout "
+    "bash-stderr bash-notification ide_opened_file ide_selection ide_diagnostics new-diagnostics "
+    "session-start-hook user-prompt-submit-hook post-tool-use-hook task-notification"
+).split()
 
 
 def opening_tags(names: Iterable[str]) -> re.Pattern[str]:
@@ -87,8 +73,19 @@ def remove_reminders(text: str) -> str:
     return text
 
 
+def change_texts(content: Any, change: Callable[[str], str]) -> Any:
+    """Return a content with its text, or the texts of its parts, changed."""
+    if isinstance(content, str):
+        return change(content)
+    if not isinstance(content, list):
+        return content
+    return [
+        part | {"text": change(part["text"])} if isinstance(obj(part).get("text"), str) else part
+        for part in content
+    ]
+
+
 def _separate_tags(text: str) -> tuple[str, dict[str, str]]:
-    """Return a text without its tags, and the last content of each tag."""
     outside, tags = [], {}
     for name, part in split_tags(text, _OPENING):
         if name is None:
@@ -101,9 +98,7 @@ def _separate_tags(text: str) -> tuple[str, dict[str, str]]:
 def split_tags(text: str, opening: re.Pattern[str]) -> Iterator[tuple[str | None, str]]:
     """Yield the parts of a text inside tags, with the tag's name, and those outside, with ``None``.
 
-    A tag that is never closed is text.
-
-    :param opening: a pattern from :func:`opening_tags`.
+    A tag that is never closed is text. :func:`opening_tags` makes the pattern.
     """
     position = start = 0
     unclosed: set[str] = set()

@@ -96,12 +96,10 @@ class Cline(Importer):
     endings = (_HISTORY, ".messages.json")
 
     def detect(self, head: Head) -> bool:
-        """Recognise a session, or a list of messages with a text that begins in a typical way."""
         is_task = head.is_array and head.has("role") and bool(_TYPICAL.search(head.text))
         return is_task or is_session(head)
 
     def places(self) -> Iterator[Place]:
-        """Yield the locations of sessions and of tasks, by editor and extension."""
         folder = os.environ.get("CLINE_DATA_DIR")
         data = expand_user(folder) if folder else tool_dir("CLINE_DIR", ".cline") / "data"
         sessions = os.environ.get("CLINE_SESSION_DATA_DIR")
@@ -114,7 +112,6 @@ class Cline(Importer):
                 yield Place(tasks, (_HISTORY,), title=title)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order; skip environments, notices and summaries."""
         task = _Task(_thread(file))
 
         def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -135,7 +132,6 @@ def _read_session(file: File, place: str, value: dict[str, Any]) -> Iterator[Rec
 
 
 def _thread(file: File) -> Thread:
-    """Return a task with its id, model and folder, from the files beside it."""
     place = PurePath(file.name.replace("\\", "/"))
     if place.name != _HISTORY or not place.parent.name:
         return Thread(Cline.name)
@@ -150,16 +146,11 @@ def _thread(file: File) -> Thread:
 
 @dataclass
 class _Task:
-    """A task while it is read.
-
-    :param spoken: ids of calls that showed a text to the user.
-    :param pending: names and ids of calls in text that have no result yet.
-    :param call_counts: how often each call in text occurred, by its digest.
-    """
+    """A task while it is read."""
 
     thread: Thread
-    spoken: set[str] = field(default_factory=set)
-    pending: list[tuple[str, str]] = field(default_factory=list)
+    spoken: set[str] = field(default_factory=set)  #: Calls that showed a text to the user.
+    pending: list[tuple[str, str]] = field(default_factory=list)  #: Calls in text without a result.
     call_counts: dict[str, int] = field(default_factory=dict)
     time: datetime | None = None
 
@@ -171,17 +162,11 @@ class _Task:
     def read(
         self, place: str, value: Any, unwrap: Callable[[Any], dict[str, Any]] = obj
     ) -> Iterator[Record | Skipped]:
-        """Yield the messages of an entry.
-
-        :param unwrap: converts the entry into one of a task.
-        """
+        """Yield the messages of an entry, which ``unwrap`` converts into one of a task."""
         yield from self.thread.convert(place, None, lambda: self.messages(unwrap(value)))
 
     def messages(self, value: dict[str, Any]) -> list[Message]:
-        """Return the messages of an entry.
-
-        :raises ValueError: the entry cannot be read.
-        """
+        """Return the messages of an entry, or raise ValueError if it cannot be read."""
         if any(value.get(mark) is True for mark in ("isSummary", "isTruncationMarker")):
             return []
         role, content = value.get("role"), value.get("content")
@@ -218,10 +203,7 @@ class _Task:
         return self._split_denied(Message("tool", content, tool_call_id=call_id))
 
     def _split_denied(self, result: Message) -> list[Message]:
-        """Return a result, followed by the user's words if the user denied the call.
-
-        The output of a tool may contain any tags; only a denial has the user's words in tags.
-        """
+        """Return a result and, if the user denied the call, the user's words in tags."""
         if not result.content.startswith(_DENIED):
             return [result]
         outside, words = self._split_words(result.content)
@@ -232,9 +214,8 @@ class _Task:
         match = _RESULT.match(content)
         if match and match[1] not in _SPEAKING:
             result = Message("tool", content[match.end() :].strip(), name=match[1])
-            messages += self._split_denied(
-                replace(result, tool_call_id=self._take_pending(match[1]))
-            )
+            result = replace(result, tool_call_id=self._take_pending(match[1]))
+            messages += self._split_denied(result)
         elif messages and _continues(messages[-1], content):
             result = messages.pop()
             joined = "\n".join(filter(None, (result.content, content.strip())))
@@ -243,10 +224,7 @@ class _Task:
             messages += self._user_words(content, match is not None or content.startswith(_NOTICES))
 
     def _user_words(self, content: str, notice: bool) -> list[Message]:
-        """Return the user's words in a text: those in tags, or all of it without tags.
-
-        :param notice: the text outside tags is the program's.
-        """
+        """Return the user's words: those in tags; without tags, all of a text that is no notice."""
         outside, words = self._split_words(content)
         if words and outside.startswith("<"):  # files that the user mentions
             words[-1] = replace(words[-1], content=f"{words[-1].content}\n{outside}")
@@ -327,10 +305,7 @@ class _Task:
 
 
 def _continues(result: Message, content: str) -> bool:
-    """Return whether a text continues the result before it.
-
-    The first text after the heading of a result does, unless it describes the environment.
-    """
+    """Return whether a text continues the result before it, as the first one after its heading."""
     if result.role != "tool" or result.name is None:
         return False
     if not result.content:
@@ -356,7 +331,6 @@ def _parameters(part: str) -> dict[str, str]:
 
 
 def _current_time(details: str) -> datetime | None:
-    """Return the time in a description of the environment."""
     if match := _UTC.search(details):
         return moment_ms(match[1])
     if match := _LOCAL.search(details):

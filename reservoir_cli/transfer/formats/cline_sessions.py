@@ -30,8 +30,7 @@ _FILE = re.compile(r'<file_content path="([^"\n]{1,1000})">')
 _FILE_END = "</file_content>"
 #: Kinds of messages that the program writes as the user: summaries, reminders, notices.
 _KINDS = re.compile(r"(?:auto_|manual_)?compaction(?:_\w+)?|completion_reminder|\w+_notice")
-#: The keys of what one operation of a tool returned.
-_OPERATION = {"query", "result", "success"}
+_OPERATION = {"query", "result", "success"}  #: The keys of what one operation of a tool returned.
 
 
 def is_session(head: Head) -> bool:
@@ -47,10 +46,7 @@ def read_beside(file: File, name: str) -> dict[str, Any]:
 def describe_session(
     file: File, value: dict[str, Any], source: str
 ) -> tuple[Thread, datetime | None]:
-    """Return a session with its metadata, and when it was forked from another one.
-
-    A subagent's file is in the folder of its session, and has no manifest.
-    """
+    """Return a session, and when it was forked; a subagent's is in its folder, without manifest."""
     session = text(value.get("sessionId")) or file.stem
     name = clean_text(PurePath(file.name.replace("\\", "/")).name.removesuffix(_MESSAGES))
     is_main = value.get("agent") == "lead"
@@ -73,9 +69,7 @@ def is_copied(message: Any, forked_at: datetime | None) -> bool:
 
 
 def unwrap_message(message: Any) -> dict[str, Any]:
-    """Return a message with the user's words as they were typed, and the model's name.
-
-    A message that the program wrote as the user has no content.
+    """Return a message with the user's words as typed, and the model's name; none of a notice.
 
     :raises ValueError: it is not a message.
     """
@@ -98,10 +92,7 @@ def _is_notice(metadata: dict[str, Any]) -> bool:
 
 
 def _unwrap_result(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool's result as text: the outputs of its operations.
-
-    A tool that does one operation records it as JSON, others as a list.
-    """
+    """Return a tool's result as text; a tool that does one operation records it as JSON."""
     content = block.get("content")
     if isinstance(content, list):
         return {**block, "content": [_output(part) for part in content]}
@@ -110,10 +101,7 @@ def _unwrap_result(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _output(part: Any) -> Any:
-    """Return the output of an operation and its error, or other data, as text.
-
-    Blocks such as pictures stay as they are.
-    """
+    """Return an operation's output and error, or other data, as text; blocks stay as they are."""
     if not isinstance(part, dict) or {"type", "text"} & part.keys():
         return part
     if not part.keys() >= _OPERATION:
@@ -130,16 +118,11 @@ def _words(block: Any) -> str:
     """Return the text of a block as the user typed it, or a marker of a file or picture."""
     if obj(block).get("type") == "file" and isinstance(block.get("path"), str):
         return file_marker(folder_name(block["path"]))
-    return _unwrap(part_text(block))
-
-
-def _unwrap(words: str) -> str:
-    words = _NOTICE.sub("", _mark_files(words))
+    words = _NOTICE.sub("", _mark_files(part_text(block)))
     return _WRAPPER.sub("", _COMMAND.sub(r"/\1 ", words)).strip()
 
 
 def _mark_files(words: str) -> str:
-    """Return a text with the content of attached files replaced by markers."""
     parts, position = [], 0
     while (start := words.find(_ATTACHED, position)) >= 0:
         match, end = _FILE.match(words, start), words.find(_FILE_END, start)

@@ -24,7 +24,14 @@ from reservoir_cli.transfer.reading.checkpoints import (
 )
 from reservoir_cli.transfer.reading.content_blocks import content_text, remove_marks, thought
 from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.reading.foreign_values import branch_name, call, obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import (
+    branch_name,
+    call,
+    joined_texts,
+    obj,
+    objects,
+    text,
+)
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
@@ -59,12 +66,10 @@ _CALLS = {
     "tool_search_call": ("tool_search", "arguments"),
 }
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
-#: Events that end a turn.
-_ENDS = ("task_complete", "turn_aborted")
+_ENDS = ("task_complete", "turn_aborted")  #: Events that end a turn.
 #: The event by which the user takes back the last turns, mostly to edit a question.
 _ROLLBACK = "thread_rolled_back"
-#: The event by which the user names a session.
-_NAMED = "thread_name_updated"
+_NAMED = "thread_name_updated"  #: The event by which the user names a session.
 
 
 class Codex(Importer):
@@ -78,15 +83,12 @@ class Codex(Importer):
     names_are_dated = True
 
     def detect(self, head: Head) -> bool:
-        """Recognise lines with a payload of a known type."""
         return _is_old(head) or (head.has("payload") and head.has_kind(*_LINES))
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether Codex has copied the session from another tool."""
         return _is_copy(file)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions."""
         folder = tool_dir("CODEX_HOME", ".codex") / "sessions"
         yield Place(folder, (".json", ".jsonl", ".jsonl.zst"))
 
@@ -125,7 +127,8 @@ class Codex(Importer):
             if kind == "session_meta" and start.state:  # it changes the source ids
                 raise StartOver
             if kind == "response_item":
-                begins = complete or _is_question(payload)
+                is_question = payload.get("type") == "message" and payload.get("role") == "user"
+                begins = complete or is_question
                 checkpoint = Checkpoint(line.offset, rollout.state(line.number - 1), begins)
                 turn, complete = (checkpoint if begins else turn), False
                 yield checkpoint
@@ -140,8 +143,6 @@ class _Rollout:
 
     A fork begins with its own metadata, and repeats those and the messages of the session that it
     continues. They have the same ids there, so that only what follows is new.
-
-    :param start: where reading begins.
     """
 
     def __init__(self, file: File, start: Checkpoint) -> None:
@@ -161,23 +162,18 @@ class _Rollout:
         self._is_named = True
 
     def restore(self, state: State | None) -> None:
-        """Restore the state of a checkpoint."""
         if state is None:
             return
         model, project, branch = state["about"]
         self._begin(state["session"])
         self._thread.follow(state["previous"])
-        about = self._thread.conversation
-        about = replace(about, model=model, project=project, branch=branch)
+        about = replace(self._thread.conversation, model=model, project=project, branch=branch)
         self._thread.conversation = about
         self._thread.trace, self._folder = state["trace"], state["folder"]
         self._thread.parent = state["parent"]
 
     def state(self, lines: int) -> State:
-        """Return the state needed to continue; it contains no text of messages.
-
-        :param lines: the number of lines read.
-        """
+        """Return the state needed to continue after some lines, without any text of messages."""
         about = self._thread.conversation
         return {
             "lines": lines,
@@ -280,7 +276,6 @@ def _as_line(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parent(payload: dict[str, Any]) -> str | None:
-    """Return the id of the session that started a subagent."""
     spawned = obj(obj(obj(payload.get("source")).get("subagent")).get("thread_spawn"))
     return text(spawned.get("parent_thread_id")) or text(payload.get("parent_thread_id"))
 
@@ -323,7 +318,6 @@ def _names(file: File, start: Checkpoint) -> dict[str, str]:
 
 
 def _is_typed(line: dict[str, Any]) -> bool:
-    """Return whether an item is a message that the user typed."""
     try:
         message = _message(line)
     except ValueError:
@@ -334,7 +328,6 @@ def _is_typed(line: dict[str, Any]) -> bool:
 
 
 def _is_copy(file: File) -> bool:
-    """Return whether a session is Codex's copy of another tool's session."""
     if file.path is None:
         return False
     return any(
@@ -345,7 +338,6 @@ def _is_copy(file: File) -> bool:
 
 
 def _copies_in(path: Path) -> frozenset[str]:
-    """Return the ids of the sessions that Codex now lists as copies."""
     try:
         return _read_copies(path, path.stat().st_mtime_ns)
     except OSError:
@@ -362,10 +354,6 @@ def _read_copies(path: Path, changed: int) -> frozenset[str]:
     return frozenset(filter(None, (text(record.get("imported_thread_id")) for record in records)))
 
 
-def _is_question(item: dict[str, Any]) -> bool:
-    return item.get("type") == "message" and item.get("role") == "user"
-
-
 def _clean_message(message: Message, item: dict[str, Any]) -> Message:
     """Return a reply without citation marks, or a user message without the program's text."""
     if message.role == "assistant":
@@ -377,10 +365,7 @@ def _clean_message(message: Message, item: dict[str, Any]) -> Message:
 
 
 def _message(line: dict[str, Any]) -> Message | None:
-    """Return the message of an item; ``None`` if the program wrote it.
-
-    :raises ValueError: the item cannot be read.
-    """
+    """Return an item's message, ``None`` for the program's; raise ValueError for others."""
     item, created_at = line.get("payload"), moment(line.get("timestamp"))
     if not isinstance(item, dict):
         raise ValueError("not an item")
@@ -389,13 +374,18 @@ def _message(line: dict[str, Any]) -> Message | None:
         return _words(item, created_at)
     if kind in _CALLS:
         name, key = _CALLS[kind]
-        return _call(item, name or item.get("name"), item.get(key), created_at)
+        identity = item.get("call_id") or item.get("id")
+        made = call(identity, name or item.get("name"), item.get(key))
+        return Message("assistant", "", created_at, tool_calls=(made,))
     if kind in _OUTPUTS:
         call_id = text(item.get("call_id"))
         return Message("tool", _output(item), created_at, tool_call_id=call_id)
     if kind == "image_generation_call":
         return Message("assistant", "[image]", created_at)
-    thinking = _summary(item) if kind == "reasoning" else ""
+    if kind != "reasoning":
+        return None
+    # The rest of the thinking is encrypted.
+    thinking = joined_texts(objects(item.get("content")) or item.get("summary"))
     return thought(thinking, created_at) if thinking else None
 
 
@@ -407,17 +397,6 @@ def _words(item: dict[str, Any], created_at: datetime | None) -> Message | None:
         raise ValueError("unknown role")
     injected = role == "user" and content.lstrip().startswith(_INJECTED)
     return None if injected else Message(role, content, created_at)
-
-
-def _summary(item: dict[str, Any]) -> str:
-    """Return the text of thinking, or its summary; the rest is encrypted."""
-    parts = objects(item.get("content")) or objects(item.get("summary"))
-    return "\n".join(filter(None, (text(part.get("text")) for part in parts)))
-
-
-def _call(item: dict[str, Any], name: Any, arguments: Any, created_at: Any) -> Message:
-    tool_call = call(item.get("call_id") or item.get("id"), name, arguments)
-    return Message("assistant", "", created_at, tool_calls=(tool_call,))
 
 
 def _output(item: dict[str, Any]) -> str:

@@ -26,8 +26,7 @@ _TAGGED = re.compile(
 )
 #: Where a reply took something from Codex's memory.
 _CITATION = re.compile(r"\s*<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
-#: The tags around a picture.
-_PICTURE = re.compile(r"<image(?:\s[^<>\n]{0,1000})?>|</image>")
+_PICTURE = re.compile(r"<image(?:\s[^<>\n]{0,1000})?>|</image>")  #: The tags around a picture.
 #: Headings of what an editor or the application writes before a question, and of the question.
 _SETUP = (
     "# Context from my IDE setup:",
@@ -46,10 +45,7 @@ _REVIEW = re.compile(r"\s*<user_action>.*?<results>(.*)</results>\s*</user_actio
 
 
 def clean_question(content: Any) -> str:
-    """Return what the user wrote in a message; empty if the program wrote all of it.
-
-    :param content: a text or a list of parts.
-    """
+    """Return what the user wrote in a message; empty if the program wrote all of it."""
     parts = content if isinstance(content, list) else [content]
     text = "\n".join(_without_notices(map(part_text, parts)))
     start = text.lstrip()

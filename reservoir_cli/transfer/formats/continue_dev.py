@@ -10,8 +10,7 @@ from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.places import Place, tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
-#: The list of all sessions beside them.
-_LIST = "sessions.json"
+_LIST = "sessions.json"  #: The list of all sessions beside them.
 
 
 class _Session(Transcript):
@@ -36,10 +35,8 @@ class _Session(Transcript):
             thinking = text(obj(entry.get("reasoning")).get("text"))
             blocks: list[Any] = [{"type": "thinking", "thinking": thinking}]
             if role == "thinking":
-                role, blocks = (
-                    "assistant",
-                    [{"type": "thinking", "thinking": message.get("content")}],
-                )
+                role = "assistant"
+                blocks = [{"type": "thinking", "thinking": message.get("content")}]
             elif isinstance(message.get("content"), list):
                 blocks = [*message["content"], *blocks, *_calls(entry)]
             else:
@@ -73,13 +70,10 @@ class Continue(TranscriptImporter):
     transcript = _Session
 
     def detect(self, head: Head) -> bool:
-        """Recognise a session with its history."""
         return head.has_all("sessionId", "history", depth=1)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions."""
         yield Place(tool_dir("CONTINUE_GLOBAL_DIR", ".continue") / "sessions", (".json",))
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether a file is the list of all sessions."""
         return file.name.endswith(_LIST)

@@ -17,6 +17,7 @@ from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.conversation_identity import Thread
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
+    joined_texts,
     obj,
     objects,
     text,
@@ -33,11 +34,9 @@ from reservoir_cli.util.read_files import LARGEST
 
 _ENDINGS, _TRANSCRIPTS = (".json", ".jsonl"), "transcripts"
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
-#: A log is read up to this size: its document is kept in memory.
-_MOST = LARGEST
+_MOST = LARGEST  #: A log is read up to this size: its document is kept in memory.
 _LOG = re.compile(r'\A\s*\{\s*"kind"\s*:\s*[0-3]\s*,\s*"[vki]"')
-#: Suffix that VS Code adds to the ids of calls.
-_SUFFIX = re.compile(r"__vscode-\d+\Z")
+_SUFFIX = re.compile(r"__vscode-\d+\Z")  #: Suffix that VS Code adds to the ids of calls.
 
 
 class CopilotChat(Importer):
@@ -49,21 +48,18 @@ class CopilotChat(Importer):
     folders = ("GitHub.copilot-chat", "chatSessions", "emptyWindowChatSessions")
 
     def detect(self, head: Head) -> bool:
-        """Recognise a session by its requests, and a log by the kind of its first change."""
         if head.has("vscodeVersion") and head.has_all("type", "data", depth=1):
             return True
         is_session = head.has("responderUsername", "initialLocation", "creationDate")
         return bool(_LOG.match(head.start)) or (is_session and head.has("requests"))
 
     def places(self) -> Iterator[Place]:
-        """Yield the locations of sessions, by editor and kind of window."""
         for user_dir in editor_user_dirs():
             folders = ("chatSessions", _TRANSCRIPTS)
             yield Place(user_dir / "workspaceStorage", _ENDINGS, folders)
             yield Place(user_dir / "globalStorage" / "emptyWindowChatSessions", _ENDINGS)
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether a transcript is beside the session that it repeats."""
         folders = file.path.absolute().parents if file.path else ()
         if len(folders) < 3 or folders[0].name != _TRANSCRIPTS:
             return False
@@ -71,7 +67,6 @@ class CopilotChat(Importer):
         return any((sessions / f"{file.stem}{ending}").exists() for ending in _ENDINGS)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of all requests that the user did not undo."""
         if self.is_repeated(file):
             return
         if _is_transcript(file):
@@ -95,8 +90,6 @@ class CopilotChat(Importer):
 
 
 class _Document:
-    """The document that the lines of a file build."""
-
     def __init__(self, file: File) -> None:
         self._file = file
         self.value: dict[str, Any] | None = None
@@ -157,7 +150,6 @@ def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
 
 
 def _make_thread(session: dict[str, Any], file: File) -> Thread:
-    """Return the conversation of a session, with its id, title, project and folder."""
     identity = text(session.get("sessionId")) or file.stem
     folder = uri_path(session.get("workingDirectory")) or _workspace_folder(file)
     title, project = text(session.get("customTitle")), folder_name(_project_folder(folder))
@@ -180,7 +172,6 @@ def _project_folder(folder: str | None) -> str | None:
 
 
 def _is_transcript(file: File) -> bool:
-    """Return whether a file holds events instead of a session."""
     first = next(readable_objects(file), {})
     return isinstance(first.get("type"), str) and isinstance(first.get("data"), dict)
 
@@ -188,7 +179,6 @@ def _is_transcript(file: File) -> bool:
 def _read_request(
     place: str, request: dict[str, Any], thread: Thread
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a request: the question and its response."""
     if request.get("isHidden") is True or obj(request.get("shouldBeRemovedOnSend")):
         return
     request_id, time = text(request.get("requestId")), moment_ms(request.get("timestamp"))
@@ -196,9 +186,8 @@ def _read_request(
     try:
         typed = [] if request.get("isSystemInitiated") is True else _question_blocks(request)
         question = content_blocks.messages("user", typed, time)
-        response = content_blocks.messages(
-            "assistant", _response_blocks(request), time, request_id or ""
-        )
+        replied = _response_blocks(request)
+        response = content_blocks.messages("assistant", replied, time, request_id or "")
     except ValueError as error:
         yield Skipped(place, str(error))
         return
@@ -230,9 +219,6 @@ def _question_blocks(request: dict[str, Any]) -> list[Any]:
 def _is_implicit(variable: dict[str, Any]) -> bool:
     """Return whether VS Code attached the open file automatically."""
     return (text(variable.get("id")) or "").startswith("vscode.implicit")
-
-
-# The response
 
 
 def _response_blocks(request: dict[str, Any]) -> list[dict[str, Any]]:
@@ -300,17 +286,14 @@ def _join_texts(value: Any) -> str:
 def _call_blocks(
     part: dict[str, Any], calls: dict[str, dict[str, Any]], answers: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return a tool call, and its result if there is one.
-
-    :param calls: the calls as the model made them, by call id.
-    :param answers: the results that the model received, by call id.
-    """
+    """Return a call as the model made it, and the result it received if there is one."""
     identity = _SUFFIX.sub("", text(part.get("toolCallId")) or "")
     model_call, display = calls.get(identity, {}), obj(part.get("toolSpecificData"))
     details = obj(part.get("resultDetails"))
     name = text(model_call.get("name")) or text(part.get("toolId")) or "tool"
     arguments = model_call.get("arguments") or _displayed_arguments(display, details, part)
-    content = _received_result(answers.get(identity)) or _displayed_result(display, details)
+    received = joined_texts(obj(answers.get(identity)).get("content"), "value")
+    content = received or _displayed_result(display, details)
     called = tool_use(identity, name, arguments)
     return [called, tool_result(identity or None, content)] if content else [called]
 
@@ -318,7 +301,6 @@ def _call_blocks(
 def _displayed_arguments(
     display: dict[str, Any], details: dict[str, Any], part: dict[str, Any]
 ) -> Any:
-    """Return a tool's arguments as VS Code shows them."""
     command = obj(display.get("commandLine"))
     if entered := text(command.get("original")) or text(display.get("command")):
         return {"command": entered}
@@ -327,14 +309,7 @@ def _displayed_arguments(
 
 
 def _displayed_result(display: dict[str, Any], details: dict[str, Any]) -> str:
-    """Return a tool's result as VS Code shows it."""
     output = details.get("output")
     parts = [_markdown(item) for item in output] if isinstance(output, list) else []
     result = obj(display.get("terminalCommandOutput")).get("text") or display.get("result")
     return "\n".join(filter(None, parts)) or text(result) or ""
-
-
-def _received_result(value: Any) -> str:
-    """Return a tool's result as the model received it."""
-    content = objects(obj(value).get("content"))
-    return "\n".join(filter(None, (text(item.get("value")) for item in content)))

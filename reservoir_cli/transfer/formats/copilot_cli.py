@@ -41,25 +41,19 @@ class CopilotCli(Importer):
     instance = "copilot-cli"
 
     def detect(self, head: Head) -> bool:
-        """Recognise an event by its type, its data, and the event before it."""
         return head.has_all("parentId", "data") and head.has_kind(*_EVENTS)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions."""
         yield Place(tool_dir("COPILOT_HOME", ".copilot") / "session-state")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield messages in order, without those that the user rewound."""
         return read_events(file, self.name, _given_name(file))
 
 
 def read_events(
     file: File, source: str, title: str | None, folder: str | None = None
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a session's events.
-
-    :param folder: the working folder, if the events do not name it.
-    """
+    """Yield the messages of a session's events, which may name another folder."""
     identity, rewound = _survey(file)
     session = _Session(identity, rewound, title, source, folder)
     return read_entries(file, session.read)
@@ -108,7 +102,6 @@ class _Session:
         yield from self._thread(event).convert(place, event_id, read)
 
     def _update_metadata(self, data: dict[str, Any]) -> None:
-        """Update the conversation with the model, folder and branch of an event."""
         place = obj(data.get("context")) or data
         self.folder = self.folder or text(place.get("cwd"))
         self.about = replace(
@@ -135,10 +128,7 @@ class _Session:
 
 
 def _is_injected(event: dict[str, Any]) -> bool:
-    """Return whether a user message was written by a skill or the program, not by the user.
-
-    The first message of a sub-agent comes from the agent that started it, and is kept.
-    """
+    """Return whether a skill or the program wrote a user message; an agent's task is kept."""
     data = obj(event.get("data"))
     source = text(data.get("source")) or ""
     from_agent = source.startswith("agent-") and text(event.get("agentId")) is None
@@ -164,19 +154,16 @@ def _attachment_block(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _assistant(data: dict[str, Any], event_id: str) -> list[Message]:
-    """Return a reply with its calls, and its thinking."""
     calls = [
         tool_use(text(request.get("toolCallId")), request.get("name"), request.get("arguments"))
         for request in objects(data.get("toolRequests"))
     ]
     thinking = {"type": "thinking", "thinking": data.get("reasoningText")}
-    return content_blocks.messages(
-        "assistant", [_text_content(data), *calls, thinking], None, event_id
-    )
+    blocks = [_text_content(data), *calls, thinking]
+    return content_blocks.messages("assistant", blocks, None, event_id)
 
 
 def _result(data: dict[str, Any], event_id: str) -> list[Message]:
-    """Return the result of a call, or its error."""
     result, error = obj(data.get("result")), obj(data.get("error"))
     content = text(result.get("content")) or text(error.get("message")) or ""
     return [Message("tool", content, tool_call_id=text(data.get("toolCallId")))]
@@ -201,7 +188,9 @@ def _survey(file: File) -> tuple[str, set[str]]:
             rewound |= _rewound_ids(data, order)
         if event_id := text(event.get("id")):
             order[event_id] = None
-    return session or _session_name(file), rewound
+    names = file.name.replace("\\", "/").split("/")
+    is_in_folder = file.stem == "events" and len(names) > 1  # not in older versions
+    return session or (names[-2] if is_in_folder else file.stem), rewound
 
 
 def _rewound_ids(data: dict[str, Any], order: dict[str, None]) -> set[str]:
@@ -218,9 +207,3 @@ def _given_name(file: File) -> str | None:
     about = read_small_file(place).decode("utf-8", "replace")
     match = _NAME.search(about) if _NAMED_BY_USER.search(about) else None
     return text(match[2] or match[1].replace("''", "'")) if match else None
-
-
-def _session_name(file: File) -> str:
-    """Return the session's id: the name of its folder, or of its file in older versions."""
-    names = file.name.replace("\\", "/").split("/")
-    return names[-2] if file.stem == "events" and len(names) > 1 else file.stem

@@ -42,10 +42,8 @@ _TABLE = "cursorDiskKV"
 _COLUMNS = {_TABLE: "key value", "composerHeaders": "composerId value"}
 _COMPOSER, _BUBBLE, _AGENT = "composerData:", "bubbleId:", "agentKv:"
 _ROLES = {1: "user", 2: "assistant"}
-#: The title until Cursor finds another one.
-_UNTITLED = "New Agent"
-#: The model's name if Cursor chooses the model.
-_DEFAULT = "default"
+_UNTITLED = "New Agent"  #: The title until Cursor finds another one.
+_DEFAULT = "default"  #: The model's name if Cursor chooses the model.
 
 
 class Cursor(DatabaseImporter):
@@ -60,17 +58,14 @@ class Cursor(DatabaseImporter):
     tables = (frozenset({_TABLE}),)
 
     def detect(self, head: Head) -> bool:
-        """Recognise a line of a transcript: a role beside a message, and nothing else."""
         is_line = head.has_all("role", "message", depth=1) and head.has("content")
         return is_line and not head.has("type", "timestamp", "uuid", "id", depth=1)
 
     def places(self) -> Iterator[Place]:
-        """Yield the database, and the folder of the agent's transcripts."""
         yield Place(editor_user_dir("Cursor") / "globalStorage" / "state.vscdb", (".vscdb",))
         yield Place(Path.home() / ".cursor" / "projects", (".jsonl",), ("agent-transcripts",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages by conversation, or those of a transcript."""
         is_database = file.head().startswith(SQLITE)
         return super().read(file) if is_database else CursorTranscript(file).read()
 
@@ -120,8 +115,6 @@ def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
 
 
 class _Composer:
-    """A conversation while it is read."""
-
     def __init__(self, database: Database, identity: str, value: dict[str, Any]) -> None:
         self._database = database
         self._identity = identity
@@ -147,7 +140,6 @@ class _Composer:
         )
 
     def read(self) -> Iterator[Record | Skipped]:
-        """Yield the messages of all bubbles."""
         for number, bubble in enumerate(self._bubbles(), 1):
             place = f"conversation {self._identity}, message {number}"
             if bubble is None:
@@ -177,9 +169,8 @@ class _Composer:
         bubble_id = text(bubble.get("bubbleId"))
         self._at = _time(bubble) or self._at
         try:
-            messages = content_blocks.messages(
-                _role(bubble), _content(bubble), self._at, bubble_id or ""
-            )
+            role, content = _role(bubble), _content(bubble)
+            messages = content_blocks.messages(role, content, self._at, bubble_id or "")
         except ValueError as error:
             yield Skipped(place, str(error))
             return
@@ -197,7 +188,6 @@ class _Composer:
             self._held_thinking.clear()
 
     def _update_metadata(self, bubble: dict[str, Any]) -> None:
-        """Update the conversation with the model and folder of a bubble."""
         folders = bubble.get("workspaceUris")
         first = uri_path(folders[0]) if isinstance(folders, list) and folders else None
         self._thread.update(model=_model(obj(bubble.get("modelInfo"))), folder=first)
@@ -212,7 +202,6 @@ def _role(bubble: dict[str, Any]) -> str:
 
 
 def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the blocks of a bubble: its text, its thinking, and its tool call."""
     content = bubble.get("text")
     if content is not None and not isinstance(content, str):
         raise ValueError("text is not a text")
@@ -253,7 +242,6 @@ def _call_blocks(tool: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _folder(value: dict[str, Any]) -> str | None:
-    """Return the folder of the workspace that a conversation belongs to."""
     return text(obj(obj(value.get("workspaceIdentifier")).get("uri")).get("fsPath"))
 
 

@@ -29,7 +29,6 @@ class CursorTranscript(Transcript):
                 self.thread.parent = session
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
-        """Yield the turn of a line."""
         content = obj(value.get("message")).get("content", value.get("content"))
         role = str(value.get("role"))
         if role == "user":
@@ -51,11 +50,7 @@ def _typed(content: Any) -> Any:
 
 
 def _project_folder(slug: str) -> str:
-    """Return the folder for which a project's transcripts are kept.
-
-    Its name has dashes for separators. Without a folder whose path gives this name, it is the part
-    after the last dash.
-    """
+    """Return a project's folder from its name with dashes, or the last part of that."""
     found = Path("/")
     rest = slug.split("-")
     while rest:

@@ -26,11 +26,9 @@ class DeepSeek(Importer):
     instance = "deepseek"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a mapping of messages by the name of its time."""
         return head.has_all("mapping", "inserted_at", depth=1)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the newest branch of each conversation."""
         return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
@@ -41,8 +39,7 @@ def _read_conversation(
     if not isinstance(mapping, dict):
         yield Skipped(place, "no mapping of messages")
         return
-    identity = text(value.get("id"))
-    title = text(value.get("title"))
+    identity, title = text(value.get("id")), text(value.get("title"))
     conversation = Conversation(identity, title, DeepSeek.name) if identity else None
     thread = Thread(DeepSeek.name, conversation, identities=identities)
     current = value.get("current_message_id")
@@ -73,7 +70,10 @@ def _turn(conversation: str, node: Any) -> Turn | None:
     fragments = objects(message.get("fragments"))
     kinds = [_KINDS[kind] for item in fragments if (kind := str(item.get("type"))) in _KINDS]
     role = kinds[0] if kinds else str(message.get("role") or "assistant").lower()
-    blocks: list[Any] = [{"type": "file", "title": _file_name(file)} for file in _files(message)]
+    files = message.get("files")
+    files = map(obj, files) if isinstance(files, list) else ()
+    names = [file.get("file_name") or file.get("name") for file in files]
+    blocks: list[Any] = [{"type": "file", "title": name} for name in names]
     for fragment in fragments:
         is_thinking = fragment.get("type") == "THINK"
         if str(fragment.get("type")) in _KINDS:
@@ -83,12 +83,3 @@ def _turn(conversation: str, node: Any) -> Turn | None:
         thinking = {"type": "thinking", "thinking": message.get("reasoning_content")}
         blocks += [text(message.get("content")) or "", thinking]
     return Turn(role, blocks, identity, message.get("inserted_at"), text(message.get("model")))
-
-
-def _files(message: dict[str, Any]) -> list[Any]:
-    files = message.get("files")
-    return files if isinstance(files, list) else []
-
-
-def _file_name(file: Any) -> Any:
-    return obj(file).get("file_name") or obj(file).get("name")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.transfer.formats.claude_code_notices import remove_plumbing
+from reservoir_cli.transfer.formats.claude_code_notices import change_texts, remove_plumbing
 from reservoir_cli.transfer.reading.foreign_values import obj, text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.places import Place
@@ -12,8 +12,6 @@ from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImp
 
 
 class _Session(Transcript):
-    """A session while it is read."""
-
     source = "droid"
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
@@ -26,24 +24,11 @@ class _Session(Transcript):
                 raise ValueError("not a message")
             role, content = str(message.get("role")), message.get("content")
             if role == "user":
-                content = _clean(content)
+                content = change_texts(content, remove_plumbing)
+            if role == "user" and isinstance(content, list):
+                content = [part for part in content if obj(part).get("text") != ""]
             model = text(message.get("model")) or text(value.get("model"))
             yield Turn(role, content, text(value.get("id")), value.get("timestamp"), model)
-
-
-def _clean(content: Any) -> Any:
-    """Return the content of a user's message without the program's reminders."""
-    if isinstance(content, str):
-        return remove_plumbing(content)
-    if not isinstance(content, list):
-        return content
-    parts = [
-        part | {"text": remove_plumbing(part["text"])}
-        if isinstance(obj(part).get("text"), str)
-        else part
-        for part in content
-    ]
-    return [part for part in parts if obj(part).get("text") != ""]
 
 
 class Droid(TranscriptImporter):
@@ -55,9 +40,7 @@ class Droid(TranscriptImporter):
     transcript = _Session
 
     def detect(self, head: Head) -> bool:
-        """Recognise the header of a session."""
         return head.has_kind("session_start") and head.has("id", depth=1)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions."""
         yield Place(Path.home() / ".factory" / "sessions")

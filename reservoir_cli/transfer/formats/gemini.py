@@ -8,7 +8,7 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading.conversation_identity import Thread
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import joined_texts, obj, objects, text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
@@ -29,13 +29,10 @@ class Gemini(Importer):
     instance = "gemini"
 
     def detect(self, head: Head) -> bool:
-        """Recognise activities by their product, and a prompt by its chunks."""
         is_activity = head.has_all("header", "title", "time", depth=1)
         return (is_activity and bool(_PRODUCT.search(head.text))) or head.has("chunkedPrompt")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages: each activity, and each prompt, is a conversation."""
-
         def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             if isinstance(value.get("chunkedPrompt"), dict):
                 return _read_prompt(file, place, value)
@@ -77,19 +74,15 @@ def _read_prompt(file: File, place: str, value: dict[str, Any]) -> Iterator[Reco
     modified = file.modified.isoformat() if file.modified else None
     turns: list[Turn | None] = []
     prompt = obj(value.get("systemInstruction"))
-    words = text(prompt.get("text")) or _parts_text(prompt)
+    words = text(prompt.get("text")) or joined_texts(prompt.get("parts"))
     if words:
         turns.append(Turn("system", words, None, modified))
     turns += [_chunk_turn(item, modified) if isinstance(item, dict) else None for item in chunks]
     yield from read_conversation(thread, place, enumerate(turns, 1))
 
 
-def _parts_text(value: dict[str, Any]) -> str:
-    return "\n".join(filter(None, (text(part.get("text")) for part in objects(value.get("parts")))))
-
-
 def _chunk_turn(chunk: dict[str, Any], modified: str | None) -> Turn:
-    words = text(chunk.get("text")) or _parts_text(chunk)
+    words = text(chunk.get("text")) or joined_texts(chunk.get("parts"))
     files = [name for name in chunk if name.startswith("drive") or name.startswith("inline")]
     markers = [{"type": "image" if "Image" in name else "file"} for name in files]
     if chunk.get("isThought") is True:

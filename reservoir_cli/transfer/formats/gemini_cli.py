@@ -39,19 +39,16 @@ _INJECTED = (
     "System: Potential loop detected.",
     "[System: You previously ",
 )
-#: How the program lets the model go on.
-_GO_ON = "Please continue."
+_GO_ON = "Please continue."  #: How the program lets the model go on.
 #: The files that a question names, which the program appends to it.
 _FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
 _REFERENCED = re.compile(rf"\n?{_FILES}.*?{_FILES_END}", re.DOTALL)
-#: A command that the program handles itself.
-_COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")
+_COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")  #: A command that the program handles itself.
 #: The number of characters searched for the folder, which the program writes at the beginning.
 _BEGINNING = 4_000
 _FOLDER = re.compile(r"Workspace Directories:\**\s*\n\s*- ([^\n]{1,1000})")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-#: The name of a project's folder in older versions.
-_HASH = re.compile(r"[0-9a-f]{64}")
+_HASH = re.compile(r"[0-9a-f]{64}")  #: The name of a project's folder in older versions.
 #: A line of ``logs.json``, which repeats the questions of all sessions.
 _LOG = re.compile(r'"messageId"\s*:\s*\d')
 
@@ -64,20 +61,17 @@ class GeminiCli(Importer):
     instance = "gemini-cli"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a header that names the session and the project."""
         is_log = head.has("messageId") and bool(_LOG.search(head.text))
         is_session = head.has("sessionId") and (head.has("projectHash") or is_log)
         is_checkpoint = head.has_all("role", "parts") and not head.has("sessionId", "contents")
         return is_session or is_checkpoint
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions, with one folder per project."""
         home = os.environ.get("GEMINI_CLI_HOME")
         base = (expand_user(home) if home else Path.home()) / ".gemini"
         yield Place(base / "tmp", (".json", ".jsonl"), ("chats",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield messages in order, without those that the user rewound."""
         first = next(readable_objects(file), {})
         if "parts" in first or "history" in first:
             yield from Checkpoint(file).read()
@@ -91,18 +85,14 @@ class GeminiCli(Importer):
 
 @dataclass
 class _Session:
-    """A session while it is read. A message is held until the next one begins.
-
-    :param rewound: ids of messages that the user rewound.
-    :param calls: the id of each call's message, or ``None`` once the result has been read.
-    :param question: what the user typed last, and what the program sent for it.
-    """
+    """A session while it is read. A message is held until the next one begins."""
 
     thread: Thread
-    rewound: set[str]
+    rewound: set[str]  #: Messages that the user rewound.
     seen: set[str] = field(default_factory=set)
+    #: Messages of calls without a result yet.
     calls: dict[str, str | None] = field(default_factory=dict)
-    question: tuple[str, str] = ("", "")
+    question: tuple[str, str] = ("", "")  #: Typed, and sent for it.
     held: tuple[str, dict[str, Any]] | None = None
 
     def read_line(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -120,10 +110,7 @@ class _Session:
     def read(
         self, place: str, message: dict[str, Any], *, listed: bool
     ) -> Iterator[Record | Skipped]:
-        """Hold a message, and yield the one held before.
-
-        :param listed: the message is from a list, which repeats messages with less content.
-        """
+        """Hold a message, and yield the one before. A list repeats messages with less content."""
         message_id = text(message.get("id"))
         if self.held and message_id and message_id == self.held[1].get("id"):
             if not listed:
@@ -138,7 +125,6 @@ class _Session:
         self.held = place, message
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Yield the held message."""
         if self.held is None:
             return
         (place, message), self.held = self.held, None
@@ -171,9 +157,7 @@ class _Session:
     def _question(self, sent: list[dict[str, Any]], displayed: Any) -> list[dict[str, Any]]:
         """Return the blocks of a user's message with the text that the user typed.
 
-        :param sent: what the program sent to the model: for a command, the text it stands for.
-        :param displayed: what it displays instead. It repeats that of the last question when it
-            makes the model go on, after a hook for example.
+        What is displayed repeats the last question when the program makes the model go on.
         """
         typed, text_sent = _joined(_blocks(displayed)), _joined(sent)
         if not typed.strip():
@@ -187,7 +171,6 @@ class _Session:
         return [{"type": "text", "text": typed}, *others]
 
     def _content(self, message: dict[str, Any], message_id: str) -> list[Any]:
-        """Return the blocks of a message: texts, thoughts, calls and their results."""
         content = _blocks(message.get("content"))
         if message["type"] == "user":
             content = self._question(content, message.get("displayContent"))
@@ -251,10 +234,7 @@ def _call(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
-    """Return the results of calls, which are a text or parts.
-
-    :param identity: the id of the call for results that do not name one.
-    """
+    """Return the results of calls, a text or parts; ``identity`` is for those that name no call."""
     if isinstance(value, str):
         return [tool_result(identity, value)]
     blocks = []
@@ -275,18 +255,13 @@ class Checkpoint(Transcript):
     source = GeminiCli.name
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
-        """Yield the turn of a content, or those of a history."""
         history = value.get("history")
         for entry in history if isinstance(history, list) else [value]:
             content = [part for part in objects(obj(entry).get("parts")) if _block(part)]
             yield Turn(str(obj(entry).get("role")), content)
 
 
-# Reading the file
-
-
 def _list_messages(line: dict[str, Any]) -> list[Any]:
-    """Return the list of messages of a header or a change."""
     listed = (obj(line.get("$set")) or line).get("messages")
     return listed if isinstance(listed, list) else []
 
@@ -311,7 +286,6 @@ def _survey(file: File) -> tuple[Conversation, str | None, set[str]]:
 
 
 def _working_folder(line: dict[str, Any]) -> str | None:
-    """Return the session's working folder, if a line contains it."""
     header = obj(line.get("$set")) or line
     folders = header.get("directories")
     if isinstance(folders, list) and folders:

@@ -45,21 +45,17 @@ class Goose(DatabaseImporter):
     tables = (frozenset({"sessions", "messages.content_json", "schema_version"}),)
 
     def detect(self, head: Head) -> bool:
-        """Recognise a header that names the working folder."""
         return head.has("working_dir") and head.has("description", "message_count", "schedule_id")
 
     def places(self) -> Iterator[Place]:
-        """Yield the database, or the session files of versions without one."""
         database = _folder() / "sessions.db"
         yield Place(database if database.exists() or not _folder().is_dir() else _folder())
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages by session, except those that only the model or only the user sees."""
         is_database = file.head().startswith(SQLITE)
         return super().read(file) if is_database else _read_file(file)
 
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
-        """Yield the sessions, the oldest first."""
         database.refuse_computed("not a database as Goose writes it")
         changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
         messages = database.count_by_key("messages", "session_id", changing)
@@ -67,13 +63,11 @@ class Goose(DatabaseImporter):
         for (number,) in database.connection.execute(query):
             about = database.one("sessions", "rowid", number)
             version = (about, messages.get(about.get("id")))
-            yield DatabaseConversation(
-                about.get("id"), version, partial(_read_session, database, number, about)
-            )
+            read = partial(_read_session, database, number, about)
+            yield DatabaseConversation(about.get("id"), version, read)
 
 
 def _folder() -> Path:
-    """Return the folder of the sessions."""
     root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
     if root.is_absolute():
         return root / "data" / "sessions"
@@ -124,39 +118,23 @@ def _read_file(file: File) -> Iterator[Record | Skipped]:
 
 @dataclass
 class _Session:
-    """A session while it is read.
-
-    :param about: the session's metadata.
-    """
-
     identity: str
     about: dict[str, Any]
 
     def __post_init__(self) -> None:
         config = self.about.get("model_config_json", self.about.get("model_config"))
         model = obj(parse_json(config) or config).get("model_name")
-        self.thread = Thread(
-            Goose.name,
-            Conversation(
-                self.identity,
-                text(self.about.get("name")) or text(self.about.get("description")),
-                Goose.name,
-                text(model),
-                folder_name(self.about.get("working_dir")),
-            ),
-            folder=text(self.about.get("working_dir")),
-        )
+        title = text(self.about.get("name")) or text(self.about.get("description"))
+        folder = text(self.about.get("working_dir"))
+        about = Conversation(self.identity, title, Goose.name, text(model), folder_name(folder))
+        self.thread = Thread(Goose.name, about, folder=folder)
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
-        """Yield the messages converted from one of Goose's messages."""
         yield from self.thread.convert(place, None, partial(_convert_message, value))
 
 
 def _convert_message(value: Any) -> list[Message]:
-    """Convert one of Goose's messages.
-
-    :raises ValueError: the message cannot be read.
-    """
+    """Convert one of Goose's messages, or raise ValueError if it cannot be read."""
     if not isinstance(value, dict):
         raise ValueError("not a message")
     role, content = value.get("role"), value.get("content")

@@ -25,11 +25,9 @@ class Grok(Importer):
     instance = "grok"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a conversation beside its responses."""
         return head.has("responses", depth=3) and head.has("conversation", "conversations")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of all conversations."""
         identities = SourceIds()
 
         def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.reading.content_blocks import tool_use
+from reservoir_cli.transfer.reading.content_blocks import call_block
 from reservoir_cli.transfer.reading.conversation_identity import Thread
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
@@ -14,7 +14,6 @@ from reservoir_cli.transfer.reading.foreign_databases import (
 )
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
-    obj,
     objects,
     parse_json,
     text,
@@ -40,15 +39,12 @@ class Hermes(DatabaseImporter):
     tables = (frozenset({"sessions.started_at", "messages.session_id", "messages.timestamp"}),)
 
     def places(self) -> Iterator[Place]:
-        """Yield the database."""
         yield Place(tool_dir("HERMES_HOME", ".hermes") / "state.db", (".db",))
 
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
-        """Yield the sessions, the oldest first."""
         database.refuse_computed(f"{name} is not a database as Hermes writes it")
-        messages = database.count_by_key(
-            "messages", "session_id", {"id": "sum", "content": "length"}
-        )
+        changing = {"id": "sum", "content": "length"}
+        messages = database.count_by_key("messages", "session_id", changing)
         query = "SELECT rowid FROM sessions ORDER BY started_at, id"
         for (number,) in database.connection.execute(query):
             about = database.one("sessions", "rowid", number)
@@ -65,14 +61,8 @@ def _read_session(
         yield Skipped(f"session {number}", "no id")
         return
     folder = text(about.get("cwd"))
-    conversation = Conversation(
-        identity,
-        text(about.get("title")),
-        Hermes.name,
-        text(about.get("model")),
-        folder_name(folder),
-        text(about.get("git_branch")),
-    )
+    title, model, branch = (text(about.get(key)) for key in ("title", "model", "git_branch"))
+    conversation = Conversation(identity, title, Hermes.name, model, folder_name(folder), branch)
     parent = text(about.get("parent_session_id"))
     thread = Thread(Hermes.name, conversation, folder=folder, parent=parent)
     query = "SELECT rowid FROM messages WHERE session_id = ? ORDER BY timestamp, id"
@@ -90,19 +80,9 @@ def _turn(session: str, row: dict[str, Any]) -> Turn:
     if isinstance(parsed := parse_json(content), list):  # a message with pictures
         content = parsed
     blocks = [*(content if isinstance(content, list) else [content])]
-    for call in objects(parse_json(row.get("tool_calls"))):
-        function = obj(call.get("function")) or call
-        blocks.append(
-            tool_use(text(call.get("id")), function.get("name"), function.get("arguments"))
-        )
+    blocks += map(call_block, objects(parse_json(row.get("tool_calls"))))
     thinking = text(row.get("reasoning_content")) or text(row.get("reasoning"))
     blocks.append({"type": "thinking", "thinking": thinking})
-    call_id = text(row.get("tool_call_id"))
-    is_tool = row.get("role") == "tool"
-    return Turn(
-        str(row.get("role")),
-        content if is_tool else blocks,
-        f"{session}:{row.get('id')}",
-        row.get("timestamp"),
-        call_id=call_id,
-    )
+    role, call_id = str(row.get("role")), text(row.get("tool_call_id"))
+    source_id, time = f"{session}:{row.get('id')}", row.get("timestamp")
+    return Turn(role, content if role == "tool" else blocks, source_id, time, call_id=call_id)

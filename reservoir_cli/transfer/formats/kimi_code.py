@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.transfer.reading.content_blocks import tool_use
+from reservoir_cli.transfer.reading.content_blocks import call_block, tool_use
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Record, Skipped
@@ -77,9 +77,7 @@ class _Journal(Transcript):
         kind = obj(origin).get("kind") or origin
         if isinstance(kind, str) and kind.lower() in _INJECTED:
             return
-        calls = [
-            _call(call) for call in objects(message.get("tool_calls", message.get("toolCalls")))
-        ]
+        calls = [*map(call_block, objects(message.get("tool_calls", message.get("toolCalls"))))]
         if calls:
             content = [*(content if isinstance(content, list) else [content]), *calls]
         call_id = text(message.get("toolCallId")) or text(message.get("tool_call_id"))
@@ -107,7 +105,7 @@ class _Journal(Transcript):
         elif kind == "ContentPart":
             self._hold(payload, time)
         elif kind == "ToolCall":
-            self._hold(_call(payload), time)
+            self._hold(call_block(payload), time)
         elif kind == "ToolResult":
             yield from self._end()
             value = obj(payload.get("return_value")) or obj(payload.get("result"))
@@ -127,15 +125,9 @@ class _Journal(Transcript):
             yield Turn("assistant", list(_join(held)), None, time)
 
     def read(self) -> Iterator[Record | Skipped]:
-        """Yield the messages."""
         yield from super().read()
         for turn in self._end():
             yield from self.thread.convert("the end", None, turn.messages)
-
-
-def _call(call: dict[str, Any]) -> dict[str, Any]:
-    function = obj(call.get("function")) or call
-    return tool_use(text(call.get("id")), function.get("name"), function.get("arguments"))
 
 
 def _output(output: Any) -> Any:
@@ -143,7 +135,6 @@ def _output(output: Any) -> Any:
 
 
 def _join(parts: list[Any]) -> Iterator[Any]:
-    """Yield parts, with the texts or thoughts of neighbours joined."""
     for key in ("text", "think"):
         joined: list[Any] = []
         for part in parts:
@@ -166,13 +157,11 @@ class KimiCode(TranscriptImporter):
     transcript = _Journal
 
     def detect(self, head: Head) -> bool:
-        """Recognise the records of a journal."""
         is_journal = head.has_kind("context.append_message", "context.append_loop_event")
         is_older = head.has("payload") and head.has_kind(*_EVENTS)
         return is_journal or is_older or head.has_kind("_checkpoint", "_system_prompt", "_usage")
 
     def is_repeated(self, file: File) -> bool:
-        """Return whether a session has a journal with its messages beside the list of them."""
         path = file.path
         journal = path.with_name(_JOURNAL) if path and path.name == _CONTEXT else None
         if journal is None or not journal.is_file():
@@ -181,10 +170,8 @@ class KimiCode(TranscriptImporter):
         return any(contains(whole, words) for words in _QUESTIONS)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order."""
         return iter(()) if self.is_repeated(file) else super().read(file)
 
     def places(self) -> Iterator[Place]:
-        """Yield the folders of the sessions."""
         yield Place(tool_dir("KIMI_CODE_HOME", ".kimi-code") / "sessions", _NAMES)
         yield Place(tool_dir("KIMI_SHARE_DIR", ".kimi") / "sessions", _NAMES)

@@ -11,8 +11,7 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import seconds
-from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
 from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
 
 
@@ -24,11 +23,9 @@ class LibreChat(Importer):
     instance = "librechat"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a message that says whether the user created it."""
         return head.has("conversationId", depth=1) and head.has("isCreatedByUser", depth=3)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the newest branch of each conversation."""
         return read_entries(file, _read_conversation)
 
 
@@ -41,13 +38,12 @@ def _read_conversation(place: str, value: dict[str, Any]) -> Iterator[Record | S
     nodes = {identity: row for row in objects(rows) if (identity := text(row.get("messageId")))}
     branch = rows
     if len(nodes) == len(rows):
-        branch = find_branch(nodes, None, "parentMessageId", _time)
+        branch = find_branch(nodes, None, "parentMessageId", time_at("createdAt"))
     identity, title = text(value.get("conversationId")), text(value.get("title"))
     model = text(obj(value.get("options")).get("model"))
     about = Conversation(identity, title, LibreChat.name, model) if identity else None
-    yield from read_conversation(
-        Thread(LibreChat.name, about), place, enumerate(map(_turn, branch), 1)
-    )
+    thread = Thread(LibreChat.name, about)
+    yield from read_conversation(thread, place, enumerate(map(_turn, branch), 1))
 
 
 def _flatten(rows: list[Any]) -> Iterator[Any]:
@@ -64,10 +60,6 @@ def _flatten(rows: list[Any]) -> Iterator[Any]:
                 else child
                 for child in reversed(children)
             ]
-
-
-def _time(row: dict[str, Any]) -> float:
-    return seconds(row.get("createdAt"))
 
 
 def _turn(row: Any) -> Turn | None:
@@ -90,9 +82,8 @@ def _blocks(part: dict[str, Any]) -> list[Any]:
             call = obj(part.get("tool_call"))
             function = obj(call.get("function")) or call
             identity, output = text(call.get("id")), call.get("output", function.get("output"))
-            made = tool_use(
-                identity, function.get("name"), function.get("args", function.get("arguments"))
-            )
+            arguments = function.get("args", function.get("arguments"))
+            made = tool_use(identity, function.get("name"), arguments)
             return [made, tool_result(identity, output)] if isinstance(output, str) else [made]
         case "error":
             return []

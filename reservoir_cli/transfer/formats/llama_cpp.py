@@ -13,8 +13,7 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import entries
-from reservoir_cli.transfer.reading.message_times import seconds
-from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
 from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
 
 _ROLES = ("user", "assistant", "system", "tool")
@@ -28,11 +27,9 @@ class LlamaCpp(Importer):
     instance = "llama-cpp"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a conversation with its current message, or a message with its conversation."""
         return head.has("currNode", "convId", depth=3)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the current branch of each conversation."""
         about: dict[str, Any] = {}
         rows: list[Any] = []
         for entry in entries(file):
@@ -53,18 +50,15 @@ class LlamaCpp(Importer):
 
 
 def _read(place: str, about: dict[str, Any], rows: list[Any]) -> Iterator[Record | Skipped]:
-    nodes = {str(row["id"]): row | {"parent": _key(row.get("parent"))} for row in _with_ids(rows)}
-    branch = find_branch(nodes, _key(about.get("currNode")), "parent", _time, has_message=_is_said)
-    identity = text(about.get("id"))
-    title = text(about.get("name"))
+    listed = [row for row in objects(rows) if row.get("id") is not None]
+    nodes = {str(row["id"]): row | {"parent": _key(row.get("parent"))} for row in listed}
+    current, time = _key(about.get("currNode")), time_at("timestamp")
+    branch = find_branch(nodes, current, "parent", time, has_message=_is_said)
+    identity, title = text(about.get("id")), text(about.get("name"))
     conversation = Conversation(identity, title, LlamaCpp.name) if identity else None
     thread = Thread(LlamaCpp.name, conversation)
     turns = [_turn(identity, row) for row in branch if obj(row).get("type") != "root"]
     yield from read_conversation(thread, place, enumerate(turns, 1))
-
-
-def _with_ids(rows: list[Any]) -> list[dict[str, Any]]:
-    return [row for row in objects(rows) if row.get("id") is not None]
 
 
 def _key(value: Any) -> str | None:
@@ -74,10 +68,6 @@ def _key(value: Any) -> str | None:
 
 def _is_said(row: dict[str, Any]) -> bool:
     return row.get("role") in _ROLES and row.get("type") != "root"
-
-
-def _time(row: dict[str, Any]) -> float:
-    return seconds(row.get("timestamp"))
 
 
 def _turn(conversation: str | None, row: dict[str, Any]) -> Turn:

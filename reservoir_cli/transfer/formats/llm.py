@@ -31,11 +31,9 @@ from reservoir_cli.util.read_files import LARGEST
 
 #: SQL expression for the conversation of a row in the older tables.
 _CONVERSATION = "coalesce(conversation_id, id)"
-#: The longest time between a prompt and the end of its response.
-_OVERLAP = timedelta(days=1)
+_OVERLAP = timedelta(days=1)  #: The longest time between a prompt and the end of its response.
 _ROLES = ("user", "assistant", "system", "tool")
-#: Every log has one of these tables.
-_TABLES = {"responses", "turns"}
+_TABLES = {"responses", "turns"}  #: Every log has one of these tables.
 #: The columns to read of each table; older logs lack some of them.
 _COLUMNS = {
     "responses": "id conversation_id model datetime_utc system prompt response reasoning",
@@ -65,25 +63,18 @@ class Llm(Importer):
     only_databases = False
 
     def places(self) -> Iterator[Place]:
-        """Yield the path of the log, as ``llm logs path`` prints it."""
         folder = os.environ.get("LLM_USER_PATH")
         yield Place((Path(folder) if folder else app_dir("io.datasette.llm")) / "logs.db", (".db",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order of time.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
         return read_database(
             file, _COLUMNS, lambda database: self._log(database, file.name).read_all()
         )
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages since the checkpoint, and those of the day before it again.
+        """Yield the messages since a day before the checkpoint.
 
         A prompt has the time when it was sent, and is written when its response is complete.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
 
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
@@ -119,33 +110,25 @@ class Llm(Importer):
 
 @dataclass
 class _Log:
-    """A log while it is read.
-
-    :param fragment_size: characters that fragments added to the message being read.
-    :param system_prompts: the last system prompt by conversation.
-    :param older_ids: ids of conversations with rows in the older tables.
-    :param seen_hashes: hashes of messages read in any conversation.
-    :param thread_hashes: hashes of messages read, by conversation.
-    :param row_ids: ids of rows by table and response.
-    :param since: ISO 8601; earlier messages were read before.
-    """
+    """A log while it is read."""
 
     database: Database
-    fragment_size: int = 0
+    fragment_size: int = 0  #: Characters that fragments added to the message being read.
     threads: dict[str, Thread] = field(default_factory=dict)
     system_prompts: dict[str, str] = field(default_factory=dict)
-    older_ids: set[str] = field(default_factory=set)
-    seen_hashes: set[str] = field(default_factory=set)
-    thread_hashes: dict[str, set[str]] = field(default_factory=dict)
+    older_ids: set[str] = field(default_factory=set)  #: Conversations in the older tables.
+    seen_hashes: set[str] = field(default_factory=set)  #: Of messages read in any conversation.
+    thread_hashes: dict[str, set[str]] = field(default_factory=dict)  #: By conversation.
+    #: By table and response.
     row_ids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    since: str = ""
+    since: str = ""  #: ISO 8601; earlier messages were read before.
 
     @property
     def tables(self) -> set[str]:
         return self.database.tables
 
     def _rows_of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
-        """Return the rows of a response from a table that has no index on responses."""
+        """Return the rows of a response; the table has no index on responses."""
         if table not in self.row_ids:
             row_ids: dict[str, list[Any]] = {}
             if table in self.tables:
@@ -163,7 +146,6 @@ class _Log:
         return self.threads[key]
 
     def read_all(self) -> Iterator[Record | Skipped]:
-        """Yield the messages of the older generation, then those of the newer one."""
         if "responses" in self.tables:
             yield from self.read_responses()
         if "turns" in self.tables:
@@ -183,19 +165,13 @@ class _Log:
 
     # The older generation
 
-    def _older_conversations(self) -> Iterator[str]:
-        """Yield the ids of the conversations in the older tables."""
-        query = f"SELECT DISTINCT {_CONVERSATION} FROM responses"
-        for (key,) in self.database.connection.execute(query):
-            if conversation_id := text(key):
-                yield conversation_id
-
     def read_responses(self) -> Iterator[Record | Skipped]:
-        """Yield the messages of the older tables, by time."""
         newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
         changed = ""
         if self.since and self.database.has("responses", "conversation_id"):
-            self.older_ids.update(self._older_conversations())
+            query = f"SELECT DISTINCT {_CONVERSATION} FROM responses"
+            keys = self.database.connection.execute(query)
+            self.older_ids.update(filter(None, (text(key) for (key,) in keys)))
             # Read whole conversations: the system prompt may be in an earlier row.
             changed = (
                 f"AND {_CONVERSATION} IN (SELECT {_CONVERSATION} FROM responses "
@@ -218,11 +194,8 @@ class _Log:
             if identity is None:
                 yield Skipped(place, "no id")
                 continue
-            thread = self._thread(
-                text(response.get("conversation_id")) or identity,
-                "conversations",
-                text(response.get("model")),
-            )
+            key = text(response.get("conversation_id")) or identity
+            thread = self._thread(key, "conversations", text(response.get("model")))
             try:
                 messages = list(self._row_messages(response, identity, thread))
             except ValueError as error:
@@ -268,7 +241,6 @@ class _Log:
         )
 
     def _add_fragments(self, table: str, identity: str, prompt: Any) -> str:
-        """Return a prompt, preceded by its fragments."""
         texts = [
             self._fragment(row.get("fragment_id"))
             for row in self.database.rows(table, "response_id", identity, "order")
@@ -276,10 +248,7 @@ class _Log:
         return "\n".join([*texts, *filter(None, [_string(prompt)])])
 
     def _fragment(self, identity: Any) -> str:
-        """Return the text of a fragment.
-
-        :raises ValueError: the message with the fragment is too large.
-        """
+        """Return the text of a fragment, or raise ValueError if the message is too large."""
         content = _string(self.database.one("fragments", "id", identity).get("content"))
         self.fragment_size += len(content)
         if self.fragment_size > LARGEST:
@@ -310,7 +279,10 @@ class _Log:
             new_rows = self._new_rows(key, turn.get("tip_message_hash"))
             if str(turn.get("datetime_utc") or "~") < self.since:  # imported before
                 continue
-            for message_row, markers in self._attach_markers(new_rows):
+            for message_row, following in pairwise([*new_rows, {}]):
+                if self._attachment_markers(message_row):  # they belong to the result before
+                    continue
+                markers = self._attachment_markers(following)
                 self.fragment_size = 0
                 identity = message_row["hash"]
                 read = partial(self._convert_row, message_row, time, markers)
@@ -319,9 +291,8 @@ class _Log:
     def _new_rows(self, key: str, tip: Any) -> list[dict[str, Any]]:
         """Return the messages that a turn adds to its conversation, oldest first.
 
-        Conversations share their first messages. Messages of another conversation are not repeated,
-        except a question that is answered here again. Neither are those that the older tables have
-        of the same conversation.
+        Messages of another conversation or of the older tables are not repeated, except a question
+        that is answered here again.
         """
         conversation_hashes = self.thread_hashes.setdefault(key, set())
         is_known = not conversation_hashes and key in self.older_ids
@@ -341,14 +312,6 @@ class _Log:
             tip = row.get("parent_hash")
         return chain[::-1]
 
-    def _attach_markers(
-        self, chain: list[dict[str, Any]]
-    ) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
-        """Yield messages with the markers of the attachments that follow a tool's results."""
-        for row, following in pairwise([*chain, {}]):
-            if not self._attachment_markers(row):
-                yield row, self._attachment_markers(following)
-
     def _attachment_markers(self, row: dict[str, Any]) -> list[str]:
         """Return markers of a tool's attachments, if a user message has nothing else."""
         before = self.database.one("messages", "hash", row.get("parent_hash"))
@@ -362,11 +325,7 @@ class _Log:
     def _convert_row(
         self, row: dict[str, Any], time: datetime | None, markers: Sequence[str]
     ) -> list[Message]:
-        """Convert a row into messages: the results of calls, the text, and the thinking.
-
-        :param markers: of attachments to add to the last result.
-        :raises ValueError: the row cannot be read.
-        """
+        """Convert a row into messages: results with their markers, the text, and the thinking."""
         role = row.get("role")
         if role not in _ROLES:
             raise ValueError("unknown role")
@@ -416,15 +375,11 @@ def _payload(value: Any) -> dict[str, Any]:
 
 
 def _attachment_id(payload: dict[str, Any]) -> Any:
-    """Return the id of a part's attachment."""
     return obj(payload.get("attachment")).get("id")
 
 
 def _tool_result(row: dict[str, Any], time: datetime | None, markers: Sequence[str]) -> Message:
-    """Return the result of a tool call.
-
-    :param markers: of the tool's attachments.
-    """
+    """Return the result of a tool call, with markers of the tool's attachments."""
     call_id, name = text(row.get("tool_call_id")), text(row.get("name"))
     content = "\n".join([*filter(None, [_string(row.get("output"))]), *markers])
     return Message("tool", content, time, name=name, tool_call_id=call_id)

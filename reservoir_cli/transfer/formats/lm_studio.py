@@ -21,8 +21,7 @@ from reservoir_cli.transfer.reading.message_times import moment_ms
 from reservoir_cli.transfer.reading.places import Place
 from reservoir_cli.util.read_files import read_regular
 
-#: A step is named after the millisecond in which it began.
-_STEP_TIME = re.compile(r"([0-9]{13})-")
+_STEP_TIME = re.compile(r"([0-9]{13})-")  #: The millisecond in which a step began, in its name.
 
 
 class LmStudio(Importer):
@@ -34,16 +33,12 @@ class LmStudio(Importer):
     instance = "lm-studio"
 
     def detect(self, head: Head) -> bool:
-        """Recognise messages with versions, one of which is selected."""
         return head.has_all("versions", "currentlySelected")
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the conversations."""
         yield Place(_home() / "conversations", self.endings)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order, each in its selected version."""
-
         def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             listed = value.get("messages")
             if not isinstance(listed, list):
@@ -58,7 +53,6 @@ class LmStudio(Importer):
 
 
 def _home() -> Path:
-    """Return the program's folder, which the user can move."""
     pointer = Path.home() / ".lmstudio-home-pointer"
     with suppress(OSError, ValueError):
         folder = Path(read_regular(pointer).decode().strip())
@@ -69,8 +63,6 @@ def _home() -> Path:
 
 @dataclass
 class _ConversationReader:
-    """A conversation while it is read."""
-
     stem: str
     about: dict[str, Any]
 
@@ -85,18 +77,12 @@ class _ConversationReader:
         self.thread = Thread(LmStudio.name, conversation)
 
     def system_prompt(self) -> Iterator[Record]:
-        """Yield the system prompt of the conversation."""
         if prompt := text(self.about.get("systemPrompt")):
-            yield self.thread.record(
-                Message("system", prompt, self.time), f"{self.identity}:system"
-            )
+            message = Message("system", prompt, self.time)
+            yield self.thread.record(message, f"{self.identity}:system")
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
-        """Yield the selected version of a message.
-
-        The id of a reply is that of its first step, so that it stays the same while the reply
-        grows; other ids depend on the previous message.
-        """
+        """Yield a message's selected version; its first step's id stays while a reply grows."""
         try:
             version = _selected_version(value)
             role, steps = version.get("role"), _steps(version)
@@ -121,10 +107,7 @@ class _ConversationReader:
 
 
 def _selected_version(value: Any) -> dict[str, Any]:
-    """Return the selected version of a message; the last one if none is selected.
-
-    :raises ValueError: there is no version.
-    """
+    """Return the selected version, else the last one; raise ValueError if there is none."""
     versions = obj(value).get("versions")
     if not isinstance(versions, list) or not versions:
         raise ValueError("no versions")
@@ -144,10 +127,7 @@ def _steps(version: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _parts(step: dict[str, Any], prefix: str) -> Iterator[Any]:
-    """Yield the content of a step as Anthropic content blocks.
-
-    :param prefix: of the ids of calls that only have a number.
-    """
+    """Yield the content of a step as blocks; calls that only have a number get the prefix."""
     content = step.get("content")
     is_thinking = obj(step.get("style")).get("type") == "thinking"
     for part in content if isinstance(content, list) else [content]:
@@ -156,8 +136,7 @@ def _parts(step: dict[str, Any], prefix: str) -> Iterator[Any]:
         match fields.get("type"):
             case "toolCallRequest":
                 arguments = fields.get("parameters", fields.get("arguments"))
-                name = fields.get("name")
-                yield tool_use(identity, name, arguments)
+                yield tool_use(identity, fields.get("name"), arguments)
             case "toolCallResult":
                 yield tool_result(identity, fields.get("content"))
             case "text" if fields.get("isStructural") is True:

@@ -23,14 +23,13 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import SQLITE, Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import fill_gaps, moment, seconds
-from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.message_times import fill_gaps, moment
+from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
 from reservoir_cli.transfer.reading.places import Place, tool_dir
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
 _ROLES = ("user", "assistant", "system")
-#: The title of a chat without a title.
-_UNTITLED = "New Chat"
+_UNTITLED = "New Chat"  #: The title of a chat without a title.
 #: The beginning of thinking or a tool call within the text of a reply.
 _DETAILS = re.compile(r'<details\s+type="(reasoning|tool_calls|code_interpreter)"([^>]*)>')
 _END = "</details>"
@@ -48,15 +47,12 @@ class OpenWebUI(Importer):
     instance = "open-webui"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a chat with a history in which messages name their children."""
         return head.has("history") and head.has("childrenIds", "currentId", depth=5)
 
     def places(self) -> Iterator[Place]:
-        """Yield the database."""
         yield Place(tool_dir("DATA_DIR", ".open-webui") / "webui.db", (".db",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield each chat from its first message to its current one."""
         if file.head().startswith(SQLITE):
             return read_database(file, _COLUMNS, _read_chats)
         return read_entries(file, _read_chat)
@@ -108,8 +104,8 @@ def _branch(chat: dict[str, Any]) -> list[Any] | None:
     history = obj(chat.get("history"))
     nodes = history.get("messages")
     if isinstance(nodes, dict):
-        current = history.get("currentId")
-        return find_branch(nodes, current, "parentId", _time, "childrenIds", _has_role)
+        current, time = history.get("currentId"), time_at("timestamp")
+        return find_branch(nodes, current, "parentId", time, "childrenIds", _has_role)
     listed = chat.get("messages")
     return listed if isinstance(listed, list) else None
 
@@ -118,21 +114,13 @@ def _has_role(message: dict[str, Any]) -> bool:
     return message.get("role") in _ROLES
 
 
-def _time(message: dict[str, Any]) -> float:
-    return seconds(message.get("timestamp"))
-
-
 def _model(branch: Sequence[Any]) -> str | None:
-    """Return the model of the last reply."""
     names = (text(obj(message).get("model")) for message in reversed(branch))
     return next(filter(None, names), None)
 
 
 def _messages(value: Any, time: datetime | None) -> list[Message]:
-    """Convert a message of a chat.
-
-    :raises ValueError: the message cannot be read.
-    """
+    """Convert a message of a chat, or raise ValueError if it cannot be read."""
     if not isinstance(value, dict):
         raise ValueError("not a message")
     role = value.get("role")

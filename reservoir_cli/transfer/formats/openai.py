@@ -6,7 +6,7 @@ from typing import Any
 from reservoir_cli.messages import Message, call_from_dict
 from reservoir_cli.transfer.reading.api_bodies import lists_messages, read_bodies, read_system
 from reservoir_cli.transfer.reading.content_blocks import content_text, thought
-from reservoir_cli.transfer.reading.foreign_values import call, objects, text
+from reservoir_cli.transfer.reading.foreign_values import call, joined_texts, objects, text
 from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File
@@ -24,13 +24,11 @@ class OpenAI(Importer):
     instance = None
 
     def detect(self, head: Head) -> bool:
-        """Recognise a role or a list of messages near the beginning of a JSON text."""
         is_response = head.has("choices") or head.has_all("model", "input", depth=1)
         is_line = head.has("custom_id", depth=1) and head.has("body", depth=2)
         return lists_messages(head) or is_response or is_line
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield each request body as a conversation; single messages of a file are another."""
         return read_bodies(file, self.name, _messages, before=("instructions", read_system))
 
 
@@ -59,10 +57,7 @@ def _messages(value: Any) -> list[Message]:
 
 
 def _item_messages(item: dict[str, Any]) -> list[Message]:
-    """Return the messages of an item of the Responses API.
-
-    :raises ValueError: it is a call without a name.
-    """
+    """Return the messages of an item of the Responses API, or raise ValueError."""
     identity = item.get("call_id") or item.get("id")
     match item["type"]:
         case "function_call":
@@ -75,6 +70,5 @@ def _item_messages(item: dict[str, Any]) -> list[Message]:
             output = item.get("output")
             return [Message("tool", content_text(output), tool_call_id=text(identity))]
         case _:
-            parts = objects(item.get("content")) or objects(item.get("summary"))
-            words = "\n".join(filter(None, (text(part.get("text")) for part in parts)))
+            words = joined_texts(objects(item.get("content")) or item.get("summary"))
             return [thought(words)] if words else []

@@ -55,11 +55,9 @@ _TABLES = (
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
 #: The end of the title of a session that was forked from another one.
 _FORK = re.compile(r"\(fork #\d+\)\s*$")
-#: The role of a message by its type in version 2. Other types are the program's own text, or
-#: changed settings.
+#: Roles by type in version 2; other types are the program's own text, or changed settings.
 _ROLES = {"user": "user", "assistant": "assistant", "shell": "assistant"}
-#: A valid id, which is also the name of a file or folder.
-_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")  #: A valid id, which is also the name of a file.
 
 #: An object with its position; ``None`` if it cannot be read.
 Placed = tuple[str, dict[str, Any] | None]
@@ -76,14 +74,10 @@ class OpenCode(DatabaseImporter):
     tables = _TABLES
 
     def detect(self, head: Head) -> bool:
-        """Recognise a session of older versions; databases are recognised by their tables."""
         return head.has_all("projectID", "directory")
 
     def places(self) -> Iterator[Place]:
-        """Yield the database, the session files of versions without one, and Kilo's database.
-
-        Kilo Code is built on opencode since it has stopped writing tasks.
-        """
+        """Yield the places, with those of Kilo Code, which is built on opencode by now."""
         folder = xdg_data_dir() / "opencode"
         yield Place(folder / (os.environ.get("OPENCODE_DB") or "opencode.db"), (".db",))
         yield Place(folder / "storage" / "session", (".json",))
@@ -91,15 +85,10 @@ class OpenCode(DatabaseImporter):
         yield Place(kilo, (".db",), title="Kilo Code")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield messages in order of time.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
         is_database = file.head().startswith(SQLITE)
         return super().read(file) if is_database else _read_tree(file)
 
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
-        """Yield the sessions of all versions of the tables."""
         if not database.has_all_of(_TABLES):
             raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
         database.refuse_computed(f"{name} is not a database as opencode writes it")
@@ -116,7 +105,6 @@ class OpenCode(DatabaseImporter):
 
 
 def _list_sessions(database: Database) -> dict[Any, str]:
-    """Return the table of each session, by its id."""
     sessions: dict[Any, str] = {}
     for table in ("session_v2", "session"):
         if table in database.tables:
@@ -129,10 +117,7 @@ def _list_sessions(database: Database) -> dict[Any, str]:
 def _list_messages(
     database: Database, table: str, about: dict[str, Any], order: str
 ) -> Iterator[Any]:
-    """Yield the ids of a session's messages.
-
-    Those that the user has taken back are left out, and in a fork those of the other session.
-    """
+    """Yield the ids of a session's messages that nobody took back and no fork copied."""
     if table not in database.tables:
         return
     query = f"SELECT id, time_created FROM {table} WHERE session_id = ? ORDER BY {order}"
@@ -151,10 +136,7 @@ def _list_messages(
 
 
 def _find_copied(database: Database, table: str, about: dict[str, Any]) -> set[Any]:
-    """Return the times of the messages of other sessions, if a session is a fork.
-
-    A copy has a later id than the original, and the same time.
-    """
+    """Return the times of the messages that a fork copied; copies have later ids."""
     if not about.get("fork_session_id") and not _FORK.search(text(about.get("title")) or ""):
         return set()
     query = f"SELECT time_created, session_id, min(id) FROM {table} GROUP BY time_created"
@@ -165,7 +147,6 @@ def _find_copied(database: Database, table: str, about: dict[str, Any]) -> set[A
 def _read_rows(
     database: Database, identity: Any, about: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a session of version 2."""
     session_id = text(identity)
     if session_id is None:
         yield Skipped("a session", "no id")
@@ -202,7 +183,6 @@ def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[
 
 
 def _parse_row(place: str, row: dict[str, Any]) -> Placed:
-    """Return the object of a row, with its id."""
     value = parse_object(row.get("data"))
     if value is None:
         return place, None
@@ -221,10 +201,7 @@ def _make_thread(key: str, session: dict[str, Any]) -> Thread:
 def _read_session(
     thread: Thread, messages: Iterator[Placed], parts: Callable[[str], Iterator[Placed]]
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of a session.
-
-    :param parts: returns the parts of a message by its id.
-    """
+    """Yield the messages of a session, whose parts are found by the id of a message."""
     for place, message in messages:
         message_id = text(message.get("id")) if message else None
         if message is None or message_id is None:
@@ -238,9 +215,8 @@ def _read_session(
                 content += _blocks(part)
         requested = obj(message.get("model"))
         thread.update(model=text(message.get("modelID")) or text(requested.get("modelID")))
-        yield from thread.convert(
-            place, message_id, partial(_messages, message, content, message_id)
-        )
+        read = partial(_messages, message, content, message_id)
+        yield from thread.convert(place, message_id, read)
 
 
 def _messages(message: dict[str, Any], content: list[dict[str, Any]], message_id: str) -> list[Any]:
@@ -276,7 +252,6 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _call_blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a call, and its result once there is one."""
     state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
     called = tool_use(identity, part.get("tool"), state.get("input"))
     output = state.get("output", state.get("error"))
@@ -287,16 +262,11 @@ def _call_blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _model_of(value: Any) -> str | None:
-    """Return the name of a model, which is an object or its JSON."""
     return text(obj(parse_object(value) or value).get("id"))
 
 
 def _row_messages(row: dict[str, Any], value: dict[str, Any], message_id: str) -> list[Message]:
-    """Return the messages in a row; none for the program's own text.
-
-    :param value: the row's data.
-    :raises ValueError: a part cannot be read.
-    """
+    """Return a row's messages, none for the program's own text, or raise ValueError."""
     kind = text(row.get("type"))
     if kind not in _ROLES:
         return []
@@ -312,7 +282,6 @@ def _question(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _command(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a command that the user ran, and its output."""
     identity, output = text(value.get("shellID")), obj(value.get("output")).get("output")
     yield tool_use(identity, "shell", {"command": value.get("command")})
     if isinstance(output, str):
@@ -344,11 +313,9 @@ def _read_tree(file: File) -> Iterator[Record | Skipped]:
     storage = folders[2] if len(folders) > 2 else None
 
     def read_parts(message_id: str) -> Iterator[Placed]:
-        return (
-            _read_folder(storage / "part" / message_id)
-            if storage and _ID.fullmatch(message_id)
-            else iter(())
-        )
+        if storage is None or not _ID.fullmatch(message_id):
+            return iter(())
+        return _read_folder(storage / "part" / message_id)
 
     def read(place: str, session: dict[str, Any]) -> Iterator[Record | Skipped]:
         if isinstance(session.get("messages"), list):
@@ -378,27 +345,23 @@ def _read_export(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped
     messages: list[Placed] = []
     for number, entry in enumerate(value["messages"], 1):
         message = obj(entry).get("info")
-        messages.append(
-            (f"{place}, message {number}", message if isinstance(message, dict) else None)
-        )
+        messages.append((f"{place}, message {number}", _as_object(message)))
         listed = obj(entry).get("parts")
         parts[str(obj(message).get("id"))] = listed if isinstance(listed, list) else []
 
     def read_parts(message_id: str) -> Iterator[Placed]:
-        listed = enumerate(parts.get(message_id, ()), 1)
-        return (
-            (f"{place}, part {number}", part if isinstance(part, dict) else None)
-            for number, part in listed
-        )
+        for number, part in enumerate(parts.get(message_id, ()), 1):
+            yield f"{place}, part {number}", _as_object(part)
 
     yield from _read_session(_make_thread(session_id, about), iter(messages), read_parts)
 
 
-def _read_folder(folder: Path) -> Iterator[Placed]:
-    """Yield the objects of a folder in order of their names, which begin with the time.
+def _as_object(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
 
-    Symbolic links are not followed.
-    """
+
+def _read_folder(folder: Path) -> Iterator[Placed]:
+    """Yield a folder's objects by name, which begins with the time; links are not followed."""
     if folder.is_symlink() or folder.parent.is_symlink():
         return
     try:

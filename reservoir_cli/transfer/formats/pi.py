@@ -17,8 +17,6 @@ from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImp
 
 
 class _Session(Transcript):
-    """A session while it is read."""
-
     source = "pi"
 
     def __init__(self, file: File) -> None:
@@ -76,18 +74,13 @@ class Pi(TranscriptImporter):
     transcript = _Session
 
     def detect(self, head: Head) -> bool:
-        """Recognise the header of a session, or an entry with its parent."""
         is_header = head.has_kind("session") and head.has_all("id", "cwd", depth=1)
         is_header = is_header and head.has("version", "timestamp", depth=1)
-        is_entry = (
-            head.has_kind("message") and head.has("message") and head.has("role", "toolCallId")
-        )
-        return (is_header or (is_entry and head.has("parentId", depth=1))) and not head.has(
-            "convId"
-        )
+        is_entry = head.has_kind("message") and head.has("role", "toolCallId")
+        is_entry = is_entry and head.has("message") and head.has("parentId", depth=1)
+        return (is_header or is_entry) and not head.has("convId")
 
     def places(self) -> Iterator[Place]:
-        """Yield the folders of the sessions of Pi, and of OpenClaw under its present names."""
         yield Place(tool_dir("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions")
         state = os.environ.get("OPENCLAW_STATE_DIR")
         folders = [expand_user(state)] if state else []

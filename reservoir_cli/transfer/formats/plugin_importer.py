@@ -18,10 +18,7 @@ _ATTRIBUTES = ("title", "instance", "endings", "folders", "tables")
 
 @cache
 def load_plugin(plugin: Plugin) -> Importer:
-    """Return the importer of a plugin, under the name of its entry point.
-
-    :raises PluginError: it cannot be loaded.
-    """
+    """Return a plugin's importer under the name of its entry point, or raise PluginError."""
     importer = plugins.run(plugin, plugins.load(plugin))
     if not isinstance(importer, Importer):
         raise plugins.failure(plugin, "it is no importer")
@@ -42,19 +39,16 @@ class PluginImporter(Importer):
         vars(self).update(described, name=plugin.name)
 
     def detect(self, head: Head) -> bool:
-        """See :class:`Importer`."""
         return bool(plugins.run(self._plugin, lambda: self._importer.detect(head)))
 
     def places(self) -> Iterator[Place]:
-        """See :class:`Importer`."""
         yield from plugins.run(self._plugin, lambda: list(self._importer.places()))
 
     def is_repeated(self, file: File) -> bool:
-        """See :class:`Importer`."""
         return bool(plugins.run(self._plugin, lambda: self._importer.is_repeated(file)))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """See :class:`Importer`; what follows an error of the plugin is skipped."""
+        """Yield what the plugin yields; what follows an error of the plugin is skipped."""
         try:
             yield from self._importer.read(file)
         except (ReservoirError, Unreadable, OSError):

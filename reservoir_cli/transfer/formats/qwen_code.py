@@ -15,8 +15,6 @@ _ROLES = {"user": "user", "assistant": "assistant", "tool_result": "user"}
 
 
 class _Session(Transcript):
-    """A session while it is read."""
-
     source = "qwen-code"
 
     def __init__(self, file: File) -> None:
@@ -47,9 +45,8 @@ class _Session(Transcript):
         if not isinstance(message, dict):
             raise ValueError("not a message")
         content = message.get("parts", message.get("content"))
-        yield Turn(
-            _ROLES[kind], content, identity, value.get("timestamp"), text(value.get("model"))
-        )
+        time, model = value.get("timestamp"), text(value.get("model"))
+        yield Turn(_ROLES[kind], content, identity, time, model)
 
 
 class QwenCode(TranscriptImporter):
@@ -61,9 +58,7 @@ class QwenCode(TranscriptImporter):
     transcript = _Session
 
     def detect(self, head: Head) -> bool:
-        """Recognise lines of a session whose messages have parts instead of a content."""
         return head.has_all("sessionId", "uuid", depth=1) and head.has("parts")
 
     def places(self) -> Iterator[Place]:
-        """Yield the folder of the sessions, with one folder per project."""
         yield Place(tool_dir("QWEN_HOME", ".qwen") / "projects")

@@ -63,10 +63,7 @@ def _load(name: str) -> Importer:
 
 
 def importer_named(name: str) -> Importer:
-    """Return the importer of a format.
-
-    :raises UsageError: there is no format of that name.
-    """
+    """Return the importer of a format, or raise UsageError if there is none."""
     if name in _IMPORTERS:
         return _load(name)
     found = plugins.find_plugins("importers")
@@ -81,10 +78,7 @@ def importers() -> dict[str, Importer]:
 
 
 def plugin_importers() -> dict[str, Importer]:
-    """Return the importers of plugins by name.
-
-    :raises PluginError: one cannot be loaded.
-    """
+    """Return the importers of plugins by name, or raise PluginError."""
     found = plugins.find_plugins("importers").items()
     return {name: load_plugin(plugin) for name, plugin in found if name not in _IMPORTERS}
 

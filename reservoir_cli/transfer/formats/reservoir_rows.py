@@ -44,11 +44,9 @@ class Native(Importer):
     instance = None
 
     def detect(self, head: Head) -> bool:
-        """Recognise rows with a partition and a role, or at least one of our own ids."""
         return head.has_all("partition", "role") or (head.has(*_OWN_IDS) and _is_row(head.start))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the rows with their scope, time and ids; missing ids are generated."""
         identities = SourceIds()
         conversations: dict[_Thread, Conversation] = {}
         traces: dict[_Thread, str] = {}
@@ -94,10 +92,7 @@ def _thread(record: Record) -> _Thread:
 
 
 def _set_conversation(record: Record, conversations: dict[_Thread, Conversation]) -> Record:
-    """Set the metadata of a row's conversation, which only the first row carries.
-
-    The first row itself may not be imported.
-    """
+    """Set a row's conversation, which only its first row names, even if that is not imported."""
     thread = _thread(record)
     if record.conversation is not None:
         conversations[thread] = record.conversation
@@ -143,13 +138,9 @@ def _read_row(row: Any) -> Record:
         tags=_tags(row),
         pinned_at=_time(row.get("pinned_at")),
     )
-    return Record(
-        message,
-        _scope_name(row, "partition"),
-        _scope_name(row, "instance"),
-        _conversation(row),
-        _vectors(row, len(plain_text(message))),
-    )
+    partition, instance = _scope_name(row, "partition"), _scope_name(row, "instance")
+    vectors = _vectors(row, len(plain_text(message)))
+    return Record(message, partition, instance, _conversation(row), vectors)
 
 
 def _conversation(row: dict[str, Any]) -> Conversation | None:
@@ -163,10 +154,7 @@ def _conversation(row: dict[str, Any]) -> Conversation | None:
 
 
 def _vectors(row: dict[str, Any], length: int) -> Vectors | None:
-    """Return the vectors of a row; ``None`` if they are invalid.
-
-    :param length: the number of characters of the message.
-    """
+    """Return the vectors of a row; ``None`` if they do not fit the length of its message."""
     model, items = row.get("embedding_model"), row.get("passages")
     model_id = model.get("id") if isinstance(model, dict) else None
     if not isinstance(model_id, str):
@@ -192,11 +180,7 @@ def _tags(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _text(row: dict[str, Any], key: str, *, empty: str | None = None) -> str | None:
-    """Return a text of a row; ``None`` if it has none.
-
-    :param empty: returned for an empty text.
-    :raises ValueError: the value is not a text.
-    """
+    """Return a text of a row, ``None`` without one, or raise ValueError for another value."""
     value = row.get(key)
     if value is None:
         return None
@@ -215,8 +199,6 @@ def _time(value: Any) -> datetime | None:
     """Parse a time in ISO 8601 (UTC without a zone), or a number since 1970, in UTC.
 
     Our own numbers are milliseconds; smaller numbers, written by hand, are seconds.
-
-    :raises ValueError: the value is not a time from 1970 to 9999.
     """
     if value is None:
         return None

@@ -17,15 +17,10 @@ from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_times import time_of
 
 _ROLES = {
-    "human": "user",
-    "user": "user",
-    "gpt": "assistant",
-    "assistant": "assistant",
-    "chatgpt": "assistant",
+    **dict.fromkeys(("human", "user"), "user"),
+    **dict.fromkeys(("gpt", "assistant", "chatgpt", "function_call"), "assistant"),
+    **dict.fromkeys(("observation", "tool"), "tool"),
     "system": "system",
-    "function_call": "assistant",
-    "observation": "tool",
-    "tool": "tool",
 }
 
 
@@ -37,11 +32,9 @@ class ShareGPT(Importer):
     instance = "sharegpt"
 
     def detect(self, head: Head) -> bool:
-        """Recognise a list of conversations whose messages name their author."""
         return head.has_all("conversations", "from")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of all conversations, in the order of the file."""
         return read_entries(file, partial(_read_conversation, SourceIds()))
 
 

@@ -33,11 +33,9 @@ class Plain(Importer):
     instance = None
 
     def detect(self, head: Head) -> bool:
-        """Return true: any content is text."""
         return True
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the text without outer blank lines as one message; nothing if it is blank."""
         with file.open() as stream:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
@@ -45,8 +43,8 @@ class Plain(Importer):
             return
         content = data.decode("utf-8-sig", "surrogateescape").strip("\r\n")
         if content.strip():
-            source_id = content_hash(Message("user", content))
             written = find_date(content, PurePath(file.name).name) or file.modified
+            source_id = content_hash(Message("user", content))
             front_matter = FRONT_MATTER.match(content)
             title = title_of(find_title(front_matter[2])) if front_matter else None
             about = Conversation(source_id[:32], title, self.name) if title else None
@@ -79,10 +77,7 @@ def find_tags(content: str) -> tuple[str, ...]:
 
 
 def find_date(content: str, name: str) -> datetime | None:
-    """Return when a document was written, from its front matter or else its file name.
-
-    A time without a zone is local.
-    """
+    """Return a document's date, from front matter or file name; local without a zone."""
     front_matter = FRONT_MATTER.match(content)
     fields = dict(reversed(_KEY.findall(front_matter[2]))) if front_matter else {}
     values_by_name = {key.lower(): value.strip() for key, value in fields.items()}

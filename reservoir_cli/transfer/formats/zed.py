@@ -46,7 +46,6 @@ class Zed(DatabaseImporter):
     tables = (frozenset({"threads.data", "threads.data_type"}),)
 
     def places(self) -> Iterator[Place]:
-        """Yield the database."""
         if sys.platform == "darwin":
             data = app_dir("Zed")
         elif sys.platform == "win32":
@@ -57,16 +56,11 @@ class Zed(DatabaseImporter):
         yield Place(data / "threads" / "threads.db", (".db",))
 
     def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
-        """Yield the messages by thread.
-
-        :raises ReservoirError: threads are compressed, and no zstd library is installed.
-        """
         if "threads" not in database.tables:
             yield Skipped("the file", "a database, but not Zed's")
         yield from super().read_all(name, database)
 
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
-        """Yield the threads, the last updated last."""
         database.refuse_computed("not a database as Zed writes it")
         if "threads" not in database.tables:
             return
@@ -101,10 +95,7 @@ def _read_thread(
 def _parse_thread(
     database: Database, row: dict[str, Any], decompress: Decompress | None
 ) -> dict[str, Any]:
-    """Return the content of a thread.
-
-    :raises ValueError: the content cannot be read.
-    """
+    """Return the content of a thread, or raise ValueError if it cannot be read."""
     data = row.get("data")
     data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if not isinstance(data, bytes):
@@ -124,10 +115,7 @@ def _parse_thread(
 
 
 def _make_decompressor() -> Decompress:
-    """Return a function that decompresses zstd up to a limit.
-
-    :raises ReservoirError: no zstd library is installed.
-    """
+    """Return a function that decompresses zstd up to a limit, or raise ReservoirError."""
     try:
         zstd = load_zstd()
     except NoLibrary as error:
@@ -153,17 +141,12 @@ def _make_decompressor() -> Decompress:
 
 @dataclass
 class _Thread:
-    """A thread while it is read.
-
-    :param row: the columns of its row.
-    :param value: its content.
-    :param anchor: the id of the last question, a prefix for the ids of messages without one.
-    """
+    """A thread while it is read."""
 
     identity: str
     row: dict[str, Any]
     value: dict[str, Any]
-    anchor: str = ""
+    anchor: str = ""  #: The last question's id, a prefix for messages without one.
     count: int = 0
 
     def __post_init__(self) -> None:
@@ -185,10 +168,7 @@ class _Thread:
         return next((path for path in paths if folder_name(path)), None)
 
     def read(self, place: str) -> Iterator[Record | Skipped]:
-        """Yield the messages: the last turn with the thread's end time, the others with its start.
-
-        Messages have no times of their own.
-        """
+        """Yield the messages: the last turn at the thread's end time, others at its start."""
         messages = self.value["messages"]
         questions = [index for index, message in enumerate(messages) if _is_question(message)]
         for index, message in enumerate(messages):
@@ -220,10 +200,7 @@ def _is_question(value: Any) -> bool:
 
 
 def _content(value: Any) -> tuple[str, list[Any], str | None]:
-    """Return the role of a message, its content as Anthropic content blocks, and its id.
-
-    :raises ValueError: the message is of an unknown kind.
-    """
+    """Return the role, blocks and id of a message, or raise ValueError for an unknown kind."""
     if not isinstance(value, dict):
         raise ValueError("not a message")
     if isinstance(value.get("User"), dict):
@@ -274,11 +251,9 @@ def _part_block(part: Any) -> Any:
 
 
 def _mention_name(uri: Any) -> str | None:
-    """Return the name of a mentioned file, symbol or page."""
     fields = obj(next(iter(obj(uri).values()), None))
-    return (
-        folder_name(fields.get("abs_path")) or text(fields.get("name")) or text(fields.get("url"))
-    )
+    name = folder_name(fields.get("abs_path")) or text(fields.get("name"))
+    return name or text(fields.get("url"))
 
 
 def _result_block(result: dict[str, Any]) -> dict[str, Any]:

@@ -65,6 +65,12 @@ def tool_use(identity: Any, name: Any, arguments: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": identity, "name": name, "input": arguments}
 
 
+def call_block(call: dict[str, Any]) -> dict[str, Any]:
+    """Return the block of a call in the shape of OpenAI's API, or with its function's fields."""
+    function = obj(call.get("function")) or call
+    return tool_use(text(call.get("id")), function.get("name"), function.get("arguments"))
+
+
 def tool_result(identity: Any, content: Any) -> dict[str, Any]:
     """Return the block of the result of a tool call with this id."""
     return {"type": "tool_result", "tool_use_id": identity, "content": content}

@@ -44,6 +44,11 @@ def objects(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def joined_texts(value: Any, key: str = "text") -> str:
+    """Return the texts of the objects in a list, in lines."""
+    return "\n".join(filter(None, (text(item.get(key)) for item in objects(value))))
+
+
 def obj(value: Any) -> dict[str, Any]:
     """Return a JSON object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}

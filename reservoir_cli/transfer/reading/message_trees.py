@@ -4,10 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
+from reservoir_cli.transfer.reading.message_times import seconds
 
 Time = Callable[[dict[str, Any]], float]  # returns when a node was written, in seconds since 1970
 #: Returns whether a node holds a message that is displayed.
 HasMessage = Callable[[dict[str, Any]], bool]
+
+
+def time_at(key: str) -> Time:
+    """Return a function that reads the time of a node at a key."""
+    return lambda node: seconds(node.get(key))
 
 
 def find_branch(

@@ -16,33 +16,19 @@ from reservoir_cli.transfer.reading.places import Place, claude_config_dirs, too
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The location and size of a tool's history.
-
-    :param tool: the tool's display name.
-    :param form: the name of its importer, and the source of its messages.
-    :param path: a folder or a file.
-    :param files: the number of files to read; 0 without a history.
-    :param size: the total size of the files in bytes.
-    :param nearby: whether the current folder and those above it were searched first.
-    :param links: the paths of links in the folder, which are not followed.
-    """
+    """The location and size of a tool's history."""
 
     tool: str
-    form: str
+    form: str  #: The name of its importer, and the source of its messages.
     path: Path
-    files: int = 0
-    size: int = 0
-    nearby: bool = False
-    links: tuple[str, ...] = field(default=(), compare=False)
+    files: int = 0  #: The number of files to read; 0 without a history.
+    size: int = 0  #: The total size of the files in bytes.
+    nearby: bool = False  #: Whether the current folder and those above it were searched first.
+    links: tuple[str, ...] = field(default=(), compare=False)  #: Links that are not followed.
 
 
 def look(form: str | None = None) -> list[History]:
-    """Return all known locations, including those without a history.
-
-    Of the locations of a tool, only those with a history are returned, or the first one.
-
-    :param form: look for this format only.
-    """
+    """Return the places of each tool that have a history, else its first, of one format or all."""
     histories: list[History] = []
     for importer in (importers() | plugin_importers()).values():
         if form not in (None, importer.name):
@@ -65,13 +51,7 @@ def _inspect(importer: Importer, place: Place) -> History:
         if not place.inside or not set(place.inside).isdisjoint(Path(folder).parts):
             sizes += _sizes(folder, names, place.endings)
     return History(
-        title,
-        importer.name,
-        place.path,
-        len(sizes),
-        sum(sizes),
-        place.nearby,
-        tuple(sorted(links)),
+        title, importer.name, place.path, len(sizes), sum(sizes), place.nearby, tuple(sorted(links))
     )
 
 

@@ -16,27 +16,19 @@ from reservoir_cli.transfer.sync import discover_histories
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The history of a tool that is kept in sync.
+    """The history of a tool that is kept in sync."""
 
-    :param name: the name of its table in the settings.
-    :param tool: the importer that reads it.
-    :param path: a folder or a file.
-    :param partition: the partition its messages are stored in.
-    :param exclude: folders to exclude, of history files or of the conversations' projects.
-    """
-
-    name: str
-    tool: str
+    name: str  #: The name of its table in the settings.
+    tool: str  #: The importer that reads it.
     path: Path
     partition: str
-    exclude: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()  #: Folders of history files or of conversations' projects.
 
 
 def configured_sources(config: Config, wrong: dict[str, UsageError] | None = None) -> list[Source]:
     """Return the sources of the settings.
 
     :param wrong: receives the errors of wrong sources, by name; without it, the first is raised.
-    :raises UsageError: a source has a wrong setting, an unknown tool or no path.
     """
     sources = []
     for name in config.sources:
@@ -82,10 +74,7 @@ def choose_name(tool: str, taken: Container[str]) -> str:
 
 
 def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
-    """Return the sources with one of the names or tools; all if no name is given.
-
-    :raises UsageError: there is no such source.
-    """
+    """Return the sources with one of the names or tools, all without names, or raise UsageError."""
     for name in names:
         names_of_sources = [source.name for source in sources]
         tools = [source.tool for source in sources]

@@ -8,22 +8,14 @@ from reservoir_cli.transfer.sync.history_sources import Source
 
 @dataclass
 class SourceReport:
-    """The report of a sync for one source.
-
-    :param files: the number of files.
-    :param read: the number of files read because they are new or have changed.
-    :param held: files whose last turn is unfinished, and left for a later sync.
-    :param excluded: messages of excluded folders.
-    :param marked: ids of conversations marked as not to be stored.
-    :param failures: the files that could not be read, with reasons.
-    """
+    """The report of a sync for one source."""
 
     source: Source
     files: int = 0
-    read: int = 0
-    held: int = 0
-    excluded: int = 0
-    marked: set[str] = field(default_factory=set)
+    read: int = 0  #: Files read because they are new or have changed.
+    held: int = 0  #: Files whose last turn is unfinished, and left for a later sync.
+    excluded: int = 0  #: Messages of excluded folders.
+    marked: set[str] = field(default_factory=set)  #: Conversations not to be stored.
     failures: list[str] = field(default_factory=list)
     imports: ImportReport = field(default_factory=ImportReport)
 
@@ -35,10 +27,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """The report of a sync.
-
-    :param busy: another sync was running, and nothing was done.
-    """
+    """The report of a sync; one is ``busy`` if another sync was running, and did nothing."""
 
     sources: tuple[SourceReport, ...] = ()
     busy: bool = False

@@ -55,8 +55,7 @@ _IDLE = timedelta(minutes=10)
 #: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
 _BATCH = 1_000
 _DAMAGED = "the store's record of a file was damaged, and the file read again from its beginning"
-#: A file that was not read yet.
-_UNREAD = FileRow(-1, -1, 1, 0)
+_UNREAD = FileRow(-1, -1, 1, 0)  #: A file that was not read yet.
 
 Item = Record | Skipped
 
@@ -74,7 +73,6 @@ def sync(
 
     :param whole: also store unfinished last turns.
     :param copies: also store messages that other partitions and instances already have.
-    :param now: the current time.
     """
     lock = paths.sync_lock(ingestor.store.location)
     with exclusive_lock(lock, wait=False) as acquired:
@@ -111,8 +109,6 @@ class _KnownFiles:
 
 
 class _SourceSync:
-    """Imports the new messages of one source."""
-
     def __init__(
         self,
         ingestor: Ingestor,
@@ -130,7 +126,9 @@ class _SourceSync:
         self._version = int(getattr(self.importer, "version", 1))
         self._machine = known.machine
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
-        self._settings = _hash_settings(source, retention(ingestor.config, source.partition))
+        age = retention(ingestor.config, source.partition)
+        settings = json.dumps([sorted(source.exclude), str(age)])
+        self._settings = hashlib.sha256(settings.encode()).hexdigest()[:32]
         self._leaves_out = False
         self.report = SourceReport(source)
         self._marked: set[str] | None = None
@@ -166,10 +164,7 @@ class _SourceSync:
         return self.report
 
     def _reading_order(self, file: FileState) -> tuple[int, int, str]:
-        """Return a key that sorts a session before its sub-agents and forks.
-
-        Sub-agents are in a folder beside it, or have a later date in their names.
-        """
+        """Sort a session before its forks and sub-agents, which are deeper or have later dates."""
         is_dated = getattr(self.importer, "names_are_dated", False)
         return file.path.count(os.sep), 0 if is_dated else file.mtime_ns, file.path
 
@@ -226,15 +221,9 @@ class _SourceSync:
 
     def _read(self, file: FileState) -> None:
         self._time: datetime | None = None
-        row = SourceFile(
-            self._source.partition,
-            self._machine,
-            escape_path(file.path),
-            self._source.tool,
-            self._version,
-            file.size,
-            file.mtime_ns,
-        )
+        source = self._source
+        place = (source.partition, self._machine, escape_path(file.path), source.tool)
+        row = SourceFile(*place, self._version, file.size, file.mtime_ns)
         previous = self._table.get(row.partition, row.machine, row.path)
         known = parse_state(previous.state if previous else "")
         if known is None:
@@ -276,20 +265,15 @@ class _SourceSync:
         self, previous: SourceFile | None, state: dict[str, Any], row: SourceFile, path: Path
     ) -> Checkpoint:
         """Return the position to read from: the last one, if the file before it is unchanged."""
-        if previous is None or not state:
+        if not previous or not state:
             return Checkpoint()
-        if (previous.tool, previous.version) != (row.tool, row.version):
-            return Checkpoint()
-        if previous.bytes_read > row.size:
-            return Checkpoint()
-        if self._differs_in_settings(state):
+        is_same = (previous.tool, previous.version) == (row.tool, row.version)
+        if not is_same or previous.bytes_read > row.size or self._differs_in_settings(state):
             return Checkpoint()
         with open_regular(path) as stream:
-            if watched_files.hash_ends(stream, previous.bytes_read) != (
-                previous.head,
-                previous.tail,
-            ):
-                return Checkpoint()
+            ends = watched_files.hash_ends(stream, previous.bytes_read)
+        if ends != (previous.head, previous.tail):
+            return Checkpoint()
         self._time = moment(state.get("time"))
         return Checkpoint(previous.bytes_read, state.get("importer"))
 
@@ -297,9 +281,8 @@ class _SourceSync:
     def marked(self) -> set[str]:
         """The ids of conversations marked as not to be stored."""
         if self._marked is None:
-            states = self._table.find_marked(
-                self._source.partition, self._machine, self._source.tool
-            )
+            source = self._source
+            states = self._table.find_marked(source.partition, self._machine, source.tool)
             parsed = filter(None, map(parse_state, states))
             self._marked = {identity for state in parsed for identity in state.get(MARKED, ())}
         return self._marked
@@ -321,10 +304,7 @@ class _SourceSync:
         self._progress(row.bytes_read)
 
     def _add_settings(self, row: SourceFile) -> SourceFile:
-        """Return a row with the settings if they leave out messages of the file.
-
-        Once they change, the file is read again.
-        """
+        """Add the settings to a row if they leave out messages: if changed, it is read again."""
         if not self._leaves_out:
             return row
         state = json.loads(row.state) | {LEFT_OUT: self._settings}
@@ -342,15 +322,7 @@ class _SourceSync:
         return True
 
 
-def _hash_settings(source: Source, age: timedelta | None) -> str:
-    """Return a hash of the settings that leave out messages of a source."""
-    text = json.dumps([sorted(source.exclude), str(age)])
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 class _FileSync:
-    """Imports one file from a checkpoint on."""
-
     def __init__(
         self,
         sync: _SourceSync,
@@ -365,12 +337,11 @@ class _FileSync:
         self._resumes = False
 
     def run(self, *, old: bool) -> None:
-        """Store the new messages of the file.
-
-        :param old: the file has not changed for a while: also store an unfinished turn.
-        """
+        """Store the new messages of the file, and of an old one also an unfinished turn."""
         file = self._open_part(old=old)
-        if self._may_contain_new_mark(file):
+        # Later reads of a database yield only a few changed conversations, each as a whole.
+        is_read_again = self._start.state and file.name.endswith(watched_files.DATABASES)
+        if not is_read_again and may_contain_mark(file):
             with suppress(Unreadable):  # raised again below
                 for item in self._items(file):
                     self._record_mark(item)
@@ -403,14 +374,6 @@ class _FileSync:
         row = self._row_at(checkpoint, settled=False)
         self._sync.store(items, row._replace(size=0, mtime_ns=0))
 
-    def _may_contain_new_mark(self, file: File) -> bool:
-        """Return whether to look for marks before anything is stored.
-
-        Later reads of a database yield only a few changed conversations, each as a whole.
-        """
-        is_read_again = self._start.state and file.name.endswith(watched_files.DATABASES)
-        return not is_read_again and may_contain_mark(file)
-
     def _open_part(self, *, old: bool) -> File:
         """Return the part of the file to read: complete lines, or up to its end if it is old."""
         with open_regular(self._path) as stream:
@@ -437,7 +400,6 @@ class _FileSync:
             yield Checkpoint(last=True)
 
     def _record_mark(self, item: Item | Checkpoint) -> None:
-        """Record a conversation that the user marked as not to be stored."""
         if conversation_id := marked_by(item):
             self._own_marks.add(conversation_id)
             self._sync.marked.add(conversation_id)
@@ -460,16 +422,10 @@ class _FileSync:
             state[MARKED] = sorted(marks)
         with open_regular(self._path) as stream:
             head, tail = watched_files.hash_ends(stream, checkpoint.offset)
-        return self._row._replace(
-            head=head,
-            tail=tail,
-            bytes_read=checkpoint.offset,
-            state=json.dumps(state),
-            settled=int(settled),
-        )
+        row = self._row._replace(head=head, tail=tail, bytes_read=checkpoint.offset)
+        return row._replace(state=json.dumps(state), settled=int(settled))
 
     def _earlier_marks(self) -> set[str]:
-        """Return the marked conversations of the part read earlier."""
         session = str((self._start.state or {}).get("session", self._path.stem))
         is_resumed = bool(self._start.offset or self._start.state)
         return {session} & self._sync.marked | (self._sync.file_marks if is_resumed else set())
