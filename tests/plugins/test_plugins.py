@@ -202,16 +202,15 @@ def test_a_package_that_fails_is_one_error_with_its_name(package, tmp_path, kind
     def use() -> None:
         with Reservoir.open(settings={"redact": "off"}) as reservoir:
             reservoir.ingest([Message("user", "hello")], embed=False)
-        calls = {
-            "importers": lambda: Reservoir.open().import_files(file),
-            "counters": lambda: load_counter("toy:x"),
-            "embedders": lambda: Reservoir.open(
-                settings={"embedding_model": "toy:x"}
-            ).indexer.embedder(),
-            "secrets": lambda: find("hello"),
-            "exports": lambda: Reservoir.open().export(print, Scope("default"), format="toy"),
-        }
-        calls[kind]()
+        with Reservoir.open(settings={"embedding_model": "toy:x"}) as reservoir:
+            calls = {
+                "importers": lambda: reservoir.import_files(file),
+                "counters": lambda: load_counter("toy:x"),
+                "embedders": reservoir.indexer.embedder,
+                "secrets": lambda: find("hello"),
+                "exports": lambda: reservoir.export(print, Scope("default"), format="toy"),
+            }
+            calls[kind]()
 
     with pytest.raises((PluginError, ModelUnavailableError)) as failed:
         use()
