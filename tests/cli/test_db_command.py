@@ -283,7 +283,7 @@ def test_commands_without_a_server_need_no_driver(cli, tmp_path):
     refused = cli("db", "index", "-p", "p", env=env, code=2).err
     assert "is a file: this needs a store on a server" in refused
     away = cli("--db", "postgresql://h/d", "view", env=env, code=3).err
-    assert "needs psycopg" in away
+    assert "needs the extra postgres" in away
 
 
 def test_without_a_command_a_group_prints_its_help(cli):

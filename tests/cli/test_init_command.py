@@ -362,9 +362,7 @@ def test_histories_that_sync_reads_are_not_said_to_be_unread(machine):
     result = machine("init", "--yes", "--no-embed")
     assert synced in result.err
     assert "not read yet" not in result.err
-    machine(
-        "config", "unset", "sources.codex.tool", "sources.codex.path", "sources.codex.partition"
-    )
+    machine("config", "unset", *(f"sources.codex.{key}" for key in ("tool", "path", "partition")))
     result = machine("init", "--dry-run")
     assert synced in result.err
     assert "found on this machine, and not read yet:\n  Codex: 1 file" in result.err

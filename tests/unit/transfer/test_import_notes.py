@@ -48,7 +48,7 @@ def test_a_file_whose_messages_are_in_another_one_says_so_only_alone(reservoir, 
     question = {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "content": "Why?"}
     short = write(tmp_path / "logs" / "transcript.jsonl", question)
     write(tmp_path / "logs" / "transcript_full.jsonl", question)
-    expected = ["1 file of antigravity gave nothing: the messages are in other files"]
+    expected = ["1 file read as antigravity: the messages are in other files"]
     assert reservoir.import_files(short, partition="p").notes() == expected
     report = reservoir.import_files(short.parent, partition="p")
     assert (report.imported, report.notes()) == (1, [])
