@@ -19,7 +19,11 @@ def hook(
     ],
     budget: Annotated[
         int | None,
-        option("N", f"Most tokens that user-prompt prints (default: {RECALL_BUDGET}).", min=1),
+        option(
+            "N",
+            f"user-prompt prints at most a third of this many tokens (default: {RECALL_BUDGET}).",
+            min=1,
+        ),
     ] = None,
 ) -> None:
     """Handle an event of Claude Code, Codex or Gemini CLI.

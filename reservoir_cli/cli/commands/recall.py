@@ -43,7 +43,7 @@ def recall(
 
     With --last, print when hooks, the MCP server and the proxy last gave each client messages, and
     which. The setting recall, the variable RESERVOIR_RECALL=off, a file .reservoir-off in a folder,
-    and --no-recall as the first word of a prompt switch this off.
+    and --no-recall as the first word of a prompt switch agents' recalls off, not this command.
     """
     if last:
         if words or any(value is not None for value in (budget, since, exclude_conversation)):

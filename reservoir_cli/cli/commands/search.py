@@ -38,7 +38,10 @@ _WORD = "bold red"  # legible on dark and light terminals alike, as in grep
 def search(
     ctx: typer.Context,
     words: Annotated[
-        list[str], argument("TERM...", """Words, '"a phrase"', prefix*; - reads stdin.""")
+        list[str],
+        argument(
+            "TERM...", """Words, prefix*, '"a phrase"' (exact with --keyword); - reads stdin."""
+        ),
     ],
     semantic: Annotated[bool, flag("--semantic", "Search by meaning only.")] = False,
     keyword: Annotated[bool, flag("--keyword", "Search by words only.")] = False,

@@ -51,7 +51,8 @@ def checked(path: Path, *settings: str) -> Check:
     config_file = path.with_name("reservoir.toml")
     config_file.write_text("\n".join(settings), encoding="utf-8")
     checks = examine(path, config_file, lambda *_: None, tools=())
-    return next(check for check in checks if check.name == "token_counts")
+    [found] = [check for check in checks if check.name == "token_counts"]
+    return found
 
 
 def test_estimates_follow_the_counts_of_a_model_once_there_are_enough(store):
