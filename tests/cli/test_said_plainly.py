@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -147,7 +148,9 @@ def test_a_compiled_model_is_not_removed_when_memory_or_files_run_out(
         check=False,
         timeout=300,
     )
-    assert result.returncode in (0, 1, 3)
+    # Older tokenizers, in Rust, abort if they get no memory.
+    aborted = b"memory allocation of " in result.stderr
+    assert result.returncode in ((-signal.SIGABRT,) if aborted else (0, 1, 3))
     assert b"Traceback" not in result.stderr
     assert b"runs on sentence-transformers" not in result.stderr
     assert sorted(path.name for path in models.rglob("*")) == before
