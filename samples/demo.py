@@ -32,16 +32,17 @@ def main() -> None:
     run("ingest", *files, capture=False, shown="ingest samples/*.jsonl")
     known = json.loads((SAMPLES / "questions.json").read_text(encoding="utf-8"))["questions"]
     by_question = {item["question"]: item for item in known}
-    say(f"Half a year later she asks, with {BUDGET} tokens. {MARK}marks the answer, … a cut line.")
+    sys.stdout.write(
+        f"Half a year later she asks, with {BUDGET} tokens. {MARK}marks the answer, … a cut line.\n"
+    )
     for question in QUESTIONS:
         item = by_question[question]
         shown = run("context", question, "-p", item["partition"], "--budget", str(BUDGET))
         sys.stdout.write(mark_answer(shown, item["answer"]))
     reservoir = os.path.relpath(RESERVOIR)
     say(
-        "Ask these conversations something yourself:\n"
-        f'    RESERVOIR_HOME=.demo {reservoir} context "your question" -p work --budget {BUDGET}\n'
-        f"Import your own: {reservoir} init"
+        f"Import your own by {reservoir} init, or ask these something yourself:\n"
+        f'    RESERVOIR_HOME=.demo {reservoir} context "your question" -p work --budget {BUDGET}'
     )
 
 

@@ -11,7 +11,7 @@ from reservoir_cli.embedding.split_passages import Span
 
 _SHORT = 4_000  # a text of at most this many characters takes little time: all of it is embedded
 _BLOCK = 800  # about the characters of a passage
-_LONG_END = 200  # an end of a line of at least this many characters is text by itself
+_LONG_END = 200  # keep the cut-off part of a line if it has at least this many characters
 MOST_PASSAGES = 128  # longer messages take too long for most commands: ``reservoir embed`` does
 
 #: Prose has a blank every six characters, minified code every 30, wrapped base64 every 65 or 77.

@@ -85,7 +85,7 @@ class ImportReport:
         """Return what was not chosen or could not be read, a sentence each."""
         most = None if all_names else _NAMES
         notes = [
-            f"{counted(count, 'file')} read as {form}: {reason}"
+            f"{counted(count, 'file')} of {form} gave nothing: {reason}"
             for (form, reason), count in sorted(self.nothing.items())
         ]
         if self.links:

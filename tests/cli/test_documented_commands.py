@@ -307,4 +307,5 @@ def test_the_recording_of_the_readme_is_current(reader):
         assert f"\n{number[:8]}  {title}" in shown
     question = "why did we drop redis"
     context = reader("context", question, "-p", "work", "--budget", "500").out.splitlines()
-    assert [line for line in context[:5] if f"\n{line}\n" not in shown] == []
+    shown = " ".join(shown.split())  # a role is a span of its own, and long lines are wrapped
+    assert [line for line in context[:6] if " ".join(line.split()) not in shown] == []

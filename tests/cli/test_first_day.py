@@ -199,3 +199,18 @@ def test_an_empty_default_partition_is_reported(cli):
     result = cli("config", "set", "partition=wrok")
     assert result.err == "note: nothing in wrok; 1 message in work (-p work)\n"
     assert cli("config", "set", "partition=work").err == ""
+
+
+def test_without_histories_it_lists_the_searched_paths_and_the_next_step(cli, tmp_path):
+    cli.env["HOME"] = str(tmp_path)
+    assert cli("init").err.startswith("found no history on this machine")
+    result = cli.talk("init", answers=[])
+    assert result.code == 0
+    for place in ("~/.claude/projects", "~/.codex/sessions", "~/.config/io.datasette.llm/logs.db"):
+        assert f"  {place} (" in result.out
+    aider = "~/.aider.chat.history.md (aider)"
+    assert f"  {aider}, also in the current folder and those above\n" in result.out
+    cli.env["AIDER_CHAT_HISTORY_FILE"] = "~/.aider.chat.history.md"
+    assert f"  {aider}\n" in cli.talk("init", answers=[]).out
+    assert "reservoir ingest export.zip" in result.out
+    assert not cli.home.exists()

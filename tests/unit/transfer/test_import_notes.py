@@ -38,7 +38,7 @@ def test_an_import_names_what_gave_nothing_and_what_was_not_read(reservoir, proj
     report = reservoir.import_files(projects, partition="p")
     assert report.imported == 1
     assert report.notes() == [
-        "2 files read as claude-code: no messages",
+        "2 files of claude-code gave nothing: no messages",
         f"1 link passed over, name the target to import it: {projects / 'b'}",
         "1 other file ignored: index.json",
     ]
@@ -48,7 +48,7 @@ def test_a_file_whose_messages_are_in_another_one_says_so_only_alone(reservoir, 
     question = {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "content": "Why?"}
     short = write(tmp_path / "logs" / "transcript.jsonl", question)
     write(tmp_path / "logs" / "transcript_full.jsonl", question)
-    expected = ["1 file read as antigravity: the messages are in other files"]
+    expected = ["1 file of antigravity gave nothing: the messages are in other files"]
     assert reservoir.import_files(short, partition="p").notes() == expected
     report = reservoir.import_files(short.parent, partition="p")
     assert (report.imported, report.notes()) == (1, [])
@@ -59,7 +59,7 @@ def test_a_sync_names_them_once(reservoir, projects):
     [report] = reservoir.sync([source], embed=False, whole=True).sources
     assert report.imports.imported == 1
     assert report.imports.notes() == [
-        "2 files read as claude-code: no messages",
+        "2 files of claude-code gave nothing: no messages",
         f"1 link passed over, name the target to import it: {projects / 'b'}",
         "1 other file ignored: index.json",
     ]
@@ -71,7 +71,7 @@ def test_a_file_that_is_only_named_as_a_format_says_that_it_is_not(reservoir, tm
     folder = tmp_path / "conversations"
     write(folder / "1.conversation.json", {"messages": []})
     report = reservoir.import_files(folder, form="lm-studio", partition="p")
-    assert report.notes() == ["1 file read as lm-studio: not a format that reservoir reads"]
+    assert report.notes() == ["1 file of lm-studio gave nothing: not a format that reservoir reads"]
 
 
 def test_times_that_cannot_be_read_are_counted(reservoir, tmp_path):
