@@ -41,7 +41,7 @@ def main() -> None:
         sys.stdout.write(mark_answer(shown, item["answer"]))
     reservoir = os.path.relpath(RESERVOIR)
     say(
-        f"Import your own by {reservoir} init, or ask these something yourself:\n"
+        f"Import your own with {reservoir} init, or ask these something yourself:\n"
         f'    RESERVOIR_HOME=.demo {reservoir} context "your question" -p work --budget {BUDGET}'
     )
 
