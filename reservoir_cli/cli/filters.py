@@ -29,7 +29,8 @@ def read_scope(
     """Return the scope of a read; if ``one_instance``, the one named like the partition."""
     if all_partitions and (partition or instance):
         raise UsageError(
-            "--all-partitions contradicts -p and -i", hint="leave -p and -i out to read everything"
+            "--all-partitions contradicts -p and -i",
+            hint="leave -p and -i out for all messages, --all-partitions for one partition",
         )
     if all_instances and instance:
         raise UsageError(

@@ -111,7 +111,9 @@ def plan(
     if available <= 0:
         raise UsageError(
             f"no tokens are left for the context: window {window:,}, reserve {reserve:,}",
-            hint="lower the reserve, or give a positive --budget",
+            hint="lower --reserve or "
+            + (f"models.{model}.reserve_tokens" if model else "reserve_tokens")
+            + ", or give a positive --budget",
         )
     fixed = sum(sections.values())
     remaining = available - fixed

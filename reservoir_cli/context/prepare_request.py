@@ -184,7 +184,8 @@ def plan_budget(
     if reserve >= window:
         raise UsageError(
             f"the reserve of {reserve:,} leaves nothing of {window:,} tokens",
-            hint="lower --reserve",
+            hint="lower --reserve or "
+            + (f"models.{name}.reserve_tokens" if name else "reserve_tokens"),
         )
     token_budget = plan(
         window=window,

@@ -39,6 +39,8 @@ def locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
     """Find a model, or download it."""
     if path := folder(name):
         return ModelSource(path, "folder")
+    if _is_path(name):
+        raise ModelUnavailableError(f"there is no folder {name}", _OWN_HINT.removeprefix("or "))
     if is_default(name) and (bundled := _find_bundled()):
         return ModelSource(bundled, "package")
     if cached := _find_cached(name):
@@ -73,9 +75,13 @@ def _hint(name: str, otherwise: str) -> str:
     return f"did you mean {by_name[near[0]]}? It is here; else {otherwise}" if near else otherwise
 
 
+def _is_path(name: str) -> bool:
+    return name.startswith(_FOLDER_SIGNS) or Path(name).is_absolute()
+
+
 def folder(name: str) -> Path | None:
     """Return the folder if a name is the path of one; a bare name is never a path."""
-    if not (name.startswith(_FOLDER_SIGNS) or Path(name).is_absolute()):
+    if not _is_path(name):
         return None
     try:
         path = Path(name).expanduser()

@@ -12,7 +12,12 @@ def spread(cli):
         {"content": "own one", "trace_id": "t1"},
         {"content": "own secret", "trace_id": "t1", "conversation_id": "c1"},
         {"content": "other secret", "instance": "chatgpt", "trace_id": "t2"},
-        {"content": "other two", "instance": "chatgpt", "conversation_id": "c2"},
+        {
+            "content": "other two",
+            "instance": "chatgpt",
+            "conversation_id": "c2",
+            "source": "chatgpt",
+        },
         {"content": "work secret", "partition": "work", "instance": "work"},
         {"content": "work three", "partition": "work", "instance": "work"},
     )
@@ -34,6 +39,7 @@ WHICH = [
     (["--match", "SECRET"], {"own secret", "other secret"}),
     (["--match", "secret", "-i", "default"], {"own secret"}),
     (["--match", "secret", "-i", "chatgpt"], {"other secret"}),
+    (["--source", "chatgpt"], {"other two"}),
     (["--match", "secret", "--all-instances"], {"own secret", "other secret"}),
     (["--match", "secret", "--all-partitions"], {"own secret", "other secret", "work secret"}),
     (["--match", "secret", "-p", "work"], {"work secret"}),
@@ -325,9 +331,7 @@ def test_expired_uses_the_setting_of_each_partition(spread):
 def test_importing_the_file_again_skips_forgotten_messages_with_a_note(spread):
     spread("forget", "--match", "secret", "--all-partitions", "--yes")
     result = spread("ingest", "--no-embed", "--json", str(spread.home / "rows.jsonl"))
-    note = (
-        "note: forgotten earlier, and not imported: 3 messages; --include-forgotten imports them\n"
-    )
+    note = "note: forgotten or edited earlier, and not imported: 3 messages; --include-forgotten imports them\n"
     assert note in result.err
     assert (result.document["already_there"], result.document["forgotten"]) == (3, 3)
     spread.say("own secret")

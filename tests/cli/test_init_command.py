@@ -299,7 +299,7 @@ def test_the_way_back_from_a_deleted_partition_is_named(machine):
     result = machine("init", "--yes", "--no-embed", "-p", "right")
     assert "note: nothing new for right\n" in result.err
     for tool, count in TOOLS.items():
-        note = f"note: {tool}: forgotten earlier, and not imported: {count} messages; "
+        note = f"note: {tool}: forgotten or edited earlier, and not imported: {count} messages; "
         command = re.findall(rf"(?m)^{note}(reservoir ingest .*) imports them$", result.err)
         machine.shell(f"{command[0]} --no-embed")
     assert stored(machine) == everything("right")

@@ -143,7 +143,7 @@ def test_forgotten_messages_stay_out_and_the_way_back_is_named(machine, exclude)
     machine("forget", "--scope", "-i", "codex", "--yes")
     os.utime(log, (2, 2))
     shown = machine("sync", "--no-embed").err
-    note = "note: codex: forgotten earlier, and not imported: 7 messages"
+    note = "note: codex: forgotten or edited earlier, and not imported: 7 messages"
     # An import of the folder would not leave out what the source excludes.
     command = f"reservoir ingest --include-forgotten --format codex -p default {folder}"
     assert (f"{note}\n" if exclude else f"{note}; {command} imports them\n") in shown

@@ -283,7 +283,7 @@ def _note_dropped_pins(window: ContextWindow) -> None:
             message = dropped.candidate.message
             console.note(
                 f"pinned #{message.id} is left out, {describe_reason(dropped.reason, message)}: "
-                "pins take at most a quarter of the budget"
+                "with the newest two messages, pins take at most a quarter of the budget"
             )
 
 

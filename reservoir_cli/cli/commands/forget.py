@@ -34,6 +34,7 @@ def forget(
     match: Annotated[
         str | None, option("TEXT", "Messages that contain this text; case is ignored.")
     ] = None,
+    source: options.Source = None,
     before: Annotated[
         str | None, option("T", "Messages from before this time: 2026-05-09, 90d.")
     ] = None,
@@ -59,7 +60,7 @@ def forget(
     ids can be shortened to a unique prefix.
     """
     numbers = tuple(map(options.message_number, ids or ()))
-    choice = _Choice(numbers, trace_id, conversation, match, before, expired, everything)
+    choice = _Choice(numbers, trace_id, conversation, match, source, before, expired, everything)
     choice.check()
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(
@@ -128,6 +129,7 @@ class _Choice:
     trace_id: str | None
     conversation: str | None
     match: str | None
+    source: str | None
     before: str | None
     expired: bool
     scope: bool
@@ -140,7 +142,7 @@ class _Choice:
         if sum(is_set) != 1:
             raise UsageError(
                 "choose the messages to forget by exactly one option",
-                hint="--id, --trace-id, --conversation, --match, --before, --expired or --scope",
+                hint="--id, --trace-id, --conversation, --match, --source, --before, --expired or --scope",
             )
 
     def resolve(self, reservoir: Reservoir, scope: Scope) -> "_Choice":
@@ -157,6 +159,7 @@ class _Choice:
             conversation_id=self.conversation,
             until=self.before,
             text=self.match,
+            source=self.source,
         )
         if where.until:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
@@ -206,7 +209,7 @@ def _explain_nothing(
 
 
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
-    if choice.match is None and choice.before is None:
+    if choice.match is None and choice.source is None and choice.before is None:
         return
     places = reservoir.lookup.elsewhere(scope, choice.where())
     if others := nothing_found.describe_others(scope, places, *choice.wider()):

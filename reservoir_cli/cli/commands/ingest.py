@@ -255,7 +255,7 @@ def _print_forgotten(report: ImportReport, included: bool) -> None:
     elif report.forgotten:
         messages = counted(report.forgotten, "message")
         console.note(
-            f"forgotten earlier, and not imported: {messages}; "
+            f"forgotten or edited earlier, and not imported: {messages}; "
             f"--include-forgotten imports {options.pronoun(report.forgotten)}"
         )
 

@@ -267,7 +267,9 @@ def print_left_out(report: SourceReport) -> None:
 
 def describe_forgotten(source: Source, count: int) -> str:
     """Say how many messages were forgotten and, if no folder is excluded, how to import them."""
-    note = f"{source.name}: forgotten earlier, and not imported: {counted(count, 'message')}"
+    note = (
+        f"{source.name}: forgotten or edited earlier, and not imported: {counted(count, 'message')}"
+    )
     if source.exclude:
         return note
     words = ["reservoir", "ingest", "--include-forgotten", "--format", source.tool]

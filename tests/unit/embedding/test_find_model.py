@@ -100,7 +100,7 @@ def test_without_the_package_the_default_model_is_not_found(package, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "name", ["nobody/absent-model", "absent-model", "not a name!", "a/b/c", "../up", "x" * 300]
+    "name", ["nobody/absent-model", "absent-model", "not a name!", "a/b/c", "x" * 300]
 )
 @pytest.mark.parametrize("offline", [True, False], ids=["asked for", "by HF_HUB_OFFLINE"])
 def test_a_model_that_is_absent_offline_is_an_error_with_a_hint(name, offline):
@@ -112,6 +112,14 @@ def test_a_model_that_is_absent_offline_is_an_error_with_a_hint(name, offline):
     assert "bundled-model" not in str(caught.value.hint)  # it cannot bring this one
     on_the_hub = name in ("nobody/absent-model", "absent-model")
     assert ("network" in str(caught.value.hint)) is on_the_hub
+
+
+@pytest.mark.parametrize("name", ["../up", "~/no such model", "./e5"])
+def test_a_folder_that_is_absent_is_an_error_with_a_hint(name):
+    with pytest.raises(ModelUnavailableError, match="there is no folder") as caught:
+        find(name)
+    assert name in caught.value.message
+    assert caught.value.hint == "set embedding_model to a folder that holds a model"
 
 
 def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(monkeypatch):
