@@ -261,6 +261,7 @@ def test_the_summary_of_a_help_text_fits_a_screen_and_names_every_option(cli, na
     summary = cli(*command, "-h", env={"COLUMNS": "80"}).out
     assert len(summary.splitlines()) <= 24
     if name:
+        assert summary.endswith(f"  Example: {EXAMPLES[name]}\n")  # on one line, to be copied
         listed = re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)(?: \S+)*  +\S", cli(name, "--help").out)
         assert {*listed} - {"--help"} <= set(re.findall(r"--[a-z][\w-]+", summary))
 

@@ -1,5 +1,6 @@
 """``reservoir doctor``: check, repair, salvage and calibrate."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -84,16 +85,25 @@ def doctor(
 
 
 def _lines(checks: Sequence[Check]) -> Iterator[str]:
-    """Yield each check, and below it what to do, on lines that the terminal alone wraps.
+    """Yield each check on lines that fit the terminal, and below it what to do, on one.
 
-    A path that is broken into lines could not be copied.
+    Only the parts of a detail have lines of their own: a path that is broken could not be copied.
     """
     width = max(len(check.name) for check in checks)
     for check in checks:
-        detail = check.detail.replace("\n", "\\n")
-        yield f"{check.status.value:5} {check.name:{width}} {detail}"
+        line = f"{check.status.value:5} {check.name:{width}}"
+        for part in _PARTS.split(check.detail.replace("\n", "\\n")):
+            if len(line) > width + 6 and len(line) + 1 + len(part) > console.columns():
+                yield line
+                line = " " * (width + 6)
+            line += f" {part}"
+        yield line
         if check.fix:
             yield f"{'':5} to do: {check.fix}"
+
+
+#: Where a detail may be divided.
+_PARTS = re.compile(r"(?<=[,;:]) | (?=\()")
 
 
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:
