@@ -53,14 +53,13 @@ def test_on_a_terminal_paths_are_whole_and_all_fits_a_screen(cli, tmp_path):
     assert len(shown.splitlines()) <= 24
 
 
-def test_on_a_terminal_a_long_detail_is_divided_between_its_parts(cli):
+def test_on_a_terminal_a_long_text_is_divided_between_its_parts(cli):
     cli.say("hello")
-    details = [
-        re.sub(r"\d+", "N", row["detail"]) for row in cli("doctor", "--json").document["checks"]
-    ]
+    rows = cli("doctor", "--json").document["checks"]
+    texts = [re.sub(r"\d+", "N", row[key]) for row in rows for key in ("detail", "fix") if row[key]]
     shown = cli.on_terminal("doctor", env={"COLUMNS": "60"}).out.replace("\r", "")
     unfolded = re.sub(r"\n {7,}", " ", re.sub(r"\d+", "N", shown))
-    assert all(detail in unfolded for detail in details)
+    assert all(text in unfolded for text in texts)
     long = [line for line in shown.splitlines() if len(line) > 60]
     assert not [line for line in long if ", " in line or " (" in line]
 

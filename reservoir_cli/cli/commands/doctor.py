@@ -85,25 +85,27 @@ def doctor(
 
 
 def _lines(checks: Sequence[Check]) -> Iterator[str]:
-    """Yield each check on lines that fit the terminal, and below it what to do, on one.
-
-    Only the parts of a detail have lines of their own: a path that is broken could not be copied.
-    """
+    """Yield each check, and below it what to do, on lines that fit the terminal."""
     width = max(len(check.name) for check in checks)
     for check in checks:
-        line = f"{check.status.value:5} {check.name:{width}}"
-        for part in _PARTS.split(check.detail.replace("\n", "\\n")):
-            if len(line) > width + 6 and len(line) + 1 + len(part) > console.columns():
-                yield line
-                line = " " * (width + 6)
-            line += f" {part}"
-        yield line
+        yield from _divide(f"{check.status.value:5} {check.name:{width}}", check.detail)
         if check.fix:
-            yield f"{'':5} to do: {check.fix}"
+            yield from _divide(f"{'':5} to do:", check.fix)
 
 
-#: Where a detail may be divided.
-_PARTS = re.compile(r"(?<=[,;:]) | (?=\()")
+def _divide(head: str, text: str) -> Iterator[str]:
+    """Yield lines that break between the parts of a text: a path in two could not be copied."""
+    line = head
+    for part in _PARTS.split(text.replace("\n", "\\n")):
+        if len(line) > len(head) and len(line) + 1 + len(part) > console.columns():
+            yield line
+            line = " " * len(head)
+        line += f" {part}"
+    yield line
+
+
+#: Where a text may be divided.
+_PARTS = re.compile(r"(?<=[,;]) | (?=\()")
 
 
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:
