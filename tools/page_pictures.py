@@ -41,11 +41,15 @@ def main() -> None:
         run("ingest", *samples)
         with Reservoir.open(str(Path(home) / "reservoir.db")) as reservoir:
             record_runs(reservoir)
-        address = run("open", "--print").split()[-1]
-        try:
-            take(address)
-        finally:
-            run("serve", "--stop")
+        # Another server may use the usual port.
+        serve = [RESERVOIR, "-q", "serve", "--port", "0"]
+        with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout
+            server.stdout.readline()  # it is ready
+            try:
+                take(run("open", "--print").split()[-1])
+            finally:
+                run("serve", "--stop")
 
 
 def run(*arguments: str) -> str:

@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from subprocess import Popen
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings import log_file
@@ -48,13 +49,13 @@ def _read_event() -> bytes:
     return data
 
 
-def start_sync(config_file: Path | None, db: str | None) -> None:
+def start_sync(config_file: Path | None, db: str | None) -> Popen[bytes]:
     """Start ``reservoir sync`` detached: it outlives this process and prints nothing."""
     values = {"--config": config_file, "--db": db}
     options = [word for name, value in values.items() if value for word in (name, str(value))]
     # IN_PYTHON has -P: the current folder may contain a module of any name.
     command = [*installation.IN_PYTHON, *options, "sync", "--quiet"]
-    start_in_background(command)
+    return start_in_background(command)
 
 
 def _log(event: str, failure: BaseException) -> None:

@@ -41,6 +41,15 @@ def tell(
         say(text)
 
 
+def fail_or_warn(text: str, hint: str | None = None, *, fails: bool) -> None:
+    """Raise ReservoirError, or warn even with --quiet: the user probably meant another scope."""
+    if fails:
+        raise ReservoirError(text, hint=hint)
+    console.warn(text)
+    if hint:
+        console.note(hint)
+
+
 def place(scope: Scope) -> str:
     """Return the name of a scope for a sentence."""
     if scope.partition is None:

@@ -85,7 +85,12 @@ def _without(
 def _shorten(text: str, width: int) -> str:
     from rich.cells import cell_len, set_cell_size
 
-    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"
+    if cell_len(text) <= width:
+        return text
+    shown = set_cell_size(text, width - 1)
+    words = shown.rpartition(" ")[0]
+    # A word is not divided, unless it is the only one or a very long one.
+    return f"{(words if len(words) > len(shown) // 2 else shown).rstrip()}…"
 
 
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:

@@ -1,14 +1,16 @@
 """Choose the part of a long message that a search shows. Pure."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 from reservoir_cli.util.front_matter import body_start
 
 Span = tuple[int, int]  # offsets of the first character and of the one after the last
 #: Good places for a part to begin: after a line or a sentence.
 _BEGINNING = re.compile(r"\n\s*|[.!?…]['\"”’)\]]*\s+|[。！？]\s*")  # noqa: RUF001 - they are meant
-_GAP = re.compile(r"\s+")
+_GAP, _WIDE_GAP = re.compile(r"\s+"), re.compile(r"\s{2,}")
 
 
 def choose_part(
@@ -70,31 +72,18 @@ def _find_beginning(text: str, start: int, before: int) -> int:
 
 def _on_one_line(text: str, start: int, end: int, words: Sequence[Span]) -> tuple[str, list[Span]]:
     """Join the lines of a part, with ``…`` for omitted text."""
-    pieces, offset, length = [], start, 0
-    shown_offsets: dict[int, int] = {}
-
-    def put(upto: int) -> None:
-        nonlocal offset, length
-        while offset < upto:
-            gap = _GAP.search(text, offset, upto)
-            plain = text[offset : gap.start() if gap else upto]
-            for index in range(len(plain) + 1):
-                shown_offsets[offset + index] = length + index
-            pieces.append(plain)
-            length += len(plain)
-            offset += len(plain)
-            if gap:
-                pieces.append(" " if length else "")
-                length += len(pieces[-1])
-                offset = gap.end()
-                shown_offsets[offset] = length
-
-    if text[:start].strip():
-        pieces.append("…")
-        length = 1
-    put(end)
-    shown = "".join(pieces).rstrip()
+    part, front = text[start:end], "…" if text[:start].strip() else ""
+    if not front:
+        part = part.lstrip()
+        start = end - len(part)
+    shown = (front + _GAP.sub(" ", part)).rstrip()
     if text[end:].strip():
         shown += "…"
-    spans = [(shown_offsets.get(a, 0), shown_offsets.get(min(b, end), length)) for a, b in words]
+    gaps = [(start + gap.end(), gap.end() - gap.start() - 1) for gap in _WIDE_GAP.finditer(part)]
+    ends, missing = [where for where, _ in gaps], [0, *accumulate(size for _, size in gaps)]
+
+    def place(offset: int) -> int:
+        return len(front) + offset - start - missing[bisect_right(ends, offset)]
+
+    spans = [(place(a), place(min(b, end))) for a, b in words]
     return shown, [(a, b) for a, b in spans if a < b <= len(shown)]

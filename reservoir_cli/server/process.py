@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from subprocess import Popen
 from typing import Any
 
 import uvicorn
@@ -60,7 +61,7 @@ def serve(
     open_proxy: bool,
     allowed_hosts: Collection[str],
     ready: Callable[[ServerState], None],
-    start_sync: Callable[[], None],
+    start_sync: Callable[[], Popen[bytes]],
     log: Callable[[str], None],
 ) -> None:
     """Serve until a signal ends the process; ReservoirError if port or store is not usable.

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from subprocess import Popen
 
 from reservoir_cli.server import limits
 from reservoir_cli.server.state import ServerState
@@ -10,7 +11,7 @@ from reservoir_cli.server.state import ServerState
 class SyncTimer:
     """Starts a sync, in a process of its own, again and again in pauses, if sources are set."""
 
-    def __init__(self, state: ServerState, start_sync: Callable[[], None]) -> None:
+    def __init__(self, state: ServerState, start_sync: Callable[[], Popen[bytes]]) -> None:
         self._state, self._start_sync = state, start_sync
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
@@ -28,13 +29,16 @@ class SyncTimer:
                 self._timer.cancel()
 
     def run(self) -> float:
-        """Start a sync if there is a pause and a source; return the seconds to the next attempt."""
+        """Sync if there is a pause and a source; return the seconds to the next attempt.
+
+        It waits until the process has ended: nobody else does, and it would stay as a zombie.
+        """
         if not self._state.config.sources:
             return limits.SYNC_INTERVAL
         if not self._state.traffic.is_idle():
             return limits.PAUSE
         try:
-            self._start_sync()
+            self._start_sync().wait()
         except OSError as error:
             self._state.log(f"sync cannot be started: {error.strerror}")
         return limits.SYNC_INTERVAL

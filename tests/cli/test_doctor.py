@@ -1,6 +1,7 @@
 """``reservoir doctor`` reports faults with their fixes."""
 
 import os
+import re
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -47,9 +48,20 @@ def test_on_a_terminal_paths_are_whole_and_all_fits_a_screen(cli, tmp_path):
     cli("config", "set", f"database={store}")
     cli.say("hello")
     shown = cli.on_terminal("doctor").out
-    assert f"store         {store}, 1 message, " in shown.replace("\r", "")
+    assert f"store         {store},\n" in shown.replace("\r", "")
     assert "to do: reservoir embed" in shown
     assert len(shown.splitlines()) <= 24
+
+
+def test_on_a_terminal_a_long_text_is_divided_between_its_parts(cli):
+    cli.say("hello")
+    rows = cli("doctor", "--json").document["checks"]
+    texts = [re.sub(r"\d+", "N", row[key]) for row in rows for key in ("detail", "fix") if row[key]]
+    shown = cli.on_terminal("doctor", env={"COLUMNS": "60"}).out.replace("\r", "")
+    unfolded = re.sub(r"\n {7,}", " ", re.sub(r"\d+", "N", shown))
+    assert all(text in unfolded for text in texts)
+    long = [line for line in shown.splitlines() if len(line) > 60]
+    assert not [line for line in long if ", " in line or " (" in line]
 
 
 def test_wrong_derived_tables_are_a_fault_that_repair_fixes(cli):

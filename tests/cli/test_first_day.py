@@ -107,7 +107,7 @@ MISTAKES = [
     ("forget 1 -p work", 2, "hint: reservoir forget --id 1 -p work"),
     ("forget redis", 2, "hint: reservoir forget --match redis"),
     ("forget --conversation lisbon --yes", 0, "reservoir conversations --match lisbon -p default"),
-    ("forget --match redis --yes -q", 1, "warning: nothing in default; 1 message in work"),
+    ("forget --match redis --yes -q", 1, "error: nothing in default; 1 message in work"),
     ("forget --all", 2, "hint:"),
     ("forget --id 1", 2, "hint: add --yes"),
     ("ingest nofile.zip", 1, "hint: check the path"),

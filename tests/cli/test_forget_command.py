@@ -186,30 +186,30 @@ def test_an_unknown_id_is_exit_1_and_nothing_is_forgotten(spread):
 NOTES = [
     (
         ["--match", "secret", "-i", "empty"],
-        "warning: nothing in default/empty; 1 message in default/",
+        "error: nothing in default/empty; 1 message in default/",
     ),
     (
         ["--match", "three"],
-        "warning: nothing in default; 1 message in work/work (-p work -i work",
+        "error: nothing in default; 1 message in work/work (-p work -i work",
     ),
     (["--match", "absent"], "note: nothing to forget in default\n"),
     (["--conversation", "absent"], "note: nothing to forget in default"),
     (
         ["--scope", "-p", "nowhere"],
-        "warning: there is no partition nowhere; 4 messages in default, 2 messages in work\n",
+        "error: there is no partition nowhere; 4 messages in default, 2 messages in work\n",
     ),
-    (["--scope", "-p", "wrok"], "warning: there is no partition wrok; did you mean work?\n"),
-    (["--scope", "-i", "empty"], "warning: nothing in default/empty; 2 messages in default/"),
+    (["--scope", "-p", "wrok"], "error: there is no partition wrok; did you mean work?\n"),
+    (["--scope", "-i", "empty"], "error: nothing in default/empty; 2 messages in default/"),
     (["--before", "2020-01-01", "-i", "empty"], "note: nothing to forget in default/empty\n"),
     (
         ["--before", "2026-05-09T14:00:04", "-i", "empty"],
-        "warning: nothing in default/empty; 2 messages in default/default (-i default), "
+        "error: nothing in default/empty; 2 messages in default/default (-i default), "
         "4 in default (without -i)\n",
     ),
     (
         ["--match", "work", "-p", "nowhere"],
-        "warning: there is no partition nowhere; 4 messages in default, 2 messages in work\n"
-        "note: matching elsewhere: 2 messages in work\n",
+        "error: there is no partition nowhere; 4 messages in default, 2 messages in work\n"
+        "hint: matching elsewhere: 2 messages in work\n",
     ),
     (["--expired"], "note: messages never expire: the setting retention_days is unset"),
 ]
@@ -217,9 +217,12 @@ NOTES = [
 
 @pytest.mark.parametrize(("options", "note"), NOTES, ids=lambda value: str(value))
 def test_an_empty_selection_says_where_messages_are(spread, options, note):
-    result = spread("forget", *options, "--yes", code=int(note.startswith("warning")))
+    result = spread("forget", *options, "--yes", code=int(note.startswith("error")))
     assert result.out == ""
     assert result.err.startswith(note)
+    # Without --yes nothing has failed, but the user probably meant another scope.
+    warning = note.replace("error: ", "warning: ").replace("hint: ", "note: ")
+    assert spread("forget", *options, "--dry-run").err.startswith(warning)
     assert remaining_texts(spread) == ALL
 
 
@@ -234,7 +237,7 @@ def test_no_wider_deletion_is_suggested_for_a_whole_scope(spread, scope):
 def test_the_whole_partition_is_counted_but_not_suggested_for_a_whole_scope(spread):
     spread.store({"content": "in a third", "instance": "third"})
     assert spread("forget", "--scope", "--yes", "-i", "nosuch", code=1).err == (
-        "warning: nothing in default/nosuch; 2 messages in default/chatgpt (-i chatgpt), "
+        "error: nothing in default/nosuch; 2 messages in default/chatgpt (-i chatgpt), "
         "5 in default\n"
     )
 
@@ -246,6 +249,8 @@ def test_json_reports_what_was_forgotten(spread):
     assert result == {**dry, "dry_run": False}
     document = spread("forget", "--match", "own", "--yes", "--json").document
     assert (document["forgotten"], document["ids"]) == (0, [])
+    failed = spread("forget", "--match", "work", "--yes", "--json", code=1).document["error"]
+    assert failed["message"].startswith("nothing in default; ")
     refused = spread("forget", "--scope", "--json", code=2).document
     assert refused["error"]["exit_code"] == 2
 

@@ -81,7 +81,7 @@ def test_wrong_usage_and_nothing_found(spread):
         (["--id", "1", "--match", "own"], 2, "error: choose the messages to move"),
         (["--id", "99"], 1, "error: no message 99"),
         (["--match", "absent"], 0, "note: nothing to move in default"),
-        (["--match", "work"], 1, "warning: nothing in default; 1 message in work/work"),
+        (["--match", "work"], 1, "error: nothing in default; 1 message in work/work"),
     ]
     wrong = []
     for options, code, line in cases:

@@ -195,6 +195,15 @@ def test_words_of_a_title_are_not_broken_on_a_narrow_terminal(cli):
         assert all(len(line) <= width for line in shown.splitlines())
 
 
+def test_the_texts_of_an_explanation_end_with_whole_words(cli):
+    cli.say("constitutional monarchies " * 9)
+    shown = COLOUR.sub(
+        "", cli.on_terminal("search", "constitutional", "--explain", streams=("stderr",)).err
+    )
+    [row] = [line for line in shown.splitlines() if "…" in line]
+    assert re.search(r" (constitutional|monarchies)…\s*$", row)
+
+
 def test_times_are_dim_and_messages_are_not(filled_cli):
     shown = filled_cli.on_terminal("view", "--timestamps").out
     assert re.search(r"\x1b\[2m20\d\d-", shown)
@@ -261,6 +270,7 @@ def test_the_summary_of_a_help_text_fits_a_screen_and_names_every_option(cli, na
     summary = cli(*command, "-h", env={"COLUMNS": "80"}).out
     assert len(summary.splitlines()) <= 24
     if name:
+        assert summary.endswith(f"  Example: {EXAMPLES[name]}\n")  # on one line, to be copied
         listed = re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)(?: \S+)*  +\S", cli(name, "--help").out)
         assert {*listed} - {"--help"} <= set(re.findall(r"--[a-z][\w-]+", summary))
 

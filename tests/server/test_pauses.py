@@ -1,12 +1,14 @@
 """Background work waits for a pause between questions, and is done in the end."""
 
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from subprocess import Popen
 from threading import Event
 from typing import Any
 
@@ -28,6 +30,7 @@ from reservoir_cli.server.sync_in_pauses import SyncTimer
 from reservoir_cli.storage.tables.proxy_ledger import LIFETIME, Ledger, LedgerEntry
 from reservoir_cli.transfer.proxied.exchange import Exchange
 from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog
+from reservoir_cli.util.programs import start_in_background
 
 ASKING = "asking"
 
@@ -426,8 +429,13 @@ def test_only_the_newest_exchanges_wait_for_a_store(served, provider, client, mo
 
 
 def test_sources_are_synced_in_pauses_until_the_server_stops(served, home):
-    syncs: list[str] = []
-    timer = SyncTimer(served.state, lambda: syncs.append("sync"))
+    syncs: list[Popen[bytes]] = []
+
+    def start() -> Popen[bytes]:
+        syncs.append(start_in_background([sys.executable, "-c", ""]))
+        return syncs[-1]
+
+    timer = SyncTimer(served.state, start)
     assert timer.run() == limits.SYNC_INTERVAL
     assert not syncs  # there is no source
     home.mkdir(exist_ok=True)
@@ -440,7 +448,7 @@ def test_sources_are_synced_in_pauses_until_the_server_stops(served, home):
     served.state.traffic.end(ASKING)
     wait_until(served.state.traffic.is_idle)
     assert timer.run() == limits.SYNC_INTERVAL
-    assert syncs == ["sync"]
+    assert [sync.returncode for sync in syncs] == [0]  # no zombie is left
     timer.start()
     wait_until(lambda: len(syncs) == 2)
     timer.stop()
@@ -451,7 +459,7 @@ def test_a_sync_that_cannot_be_started_is_logged(served, home):
     (home / "reservoir.toml").write_text('[sources.codex]\npath = "/nowhere"\n', encoding="utf-8")
     wait_until(lambda: served.state.config.sources)
 
-    def fail() -> None:
+    def fail() -> Popen[bytes]:
         raise OSError(12, "Cannot allocate memory")
 
     wait_until(served.state.traffic.is_idle)

@@ -343,6 +343,20 @@ def test_the_tables_of_use_fit_a_phone(page, server, memory):
     assert cut_pixels(page, ".scroll") == [0, 0]
 
 
+def ring_beyond(page, width: int) -> float:
+    """Return by how many pixels the ring around the message of the permalink leaves the screen."""
+    return page.execute_script(
+        """
+        const message = document.querySelector(":target");
+        message.focus({focusVisible: true});
+        const style = getComputedStyle(message), box = message.getBoundingClientRect();
+        const ring = parseFloat(style.outlineOffset) + parseFloat(style.outlineWidth);
+        return Math.max(ring - box.left, box.right + ring - arguments[0]);
+        """,
+        width,
+    )
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
 def test_a_permalink_shows_its_message(page, server, memory, width, height):
     messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(200)]
@@ -367,6 +381,7 @@ def test_a_permalink_shows_its_message(page, server, memory, width, height):
         )
         assert header <= top < bottom <= height
         assert rows == MESSAGES
+        assert ring_beyond(page, width) <= 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

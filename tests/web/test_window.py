@@ -242,9 +242,12 @@ def test_a_bad_value_keeps_the_form_with_what_was_typed(client, query, kept):
 
 
 def test_a_budget_must_be_a_whole_number(client):
-    for budget in ("1.5", "0", "many", "9" * 40):
+    for budget in ("1.5", "0", "00", "-1", "many"):
         html = client.get(f"/ui/context?q=x&p=work&budget={budget}").text
-        assert "budget is not a whole number from 1 to " in html
+        assert "That did not work: budget is not a whole number above 0." in html
+    for budget in ("9" * 19, "9" * 40, "9" * 5000):
+        html = client.get(f"/ui/context?q=x&p=work&budget={budget}").text
+        assert "That did not work: budget is too large." in html
 
 
 def test_the_field_of_the_budget_shows_the_one_that_applies_when_it_is_empty(client):

@@ -1,5 +1,6 @@
 """``reservoir doctor``: check, repair, salvage and calibrate."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -84,16 +85,27 @@ def doctor(
 
 
 def _lines(checks: Sequence[Check]) -> Iterator[str]:
-    """Yield each check, and below it what to do, on lines that the terminal alone wraps.
-
-    A path that is broken into lines could not be copied.
-    """
+    """Yield each check, and below it what to do, on lines that fit the terminal."""
     width = max(len(check.name) for check in checks)
     for check in checks:
-        detail = check.detail.replace("\n", "\\n")
-        yield f"{check.status.value:5} {check.name:{width}} {detail}"
+        yield from _divide(f"{check.status.value:5} {check.name:{width}}", check.detail)
         if check.fix:
-            yield f"{'':5} to do: {check.fix}"
+            yield from _divide(f"{'':5} to do:", check.fix)
+
+
+def _divide(head: str, text: str) -> Iterator[str]:
+    """Yield lines that break between the parts of a text: a path in two could not be copied."""
+    line = head
+    for part in _PARTS.split(text.replace("\n", "\\n")):
+        if len(line) > len(head) and len(line) + 1 + len(part) > console.columns():
+            yield line
+            line = " " * len(head)
+        line += f" {part}"
+    yield line
+
+
+#: Where a text may be divided.
+_PARTS = re.compile(r"(?<=[,;]) | (?=\()")
 
 
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:

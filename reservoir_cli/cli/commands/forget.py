@@ -76,11 +76,10 @@ def forget(
         count = counted(len(found or ()), "message")
         instances = _count_instances(reservoir, scope, found or ())
         question = f"forget {count} in {nothing_found.place(scope)}{instances} for good?"
-        is_elsewhere = False
         if found is not None:
             options.require_answer(question, yes or dry_run)
         if not found:
-            is_elsewhere = _explain_nothing(reservoir, scope, choice, found)
+            _explain_nothing(reservoir, scope, choice, found, yes)
         elif dry_run:
             print_found(reservoir, found, as_json)
             console.aside(f"would forget {count}")
@@ -100,8 +99,6 @@ def forget(
     if as_json:
         forgotten = [key.id for key in found or ()]
         console.document({"forgotten": len(forgotten), "ids": forgotten, "dry_run": dry_run})
-    if yes and is_elsewhere:
-        raise typer.Exit(1)
 
 
 def _read(reservoir: Reservoir, keys: Sequence[Key]) -> Iterator[StoredMessage]:
@@ -183,21 +180,22 @@ class _Choice:
 
 
 def _explain_nothing(
-    reservoir: Reservoir, scope: Scope, choice: _Choice, found: Sequence[Key] | None
-) -> bool:
+    reservoir: Reservoir, scope: Scope, choice: _Choice, found: Sequence[Key] | None, yes: bool
+) -> None:
     """Say where matching messages are; never name an option that would delete other messages."""
     if found is None:
         console.note("messages never expire: the setting retention_days is unset")
-        return False
+        return
     places = reservoir.lookup.elsewhere(scope)
     others = choice.places(reservoir, scope)
-    # The user probably meant another scope: warn even with --quiet.
+    fails = yes and bool(others)
     if places and (missing := nothing_found.describe_missing_partition(scope, places)):
-        console.warn(missing)
-        if others and not choice.scope:
-            console.note(f"matching elsewhere: {nothing_found.name_partitions(others)}")
+        named = others and not choice.scope and nothing_found.name_partitions(others)
+        hint = f"matching elsewhere: {named}" if named else None
+        nothing_found.fail_or_warn(missing, hint, fails=fails)
     elif others:
-        nothing_found.tell(scope, others, *choice.wider(), say=console.warn)
+        elsewhere = nothing_found.describe_elsewhere(scope, others, *choice.wider())
+        nothing_found.fail_or_warn(elsewhere, fails=fails)
     else:
         nothing = f"nothing to forget in {nothing_found.place(scope)}"
         console.note(nothing_found.NOTHING_STORED if places == [] else nothing)
@@ -205,7 +203,6 @@ def _explain_nothing(
             words = ["reservoir", "conversations", "--match", choice.conversation]
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
             console.note(f"{shlex.join(words)} searches titles and messages")
-    return bool(others)
 
 
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:

@@ -76,9 +76,9 @@ def move(
         count = counted(len(found), "message")
         question = f"move {count} of {nothing_found.place(scope)} to {to}?"
         moved: list[Key] = []
-        merged, is_elsewhere = 0, False
+        merged = 0
         if not found:
-            is_elsewhere = _explain_nothing(reservoir, scope, where)
+            _explain_nothing(reservoir, scope, where, yes)
         elif dry_run:
             print_found(reservoir, found, as_json)
             console.aside(f"would move {count} to {to}")
@@ -96,8 +96,6 @@ def move(
         chosen = found if dry_run else moved
         counts = {"moved": len(chosen), "ids": [key.id for key in chosen], "merged": merged}
         console.document({**counts, "to": to, "dry_run": dry_run})
-    if yes and is_elsewhere:
-        raise typer.Exit(1)
 
 
 def _split_place(to: str) -> tuple[str, str | None]:
@@ -141,10 +139,9 @@ def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[
         console.note(f"to undo: {shlex.join([*words, '--to', _place(partition, instance)])}")
 
 
-def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> bool:
-    others = reservoir.lookup.elsewhere(scope, where)
-    if others:
-        nothing_found.tell(scope, others, "", "--all-partitions", say=console.warn)
+def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, yes: bool) -> None:
+    if others := reservoir.lookup.elsewhere(scope, where):
+        elsewhere = nothing_found.describe_elsewhere(scope, others, "", "--all-partitions")
+        nothing_found.fail_or_warn(elsewhere, fails=yes)
     else:
         console.note(f"nothing to move in {nothing_found.place(scope)}")
-    return bool(others)

@@ -25,9 +25,10 @@ def number_of(query: Query, name: str, default: int | None = None) -> int | None
     typed = text_of(query, name).replace(",", "")
     if not typed:
         return default
-    is_short = typed.isascii() and typed.isdigit() and len(typed) <= len(str(_MAX_NUMBER))
-    if not is_short or not 1 <= int(typed) <= _MAX_NUMBER:
-        raise UsageError(f"{name} is not a whole number from 1 to {_MAX_NUMBER:,}")
+    if not (typed.isascii() and typed.isdigit() and typed.strip("0")):
+        raise UsageError(f"{name} is not a whole number above 0")
+    if len(typed) > len(str(_MAX_NUMBER)) or int(typed) > _MAX_NUMBER:
+        raise UsageError(f"{name} is too large")
     return int(typed)
 
 

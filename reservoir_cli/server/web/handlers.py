@@ -49,7 +49,9 @@ async def index(request: Request) -> Response:
         reservoir: Reservoir,
     ) -> tuple[read_conversations.Listing | None, list[tuple[str, str, int]]]:
         listing = None if problem else read_conversations.list_or_search(reservoir, query)
-        return listing, reservoir.lookup.places()
+        # Results that follow the search field show places only in the field of instances.
+        is_needed = not part or query.partition or not (listing and listing.total)
+        return listing, reservoir.lookup.places() if is_needed else []
 
     listing, places = await read(request, look)
     instances = {name for where, name, _ in places if where == query.partition}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -21,18 +22,80 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+class Titles:
+    """The titles of conversations, prepared to be searched for words.
+
+    :param rows: the title of each, behind what names its thread, if that is needed.
+    """
+
+    def __init__(self, rows: Sequence[tuple[str, ...]]) -> None:
+        self._rows = rows
+        titles = (row[-1] for row in rows)
+        lines = [title if title.isascii() else _without_accents(title) for title in titles]
+        self._text = "\n".join(lines).lower()
+        self._ends = list(accumulate(len(line) + 1 for line in lines))
+        self._keys: dict[int, int] = {}
+
+    def find(self, stems: Sequence[str]) -> dict[str, list[int]]:
+        """Return by stem the titles that contain it, by their positions."""
+        words_at: dict[int, str] = {}
+        for beginning in {stem[: len(stem) - 1 or 1] for stem in stems}:
+            words_at.update(self._words(beginning))
+        # Few words begin like one of the question, so only they are stemmed.
+        words = sorted({*words_at.values()})
+        stemmer = Stemmer()
+        wanted = {
+            word: set(found).intersection(stems)
+            for word, found in zip(words, stemmer.stems(words), strict=True)
+        }
+        stemmer.close()
+        matches: dict[str, set[int]] = {}
+        for place, word in words_at.items():
+            for stem in wanted[word]:
+                matches.setdefault(stem, set()).add(bisect_right(self._ends, place))
+        return {stem: sorted(numbers) for stem, numbers in matches.items()}
+
+    def _words(self, beginning: str) -> Iterator[tuple[int, str]]:
+        """Yield where words with a beginning are, and the words.
+
+        As the expression begins with letters, most of the text is skipped at once.
+        """
+        letters = re.escape(beginning)
+        for match in re.finditer(rf"{letters}(?<![^\W_]{letters})[^\W_]*", self._text):
+            yield match.start(), match[0]
+
+    def positions(self, candidates: Candidates, numbers: Iterable[int]) -> NDArray[np.intp]:
+        """Return where the messages of some titles' threads are among the candidates."""
+        import numpy as np
+
+        for number in numbers:
+            if number not in self._keys:
+                self._keys[number] = thread_key(*self._rows[number][:3])
+        keys = np.sort(np.array([self._keys[number] for number in numbers], np.int64))
+        at = keys.searchsorted(candidates.thread).clip(max=len(keys) - 1)
+        return np.flatnonzero(keys[at] == candidates.thread)
+
+
+def read_titles(connection: Connection, scope: Scope) -> Titles:
+    """Read the titles of a scope."""
+    return Titles(conversations.titles_in(connection, scope))
+
+
 def find_titled(
-    connection: Connection, candidates: Candidates, scope: Scope, stems: Sequence[str]
+    connection: Connection,
+    candidates: Candidates,
+    scope: Scope,
+    stems: Sequence[str],
+    read: Callable[[Connection, Scope], Titles] = read_titles,
 ) -> dict[str, NDArray[np.intp]]:
     """Return by stem the positions of messages whose conversation has it in its title, if any."""
-    rows = conversations.titles_in(connection, scope) if stems and len(candidates.ids) else []
-    matches = match_titles([title for *_, title in rows], stems)
-    found = {}
-    for stem, numbers in matches.items():
-        positions = _positions(candidates, [rows[number][:3] for number in numbers])
-        if len(positions):
-            found[stem] = positions
-    return found
+    if not stems or not len(candidates.ids):
+        return {}
+    titles = read(connection, scope)
+    found = {
+        stem: titles.positions(candidates, numbers) for stem, numbers in titles.find(stems).items()
+    }
+    return {stem: positions for stem, positions in found.items() if len(positions)}
 
 
 def titled_with_all(titles: Sequence[str], text: str) -> list[int]:
@@ -41,56 +104,12 @@ def titled_with_all(titles: Sequence[str], text: str) -> list[int]:
     [repeated] = stemmer.stems([fulltext.searched_text(text)])
     stems = list(dict.fromkeys(repeated))
     stemmer.close()
-    matches = match_titles(titles, stems)
+    matches = Titles([(title,) for title in titles]).find(stems)
     numbers = [set(matches.get(stem, ())) for stem in stems]
     return sorted(set.intersection(*numbers)) if numbers else []
-
-
-def match_titles(titles: Sequence[str], stems: Sequence[str]) -> dict[str, list[int]]:
-    """Return by stem the titles that contain it, by their positions."""
-    if not titles or not stems:
-        return {}
-    lines = [title if title.isascii() else _without_accents(title) for title in titles]
-    text = "\n".join(lines).lower()
-    places = [place for stem in stems for place in _find_words(text, stem[: len(stem) - 1 or 1])]
-    if not places:
-        return {}
-    # Few words begin like one of the question, so only they are stemmed.
-    words = sorted({word for _, word in places})
-    stemmer = Stemmer()
-    stem_of = dict(zip(words, stemmer.stems(words), strict=True))
-    stemmer.close()
-    ends = list(accumulate(len(line) + 1 for line in lines))
-    matches: dict[str, list[int]] = {}
-    for place, word in sorted(set(places)):
-        for stem in set(stem_of[word]).intersection(stems):
-            numbers = matches.setdefault(stem, [])
-            number = bisect_right(ends, place)
-            if number not in numbers[-1:]:
-                numbers.append(number)
-    return matches
-
-
-def _find_words(text: str, beginning: str) -> Iterator[tuple[int, str]]:
-    start = text.find(beginning)
-    while start >= 0:
-        end = start + len(beginning)
-        if not (start and text[start - 1].isalnum()):
-            while end < len(text) and text[end].isalnum():
-                end += 1
-            yield start, text[start:end]
-        start = text.find(beginning, end)
 
 
 def _without_accents(title: str) -> str:
     """Return a title as it is indexed, in one line, without the marks that the index ignores."""
     letters = unicodedata.normalize("NFKD", fulltext.indexed_text(title))
     return " ".join("".join(x for x in letters if not unicodedata.combining(x)).split())
-
-
-def _positions(candidates: Candidates, threads: Sequence[tuple[str, str, str]]) -> NDArray[np.intp]:
-    import numpy as np
-
-    keys = np.sort(np.array([thread_key(*thread) for thread in threads], np.int64))
-    at = keys.searchsorted(candidates.thread).clip(max=len(keys) - 1)
-    return np.flatnonzero(keys[at] == candidates.thread)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
@@ -28,11 +29,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.storage.search.titles import Titles
+
     Columns = dict[str, NDArray[Any]]  #: Data of messages by name; arrays of one length.
 
 
-def gather(connection: Connection, query: Query, cache: QuestionCache | None = None) -> Uncompared:
-    """Gather the messages of a scope for ranking."""
+def gather(
+    connection: Connection, query: Query, cache: QuestionCache | None, writes: int
+) -> Uncompared:
+    """Gather the messages of a scope for ranking.
+
+    :param writes: a number that changes when the connection writes to the store.
+    """
     import numpy as np
 
     scope, own = query.scope, query.own
@@ -59,11 +67,12 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
     )
     documents, _ = candidates.places(_documents(connection, scope, own))
     candidates.own[documents] = False
+    read_titles = partial(cache.titles, writes) if cache else titles.read_titles
     candidates = add_postings(
         candidates,
         query,
         lambda text: read_postings(connection, candidates, scope, text),
-        lambda stems: titles.find_titled(connection, candidates, scope, stems),
+        lambda stems: titles.find_titled(connection, candidates, scope, stems, read_titles),
         lambda absent: correct_misspelt(connection, candidates, query.question, absent),
     )
     if scan is None or scan.compare is None:
@@ -189,6 +198,7 @@ class QuestionCache:
         self.helper = ThreadPoolExecutor(1, "helper")
         self.blocks = KeptBlocks(self.helper)
         self._last: tuple[Blocks | None, list[bytes], str | None, Timeline] | None = None
+        self._titles: tuple[tuple[object, ...], Titles] | None = None
 
     def timeline(self, blocks: Blocks | None, pending: Columns, own: str | None) -> Timeline:
         """Return :func:`build_timeline` of these, or the last one if nothing has changed."""
@@ -197,3 +207,11 @@ class QuestionCache:
         if last is None or last[0] is not blocks or last[1:3] != (packed, own):
             self._last = last = blocks, packed, own, build_timeline(blocks, pending, own)
         return last[-1]
+
+    def titles(self, writes: int, connection: portable_sql.Connection, scope: Scope) -> Titles:
+        """Return the titles of a scope: the last ones, if nothing was written meanwhile."""
+        [[of_others]] = connection.execute("PRAGMA data_version").fetchall()
+        state = connection, writes, of_others, scope
+        if self._titles is None or self._titles[0] != state:
+            self._titles = state, titles.read_titles(connection, scope)
+        return self._titles[1]

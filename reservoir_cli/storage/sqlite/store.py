@@ -210,4 +210,4 @@ class SqliteStore(Transactions, Store):
         from reservoir_cli.storage.sqlite import candidates
 
         cache = self._get_cache() if self._warm else None
-        return candidates.gather(self._connection, query, cache)
+        return candidates.gather(self._connection, query, cache, self._writes)

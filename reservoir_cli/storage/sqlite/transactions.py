@@ -30,6 +30,7 @@ class Transactions(transactions.Transactions, ABC):
     """A connection to the file of a store."""
 
     _connection: Connection
+    _writes = 0  #: How often a write transaction has begun or ended.
 
     def __init__(self, location: str, *, create: bool, patience: float) -> None:
         path = path_of(location)
@@ -124,6 +125,7 @@ class Transactions(transactions.Transactions, ABC):
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[None]:
         self._writing = writes
+        self._writes += writes
         try:
             yield
             self._connection.execute("COMMIT")
@@ -133,6 +135,7 @@ class Transactions(transactions.Transactions, ABC):
             raise
         finally:
             self._writing = False
+            self._writes += writes
 
     def _refuse_unfinished(self) -> None:
         if self.receiving:

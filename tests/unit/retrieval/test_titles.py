@@ -8,7 +8,7 @@ from builders import NOW
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.messages import Conversation, Scope
 from reservoir_cli.settings import config
-from reservoir_cli.storage.search.titles import match_titles, titled_with_all
+from reservoir_cli.storage.search.titles import Titles, titled_with_all
 
 HERE = Scope("p", "p")
 
@@ -68,10 +68,11 @@ def test_the_words_of_a_message_weigh_more_than_those_of_its_title(reservoir):
 
 
 def test_titles_are_compared_by_stems():
-    titles = ["Studies of ports", "Portugal", "Café au lait", "備考について"]
-    assert match_titles(titles, ["studi", "port", "cafe", "備", "none"]) == {
+    titles = ["Studies of ports", "Portugal", "Café au lait", "備考について", "Airports, a _port_"]
+    found = Titles([(title,) for title in titles]).find(["studi", "port", "cafe", "備", "none"])
+    assert found == {
         "studi": [0],
-        "port": [0],
+        "port": [0, 4],
         "cafe": [2],
         "備": [3],
     }

@@ -1,7 +1,7 @@
 """A store that caches vectors between questions answers like one that was just opened."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -12,10 +12,11 @@ import pytest
 from builders import NOW, FakeEmbedder, embed, indexer
 
 from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Message, Scope
+from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.retrieval.ranking import Scored, score, score_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.open_store import open_store
+from reservoir_cli.storage.search import titles
 from reservoir_cli.storage.search.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.sqlite import vector_scan
 from reservoir_cli.storage.store import Store
@@ -224,3 +225,27 @@ def test_a_cold_store_starts_no_thread(other):
 
 def places_of(candidates: Candidates) -> list[tuple[list[int], list[int]]]:
     return [(posting.places.tolist(), posting.counts.tolist()) for posting in candidates.postings]
+
+
+def test_titles_are_read_again_only_when_something_was_written(warm_store, other, monkeypatch):
+    reads = []
+    read = titles.read_titles
+    monkeypatch.setattr(titles, "read_titles", lambda *where: reads.append(where) or read(*where))
+
+    def titled(word: str) -> bool:
+        found = warm_store.gather(Scope("t"), None, word, None).candidates
+        return any(posting.titled is not None for posting in found.postings)
+
+    message = Message("user", "It rained.", created_at=NOW, conversation_id="c")
+    other.add(Scope("t", "t"), [message], counter=load_counter("approximate"), now=NOW)
+    for writer, word in ((other, "Baking"), (warm_store, "Cycling"), (other, "Sailing")):
+        writer.add_conversations(Scope("t", "t"), [Conversation("c", f"{word} abroad")])
+        count = len(reads)
+        assert [titled(word), titled("abroad"), titled("Reading")] == [True, True, False]
+        assert len(reads) == count + 1
+    with suppress(ZeroDivisionError), warm_store.write():
+        warm_store.add_conversations(Scope("t", "t"), [Conversation("c", "Rowing")])
+        assert titled("Rowing")
+        raise ZeroDivisionError
+    assert not titled("Rowing")
+    assert titled("Sailing")
