@@ -74,6 +74,11 @@ class Meter(NamedTuple):
         return self.scale(self.counter.count(text) + PER_MESSAGE * messages)
 
 
+def reserve_setting(model: str | None) -> str:
+    """Return the setting that holds the reserve of a model, or of all."""
+    return f"models.{model}.reserve_tokens" if model else "reserve_tokens"
+
+
 def plan(
     *,
     window: int,
@@ -111,9 +116,7 @@ def plan(
     if available <= 0:
         raise UsageError(
             f"no tokens are left for the context: window {window:,}, reserve {reserve:,}",
-            hint="lower --reserve or "
-            + (f"models.{model}.reserve_tokens" if model else "reserve_tokens")
-            + ", or give a positive --budget",
+            hint=f"lower --reserve or {reserve_setting(model)}, or give a positive --budget",
         )
     fixed = sum(sections.values())
     remaining = available - fixed

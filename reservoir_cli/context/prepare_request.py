@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from reservoir_cli.chat.turn import Section, Turn
-from reservoir_cli.context.budget import Meter, TokenBudget, plan
+from reservoir_cli.context.budget import Meter, TokenBudget, plan, reserve_setting
 from reservoir_cli.context.counter_factors import find_factor
 from reservoir_cli.context.render.formats import count_turns, parse_format
 from reservoir_cli.context.request import ContextRequest, Piece
@@ -184,8 +184,7 @@ def plan_budget(
     if reserve >= window:
         raise UsageError(
             f"the reserve of {reserve:,} leaves nothing of {window:,} tokens",
-            hint="lower --reserve or "
-            + (f"models.{name}.reserve_tokens" if name else "reserve_tokens"),
+            hint=f"lower --reserve or {reserve_setting(name)}",
         )
     token_budget = plan(
         window=window,

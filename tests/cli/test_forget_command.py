@@ -336,7 +336,10 @@ def test_expired_uses_the_setting_of_each_partition(spread):
 def test_importing_the_file_again_skips_forgotten_messages_with_a_note(spread):
     spread("forget", "--match", "secret", "--all-partitions", "--yes")
     result = spread("ingest", "--no-embed", "--json", str(spread.home / "rows.jsonl"))
-    note = "note: forgotten or edited earlier, and not imported: 3 messages; --include-forgotten imports them\n"
+    note = (
+        "note: forgotten or edited earlier, and not imported: 3 messages; "
+        "--include-forgotten imports them\n"
+    )
     assert note in result.err
     assert (result.document["already_there"], result.document["forgotten"]) == (3, 3)
     spread.say("own secret")

@@ -139,7 +139,8 @@ class _Choice:
         if sum(is_set) != 1:
             raise UsageError(
                 "choose the messages to forget by exactly one option",
-                hint="--id, --trace-id, --conversation, --match, --source, --before, --expired or --scope",
+                hint="--id, --trace-id, --conversation, --match, --source, --before, --expired "
+                "or --scope",
             )
 
     def resolve(self, reservoir: Reservoir, scope: Scope) -> "_Choice":
