@@ -382,9 +382,9 @@ class Reservoir(ReservoirReads):
         :param repair: first rebuild derived data, and fix file permissions.
         """
         from reservoir_cli.maintenance.doctor import examine
-        from reservoir_cli.transfer.formats.registry import all_formats
+        from reservoir_cli.transfer.sync.history_sources import check
 
-        return examine(location, config_file, progress, tools=all_formats(), repair=repair)
+        return examine(location, config_file, progress, check_source=check, repair=repair)
 
     @property
     def database(self) -> "Database":

@@ -14,9 +14,8 @@ from reservoir_cli.maintenance.check_counters_and_models import check_changes
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.settings import config, edit_settings_file
-from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.setting_keys import split_assignment, split_key
-from reservoir_cli.transfer.sync.history_sources import formats_for
+from reservoir_cli.transfer.sync.history_sources import check
 from reservoir_cli.util.plugins import find_scheme
 from reservoir_cli.util.progress import counted, no_progress
 
@@ -57,7 +56,7 @@ def _note_wrong_sources(ctx: typer.Context, keys: Iterable[str]) -> None:
         known = config.load(globals_of(ctx).config)
         for name in filter(None, changed):
             try:
-                check_source(known, name, formats_for(known, name))
+                check(known, name)
             except UsageError as error:
                 console.note(f"{error.message}; {error.hint}")
 

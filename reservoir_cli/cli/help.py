@@ -38,8 +38,11 @@ class _Helpful(_Base):
         parameters = self.get_params(ctx)
         if not ctx.resilient_parsing:
             refuse_dashes(args, parameters)
-        if any(parameter.name == "explain_all" for parameter in parameters):
+        names = {parameter.name for parameter in parameters}
+        if "explain_all" in names:
             args = join_explain_all(args)
+        if "hooks_mcp" in names:  # an option with and without a value would take the next word
+            args = ["--hooks-mcp" if word == "--hooks=mcp" else word for word in args]
         split = split_short_options(parameters, args, interspersed=ctx.allow_interspersed_args)
         return super().parse_args(ctx, list(split))
 

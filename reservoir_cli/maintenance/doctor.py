@@ -33,7 +33,7 @@ from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.embed_messages import describe_other_model
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.check_history_sources import check_source, find_missing
+from reservoir_cli.settings.check_history_sources import find_missing
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.hook_failures import describe_failures, read_failures
 from reservoir_cli.settings.setting_keys import dotted_key
@@ -76,18 +76,18 @@ def examine(
     config_file: Path | None,
     progress: Progress,
     *,
-    tools: Sequence[str],
+    check_source: Callable[[Config, str], None],
     repair: bool = False,
 ) -> Iterator[Check]:
     """Check settings, store, model and speed, as far as each is accessible.
 
-    :param tools: the tools whose histories a source may name.
+    :param check_source: checks the settings of a source by its name.
     :param repair: first rebuild derived data, and fix file permissions.
     """
     yield from _plugin_checks()
     config = yield from _try_open("settings", lambda: load(config_file))
     if config is not None:
-        yield from _settings_checks(config, tools)
+        yield from _settings_checks(config, check_source)
     store = yield from _try_open("store", lambda: _open_store(location, config), repair=repair)
     if store is not None:
         try:
@@ -361,12 +361,14 @@ def _plugin_checks() -> Iterator[Check]:
         yield _fault("plugin", error) if error else Check("plugin", Status.OK, detail)
 
 
-def _settings_checks(config: Config, tools: Sequence[str]) -> Iterator[Check]:
+def _settings_checks(
+    config: Config, check_source: Callable[[Config, str], None]
+) -> Iterator[Check]:
     suffix = "" if config.path.exists() else " (does not exist: all defaults)"
     yield Check("settings", Status.OK, f"{config.path}{suffix}")
     for warning in config.warnings:
         yield Check("settings", Status.NOTE, warning)
-    yield from _sources_checks(config, tools)
+    yield from _sources_checks(config, check_source)
     wrong = dict(unusable(config))
     for key, error in wrong.items():
         yield Check(key, Status.FAULT, error.message, error.hint)
@@ -380,10 +382,10 @@ def _settings_checks(config: Config, tools: Sequence[str]) -> Iterator[Check]:
         yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
 
 
-def _sources_checks(config: Config, tools: Sequence[str]) -> Iterator[Check]:
+def _sources_checks(config: Config, check_source: Callable[[Config, str], None]) -> Iterator[Check]:
     for name in config.sources:
         try:
-            check_source(config, name, tools)
+            check_source(config, name)
         except UsageError as error:
             yield _fault("sources", error)
         else:

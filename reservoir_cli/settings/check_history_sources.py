@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
 
 from reservoir_cli.errors import UsageError
@@ -19,8 +19,13 @@ class MissingSource(NamedTuple):
     fix: str
 
 
-def check_source(config: Config, name: str, tools: Sequence[str]) -> None:
-    """Check the settings of a source."""
+def check_source(
+    config: Config, name: str, tools: Sequence[str], has_places: Callable[[str], bool]
+) -> None:
+    """Check the settings of a source.
+
+    :param has_places: tells whether it is known where a tool keeps its history.
+    """
     if name in config.wrong_sources:
         raise config.wrong_sources[name]
     table = config.sources[name]
@@ -30,18 +35,19 @@ def check_source(config: Config, name: str, tools: Sequence[str]) -> None:
             f"[sources.{name}] in {config.path}: unknown tool {tool!r}",
             hint=f"{suggest_names(tool, tools)}tools are {', '.join(tools)}",
         )
-    if not table.get("path"):
+    path = table.get("path")
+    if not path and not has_places(tool):
         raise UsageError(
             f"[sources.{name}] in {config.path} has no path",
             hint=f"reservoir config set {_quote(name)}.path=FOLDER",
         )
-    paths.expand_user(str(table["path"]))
+    paths.expand_user(str(path or ""))
 
 
 def find_missing(config: Config, names: Container[str]) -> Iterator[MissingSource]:
-    """Yield the sources whose path does not exist."""
+    """Yield the sources whose path is set and does not exist."""
     for name, table in config.sources.items():
-        if name in names:
+        if name in names and table.get("path"):
             path = paths.expand_user(str(table["path"]))
             if not os.path.exists(path):
                 key = _quote(name)

@@ -14,7 +14,7 @@ from pathlib import Path
 import forked
 import pytest
 
-from reservoir_cli.agents.connect import CLIENTS
+from reservoir_cli.agents.connect import CLIENTS, status
 from reservoir_cli.agents.connect.connection import own_command, own_program
 from reservoir_cli.errors import UsageError
 
@@ -99,6 +99,21 @@ def test_connecting_hooks_adds_the_history_of_the_client_to_the_settings(
     assert f"added codex to [sources] of {settings}" in told
     source = {"tool": "codex", "path": "~/.codex/sessions", "partition": "work"}
     assert tomllib.loads(settings.read_text())["sources"] == {"codex": source}
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "zed"])
+def test_the_tools_alone_may_be_connected(run, write_settings, name):
+    client, original = CLIENTS[name], write_settings(CLIENTS[name])
+    if client.events:
+        run("connect", name, "--hooks")
+    assert "hooks import nothing" not in run("connect", "--hooks=mcp", name, "-p", "work").err
+    connected = status(client)
+    assert connected.command[-3:] == ["mcp", "-p", "work"]
+    assert not connected.hooks
+    run("disconnect", name)
+    assert client.settings().read_bytes() == original
+    assert client.hooks_settings() == client.settings() or not client.hooks_settings().exists()
+    run("connect", name, "--hooks=all", code=2)
 
 
 def test_without_an_argument_installed_clients_are_listed(run, user, write_settings):

@@ -37,6 +37,10 @@ def test_each_event_calls_us_once_and_the_hooks_of_others_stay(name, user):
     assert status(client).hooks is True
     connect(client, PROGRAM)  # without --hooks the hooks stay
     assert status(client).hooks is True
+    connect(client, PROGRAM, hooks=False)
+    assert (status(client).hooks, status(client).command) == (False, [*PROGRAM, "mcp"])
+    assert json.loads(path.read_bytes())["hooks"] == json.loads(before)["hooks"]
+    connect(client, PROGRAM, hooks=True)
     disconnect(client)
     assert path.read_bytes() == before
 

@@ -158,7 +158,7 @@ def test_forgotten_messages_stay_out_and_the_way_back_is_named(machine, exclude)
             '[sources.codex]\npath = "~nobody-is-called-so/a"\n',
             "there is no home folder for ~nobody",
         ),
-        ('[sources.codex]\ntool = "codex"\n', "has no path"),
+        ('[sources.mine]\ntool = "chatgpt"\n', "has no path"),
         ('[sources.codex]\npath = "/a"\nfolder = "b"\n', "unknown setting 'folder'"),
         ('[sources.codex]\npath = "/a"\nexclude = 3\n', "must be a list of strings"),
     ],
@@ -171,7 +171,7 @@ def test_wrong_sources_are_named(cli, settings, complaint):
 
 def test_the_command_for_a_source_without_a_path_is_quoted(cli):
     cli.home.mkdir(parents=True, exist_ok=True)
-    settings = '[sources."$(touch x)"]\ntool = "codex"\n'
+    settings = '[sources."$(touch x)"]\ntool = "chatgpt"\n'
     (cli.home / "reservoir.toml").write_text(settings, encoding="utf-8")
     hint = "reservoir config set 'sources.$(touch x)'.path=FOLDER\n"
     assert hint in cli("sync", "--no-embed", code=2).err
@@ -199,6 +199,16 @@ def test_a_wrong_source_stops_no_other_command(machine, wrong):
     assert wrong in settings.read_text()
     machine("config", "unset", "sources.claude-code")
     assert machine("sync", "--no-embed").err.startswith("codex: ")
+
+
+def test_a_source_without_a_path_is_read_where_its_tool_writes(machine):
+    machine("config", "set", "sources.codex.partition=work")
+    assert "codex: imported 6" in machine("sync", "--no-embed").err
+    assert {row["source"] for row in machine.rows("-p", "work")} == {"codex"}
+    (machine.home / "reservoir.toml").unlink()
+    machine("config", "set", "sources.codex.exclude=*", "sources.llm.exclude=*")
+    assert "codex: " not in machine("sync", "--no-embed").err
+    assert {row["source"] for row in machine.rows()} == {"claude-code"}
 
 
 def test_an_unknown_source_is_refused(machine):

@@ -84,11 +84,12 @@ def connect(
     program: Sequence[str],
     *,
     partition: str | None = None,
-    hooks: bool = False,
+    hooks: bool | None = None,
     dry_run: bool = False,
 ) -> Outcome:
-    """Make a client start our server, and with ``hooks`` call our hooks; ours are always updated.
+    """Make a client start our server; entries of ours that are there are updated.
 
+    :param hooks: whether it also calls our hooks; ``None`` if it does so already.
     :param program: the absolute path of ``reservoir``, with its options.
     """
     if hooks and not client.events:
@@ -125,12 +126,15 @@ def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
 
 
 def _plans(
-    client: Client, command: Sequence[str], program: Sequence[str], hooks: bool
+    client: Client, command: Sequence[str], program: Sequence[str], hooks: bool | None
 ) -> dict[Path, _Plan]:
     def add_server(file: SettingsFile) -> list[Edit]:
         return client.server_edits(file, command)
 
     def add_hooks(file: SettingsFile) -> list[Edit]:
+        if hooks is False:
+            removals = client.hook_removals(file)
+            return [*removals, *_empty_containers(file, removals)]
         return client.hook_edits(file, program) if hooks or any(client.hooks(file)) else []
 
     settings, hooks_settings = client.settings(), client.hooks_settings()

@@ -38,8 +38,14 @@ def connect(
     client: Annotated[str | None, client_argument("[CLIENT]")] = None,
     partition: options.Partition = None,
     hooks: Annotated[
-        bool, flag("--hooks", "Recall before each question, and import sessions when they end.")
+        bool,
+        flag(
+            "--hooks",
+            "Recall before each question, and import sessions when they end "
+            "(--hooks=mcp removes them).",
+        ),
     ] = False,
+    hooks_mcp: Annotated[bool, typer.Option("--hooks-mcp", hidden=True)] = False,
     dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:
@@ -51,19 +57,25 @@ def connect(
     """
     flags = globals_of(ctx)
     program = own_command(flags.config, flags.db)
+    wanted = ["--hooks=mcp"] if hooks_mcp else ["--hooks"] if hooks else []
+    hooks = wanted == ["--hooks"]
     if not hooks and partition is None:  # otherwise the settings are read below
         options.warn_of_unknown_variables()
     if client is None:
-        if hooks or dry_run or partition:
+        if wanted or dry_run or partition:
             raise UsageError("name a client", hint="reservoir connect claude")
         _list([agents.status(known) for known in CLIENTS.values()], program, as_json)
         return
     with showing_snippet(as_json):
         outcome = agents.connect(
-            client_named(client), program, partition=partition, hooks=hooks, dry_run=dry_run
+            client_named(client),
+            program,
+            partition=partition,
+            hooks=hooks if wanted else None,
+            dry_run=dry_run,
         )
     if outcome.is_changed:
-        chosen = [*(["-p", partition] if partition else []), *(["--hooks"] if hooks else [])]
+        chosen = [*(["-p", partition] if partition else []), *wanted]
         options.warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")

@@ -3,8 +3,9 @@
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Annotated
 
 import typer
@@ -26,7 +27,7 @@ from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope, check_name, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
-from reservoir_cli.settings.config import Config, load
+from reservoir_cli.settings.config import load
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.formats.registry import importers
 from reservoir_cli.transfer.reading import watched_files
@@ -42,6 +43,8 @@ from reservoir_cli.util.unicode_text import plain_digits
 _NONE = ("n", "no", "none")  # answers that import nothing
 #: A number of a history, or a range of them.
 _NUMBERS = re.compile(r"([0-9]{1,9})(?:[-\u2013]([0-9]{1,9}))?")
+_UNREAD, _SYNCED = "not read yet", "kept up to date by reservoir sync"
+_LEFT_OUT = "left out, because exclude in the settings covers it"
 _NOTHING_IMPORTED = "nothing was imported"
 _READ = "Read them to see what they contain?"
 _SHORT = 1_000  # budget of the example, in tokens: short enough to read
@@ -85,8 +88,9 @@ def init(
     if partition is not None:
         check_name(partition)
     places = discover_histories.look()
-    present = [history for history in places if history.files]
-    _print_places(places, present, load(globals_of(ctx).config))
+    groups = _group(places, configured_sources(load(globals_of(ctx).config), {}))
+    _print_places(places, groups)
+    present = [history for history in places if history in groups[_UNREAD] + groups[_SYNCED]]
     if present and not dry_run:
         options.require_answer(_READ, yes)
     can_ask = not yes and options.can_ask()
@@ -132,21 +136,29 @@ init.__doc__ = (init.__doc__ or "").format(
 )
 
 
-def _print_places(places: Sequence[History], present: Sequence[History], config: Config) -> None:
+def _group(places: Sequence[History], known: Sequence[Source]) -> dict[str, list[History]]:
+    """Return the histories that have files, by what is done with them."""
+    sources = {(source.tool, source.path): source for source in known}
+    groups: dict[str, list[History]] = {_UNREAD: [], _SYNCED: [], _LEFT_OUT: []}
+    for history in filter(attrgetter("files"), places):
+        source = sources.get((history.form, history.path))
+        what = _UNREAD if source is None else _LEFT_OUT if source.is_left_out else _SYNCED
+        groups[what].append(history)
+    return groups
+
+
+def _print_places(places: Sequence[History], groups: Mapping[str, Sequence[History]]) -> None:
     for history in places:
         if history.links and not history.files:  # otherwise after it was read
             console.note(f"{history.tool}: {describe_links(history.links)}")
-    if not present:
+    if not any(groups.values()):
         console.aside("found no history on this machine; looked in")
         for history in places:
             nearby = ", also in the current folder and those above" if history.nearby else ""
             console.aside(f"  {abbreviate_home(history.path)} ({history.tool}){nearby}")
         console.note("ChatGPT and Claude send an export: reservoir ingest export.zip")
         return
-    known = {(source.tool, source.path) for source in configured_sources(config, {})}
-    synced = [history for history in present if (history.form, history.path) in known]
-    others = [history for history in present if history not in synced]
-    for group, what in ((others, "not read yet"), (synced, "kept up to date by reservoir sync")):
+    for what, group in groups.items():
         if group:
             console.aside(f"found on this machine, and {what}:")
         for history in group:

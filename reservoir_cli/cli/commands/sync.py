@@ -134,14 +134,16 @@ def _sources(
     for error in wrong.values():
         console.warn(f"{error.message}; {error.hint}")
         unseen_errors.log(error.message)
-    if configured or errors:
+    left_out = [source for source in configured if source.is_left_out]
+    if len(left_out) < len(configured) or errors:
         selected = select_sources(configured, others)
         for missing in find_missing(reservoir.config, {source.name for source in selected}):
             console.warn(f"{missing.detail}; {missing.fix}")
         return selected
     if _is_unattended():
         return []
-    found = discover_sources(str(reservoir.config.lookup("partition")[0]))
+    partition = str(reservoir.config.lookup("partition")[0])
+    found = discover_sources(partition, {source.path for source in left_out})
     sources = select_sources(found, names)
     if not sources:
         console.note("found no history on this machine, and the settings have no [sources]")
@@ -203,7 +205,7 @@ def new_sources(config: Config, sources: list[Source]) -> list[Source]:
 
 def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
     console.note(f"syncing every {_PAUSE} seconds; Ctrl-C stops it")
-    failures: dict[str, list[str]] = {}
+    failures: dict[Source, list[str]] = {}
     is_locked = False
     while True:
         try:
@@ -220,13 +222,13 @@ def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json:
                 if source.imports.imported
                 or source.imports.renewed
                 or source.imports.skipped
-                or source.failures != failures.get(source.source.name, [])
+                or source.failures != failures.get(source.source, [])
             ]
             for source in changed:
                 _print_source(source, f"{datetime.now():%H:%M:%S} ")
             if changed and as_json:
                 console.lines([_fields(report)])
-            failures |= {source.source.name: source.failures for source in report.sources}
+            failures |= {source.source: source.failures for source in report.sources}
         sleep(_PAUSE)
 
 
@@ -241,6 +243,7 @@ def _print_report(report: SyncReport) -> None:
 def _print_source(report: SourceReport, prefix: str = "") -> None:
     name, imports = report.source.name, report.imports
     files = f"{report.read:,} of {counted(report.files, 'file')} read"
+    files = "left out by exclude" if report.source.is_left_out else files
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
     for line in imports.reason_lines():
         console.aside(line)

@@ -87,9 +87,11 @@ class Listener:
             partition, conversation = str(self._scope.partition), self._request.conversation
             self._histories.add(partition, reference, conversation)
         notes = self._record_counts()
-        if exchange is None or not self._storing:
+        if exchange is None or not (exchange.is_stored or exchange.reported):
             return notes
         self._queue.add(exchange)
+        if not exchange.is_stored:
+            return notes
         return [*notes, "cut" if exchange.partial else "stored"]
 
     def _record_counts(self) -> list[str]:
@@ -116,4 +118,5 @@ class Listener:
             is_whole=self._request.continues is None,
             asked_at=self._asked_at,
             reported=self._answer.text_tokens,
+            is_stored=self._storing,
         )

@@ -63,7 +63,8 @@ class Cursor(DatabaseImporter):
 
     def places(self) -> Iterator[Place]:
         yield Place(editor_user_dir("Cursor") / "globalStorage" / "state.vscdb", (".vscdb",))
-        yield Place(Path.home() / ".cursor" / "projects", (".jsonl",), ("agent-transcripts",))
+        projects = Path.home() / ".cursor" / "projects"
+        yield Place(projects, (".jsonl", ".txt"), ("agent-transcripts",))  # .txt only to be named
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         is_database = file.head().startswith(SQLITE)

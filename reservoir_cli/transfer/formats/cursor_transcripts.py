@@ -29,6 +29,8 @@ class CursorTranscript(Transcript):
                 self.thread.parent = session
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
+        if "role" not in value and "type" in value:  # such as the end of a turn
+            return
         content = obj(value.get("message")).get("content", value.get("content"))
         role = str(value.get("role"))
         if role == "user":

@@ -97,7 +97,7 @@ class _Journal(Transcript):
             yield Turn("tool", _output(result.get("output")), None, time, call_id=identity)
 
     def _older_event(self, kind: Any, payload: dict[str, Any], time: Any) -> Iterator[Turn]:
-        if kind == "TurnBegin":
+        if kind in ("TurnBegin", "SteerInput"):  # the latter is said while the model works
             yield from self._end()
             yield Turn("user", payload.get("user_input"), None, time)
         elif kind == "StepBegin":

@@ -19,6 +19,7 @@ class Exchange:
     :param is_whole: the messages are the whole history; else the provider has the earlier ones.
     :param asked_at: when the request arrived; ``None`` if unknown.
     :param reported: tokens of the reply's text, if the provider reports them.
+    :param is_stored: whether its messages are stored; else its tokens are compared at most.
     """
 
     scope: Scope
@@ -32,3 +33,4 @@ class Exchange:
     is_whole: bool = True
     asked_at: datetime | None = None
     reported: int | None = None
+    is_stored: bool = True

@@ -45,6 +45,9 @@ class ExchangeLog:
         A retry replaces the old answer; see ``repeated_questions``.
         """
         now = now or datetime.now(UTC)
+        if not exchange.is_stored:
+            self._record_count(exchange, now)
+            return 0
         if exchange.moves:
             exchange = replace(exchange, scope=self._find_place(exchange))
         if not exchange.named and exchange.is_whole:
@@ -60,16 +63,15 @@ class ExchangeLog:
             added = file_import.load(records).imported
         if exchange.reply:
             self._replace_answer(exchange, exchange.reply, now)
-            self._record_count(exchange, exchange.reply, now)
+            self._record_count(exchange, now)
         return added
 
-    def _record_count(self, exchange: Exchange, reply: Message, now: datetime) -> None:
-        if not exchange.model or not exchange.reported:
+    def _record_count(self, exchange: Exchange, now: datetime) -> None:
+        if not exchange.model or not exchange.reported or not exchange.reply:
             return
+        text = exchange.reply.content
         counter = self._ingestor.counter(str(exchange.scope.partition))
-        record = count_record(
-            exchange.scope, exchange.model, counter, reply.content, exchange.reported, now
-        )
+        record = count_record(exchange.scope, exchange.model, counter, text, exchange.reported, now)
         if record:
             self._store.add_run(record)
 

@@ -10,7 +10,8 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.setting_keys import suggest_names
-from reservoir_cli.transfer.formats.registry import FORMATS, all_formats
+from reservoir_cli.transfer.formats.registry import FORMATS, all_formats, importer_named
+from reservoir_cli.transfer.reading.watched_files import compile_exclusion
 from reservoir_cli.transfer.sync import discover_histories
 
 
@@ -24,6 +25,11 @@ class Source:
     partition: str
     exclude: tuple[str, ...] = ()  #: Folders of history files or of conversations' projects.
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether ``exclude`` covers all files."""
+        return compile_exclusion(list(self.exclude))(str(self.path))
+
 
 def configured_sources(config: Config, wrong: dict[str, UsageError] | None = None) -> list[Source]:
     """Return the sources of the settings.
@@ -33,7 +39,7 @@ def configured_sources(config: Config, wrong: dict[str, UsageError] | None = Non
     sources = []
     for name in config.sources:
         try:
-            sources.append(_read_source(config, name))
+            sources += _read_source(config, name)
         except UsageError as error:
             if wrong is None:
                 raise
@@ -41,27 +47,35 @@ def configured_sources(config: Config, wrong: dict[str, UsageError] | None = Non
     return sources
 
 
-def _read_source(config: Config, name: str) -> Source:
-    check_source(config, name, formats_for(config, name))
+def check(config: Config, name: str) -> None:
+    """Check the settings of a source: its tool, and its path if the tool has no usual places."""
+    tool = config.sources[name].get("tool", name)
+    tools = FORMATS if tool in FORMATS else all_formats()  # plugins only for one that is not ours
+    check_source(config, name, tools, lambda tool: any(importer_named(tool).places()))
+
+
+def _read_source(config: Config, name: str) -> list[Source]:
+    """Return a source; without a path, one for each place in which its tool has files."""
+    check(config, name)
     table = config.sources[name]
+    tool = str(table.get("tool", name))
     excluded = table.get("exclude")
     folders = tuple(excluded) if isinstance(excluded, list) else ()
     partition = str(table.get("partition") or config.lookup("partition")[0])
-    path = paths.expand_user(str(table["path"]))
-    return Source(name, str(table.get("tool", name)), path, partition, folders)
+    if path := table.get("path"):
+        places = [paths.expand_user(str(path))]
+    else:
+        usual = [place.path for place in importer_named(tool).places()]
+        others = {paths.expand_user(str(table.get("path"))) for table in config.sources.values()}
+        places = [path for path in usual if path.exists() and path not in others] or usual[:1]
+    return [Source(name, tool, path, partition, folders) for path in places]
 
 
-def formats_for(config: Config, name: str) -> Sequence[str]:
-    """Return the formats that a source may have: those of plugins only if it has none of ours."""
-    tool = config.sources[name].get("tool", name)
-    return FORMATS if tool in FORMATS else all_formats()
-
-
-def discover_sources(partition: str) -> list[Source]:
-    """Return the histories found on this machine."""
+def discover_sources(partition: str, left_out: Container[Path] = ()) -> list[Source]:
+    """Return the histories found on this machine, without those of some paths."""
     sources: dict[str, Source] = {}
     for history in discover_histories.look():
-        if history.files:
+        if history.files and history.path not in left_out:
             name = choose_name(history.form, sources)
             sources[name] = Source(name, history.form, history.path, partition)
     return list(sources.values())

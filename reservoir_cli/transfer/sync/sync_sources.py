@@ -140,7 +140,8 @@ class _SourceSync:
     def run(self, progress: Progress) -> SourceReport:
         links = self.report.imports.links
         root = self._source.path
-        files = list(watched_files.walk(root, self._excluded, self._report_unreadable, links))
+        walked = watched_files.walk(root, self._excluded, self._report_unreadable, links)
+        files = [] if self._source.is_left_out else list(walked)
         known = self._known.of(self._source)
         changed = []
         for file in files:

@@ -50,7 +50,7 @@ def checked(path: Path, *settings: str) -> Check:
     """Return what ``doctor`` says of token counts."""
     config_file = path.with_name("reservoir.toml")
     config_file.write_text("\n".join(settings), encoding="utf-8")
-    checks = examine(path, config_file, lambda *_: None, tools=())
+    checks = examine(path, config_file, lambda *_: None, check_source=lambda *_: None)
     [found] = [check for check in checks if check.name == "token_counts"]
     return found
 

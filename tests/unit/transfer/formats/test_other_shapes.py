@@ -52,7 +52,7 @@ WIRE: list[tuple[str, dict[str, Any]]] = [
     ("ContentPart", {"type": "think", "think": "By density."}),
     ("ToolCall", {"id": "c", "function": {"name": "look_up", "arguments": "{}"}}),
     ("ToolResult", {"tool_call_id": "c", "return_value": {"output": "0.16"}}),
-    ("StepBegin", {"n": 2}),
+    ("SteerInput", {"user_input": [{"type": "text", "text": "A light one."}]}),
     ("ContentPart", {"type": "text", "text": "Bal"}),
     ("ContentPart", {"type": "text", "text": "sa."}),
 ]
@@ -149,7 +149,7 @@ SHAPES: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
                 for n, (kind, payload) in enumerate(WIRE)
             )
         ),
-        [USER, CALL, THOUGHT, RESULT, REPLY],
+        [USER, CALL, THOUGHT, RESULT, ("user", "A light one."), REPLY],
     ),
     "a context of Kimi Code": (
         "kimi-code",

@@ -46,6 +46,12 @@ def test_sessions_of_gemini_cli_are_counted_without_its_other_files(home):
     assert discovered("gemini-cli") == [(home / ".gemini/tmp", 3, 30)]
 
 
+def test_older_transcripts_of_cursor_which_are_text_are_found_to_be_named_as_unread(home):
+    write(home / ".cursor/projects/birds/agent-transcripts/5e55.txt")
+    write(home / ".cursor/projects/birds/notes.txt")
+    assert discovered("cursor")[-1] == (home / ".cursor/projects", 1, 10)
+
+
 def test_opencode_is_found_by_its_database_and_by_older_sessions(home):
     data = home / ".local/share/opencode"
     assert discovered("opencode") == [(data / "opencode.db", 0, 0)]
