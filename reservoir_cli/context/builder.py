@@ -1,7 +1,6 @@
 """Build a context window: the core operation of Reservoir."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import cache
 from time import perf_counter
 
@@ -64,7 +63,7 @@ def build_context(
         recall_only=request.recall_only,
     )
     compact = request.prompt.in_session or budget.available < COMPACT_BELOW
-    request = replace(request, compact=compact)
+    request = request._replace(compact=compact)
     inputs = Inputs(request, settings, store, embedder, meter, redactor)
     vector = _start_embedding(embedder, request.query, store)
     embedded_at = perf_counter()
@@ -75,7 +74,7 @@ def build_context(
         )
         question = vector.wait() if vector else None
         if ranking.nothing_fits and not request.recall_only:
-            request = replace(request, recall_note=NOTHING_FITS)
+            request = request._replace(recall_note=NOTHING_FITS)
             inputs = inputs._replace(request=request)
         fills = request.budget is not None if settings.fill is None else settings.fill
         fills = fills and not request.recall_only
