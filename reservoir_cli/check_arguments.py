@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
@@ -36,11 +36,13 @@ def checked(cls: _Class) -> _Class:
     return cls
 
 
-def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
-    signature = inspect.signature(method)
+_signature = cache(inspect.signature)
 
+
+def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
+        signature = _signature(method)
         try:
             bound = signature.bind(*arguments, **named)
         except TypeError:

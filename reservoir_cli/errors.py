@@ -42,19 +42,19 @@ _OTHER_NAMES = {
 
 #: Passwords: in the URL of a store, where one may contain any character by mistake; in any other
 #: URL; among the parameters of a URL; in a libpq connection string.
-_PASSWORD = re.compile(
-    r"""(?ix)
+_PASSWORD = r"""(?ix)
     (?: ( \bpostgres(?:ql)?:/* [^/?@:\s]* : ) (?!\*{3}) (?s:.)* (?=@)
       | ( \w:/+ [^/?@\s]*? : ) (?!\*{3}) [^/?\s]* (?=@)
       | ( [?&] (?:ssl)?password= ) (?!\*{3}) [^&\s]*
       | ( (?:^|\s) (?:ssl)?password \s*=\s* ) (?!\*{3}) (?: '(?:[^'\\]|\\.)*' | \S+ )
     )"""
-)
 
 
 def mask_passwords(text: str) -> str:
     """Return a text with the passwords in URLs of stores masked, for display."""
-    return _PASSWORD.sub(lambda match: f"{''.join(filter(None, match.groups()))}***", text)
+    if ":" not in text and "password" not in text.casefold():  # then no pattern is compiled
+        return text
+    return re.sub(_PASSWORD, lambda match: f"{''.join(filter(None, match.groups()))}***", text)
 
 
 class ReservoirError(Exception):

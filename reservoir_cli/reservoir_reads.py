@@ -443,4 +443,4 @@ def _redact(summary: ConversationSummary, redactor: Redactor) -> ConversationSum
     metadata = redactor.conversation(summary.partition, summary.conversation)
     title = metadata.title or title_of(redactor.text(summary.partition, summary.question or ""))
     question = summary.question and redactor.text(summary.partition, summary.question)
-    return replace(summary, conversation=replace(metadata, title=title), question=question)
+    return summary._replace(conversation=replace(metadata, title=title), question=question)

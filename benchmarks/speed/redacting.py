@@ -16,7 +16,7 @@ from pathlib import Path
 
 from processes import RESERVOIR, machine, run
 
-from reservoir_cli.redaction import find
+from reservoir_cli.redaction.find_secrets import find
 
 #: Larger files (in bytes) are skipped: they are data rather than text.
 _MAX_SIZE = 2_000_000

@@ -1,7 +1,7 @@
 """One message of a request, before it is rendered for a provider."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from reservoir_cli.messages import ToolCall
 
@@ -22,8 +22,7 @@ class Section(StrEnum):
 CONTEXT = "context"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """One message of the context window, with one of the four roles, or ``context``."""
 
     section: Section

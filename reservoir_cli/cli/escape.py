@@ -4,13 +4,13 @@ import re
 
 from reservoir_cli.util.unicode_text import CONTROLS
 
-_CONTROL = re.compile(f"[{CONTROLS}]")
+_CONTROL = f"[{CONTROLS}]"  # compiled when a text may need it: none of them is printable
 _ASTRAL = 0x10000
 
 
 def escaped(text: str) -> str:
     """Escape characters that could control a terminal, or hide text; JSON stays valid."""
-    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_escape, text)
+    return text if text.isprintable() else re.sub(_CONTROL, _escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.redaction import find
+from reservoir_cli.redaction.find_secrets import find
 from reservoir_cli.reservoir import Filter, Reservoir
 
 _MOST_SEARCHED = 100  # conversations searched for an example question

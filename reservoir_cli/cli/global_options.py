@@ -15,7 +15,7 @@ _WORD = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+"""
 #: Options before the command; a value does not begin with a dash.
 _OPTIONS = rf"(?:--[a-z-]+(?:=\S+)?(?: (?!-){_WORD})? )*?"
 _typed: dict[str, str] = {}
-_command: re.Pattern[str] | None = None
+_command = ""  # a pattern
 
 
 class Globals(NamedTuple):
@@ -40,14 +40,12 @@ def repeat(option: str, value: str | None, commands: Iterable[str]) -> None:
     _typed[option] = f"{option} {shlex.quote(mask_passwords(value))} "
     # "db copy" names both of its stores.
     names = "|".join(commands)
-    _command = re.compile(
-        rf"(?<![\w./-])reservoir (?=({_OPTIONS})(?:{names})(?![\w-])(?! --help| copy ))"
-    )
+    _command = rf"(?<![\w./-])reservoir (?=({_OPTIONS})(?:{names})(?![\w-])(?! --help| copy ))"
 
 
 def complete(text: str) -> str:
     """Return a text with the typed options in each command that does not have them."""
-    return _command.sub(_add_options, text) if _typed and _command else text
+    return re.sub(_command, _add_options, text) if _typed and "reservoir " in text else text
 
 
 def _add_options(match: re.Match[str]) -> str:

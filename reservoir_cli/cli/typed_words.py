@@ -11,7 +11,7 @@ from reservoir_cli.errors import UsageError
 #: Dashes that editors and web pages show in place of one or two hyphens, and a word that begins
 #: with one: its beginning, the name and perhaps a value.
 _DASHES = "\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
-_DASHED = re.compile(rf"(?=-?[{_DASHES}])[-{_DASHES}]+([A-Za-z][\w-]*)(=.*)?", re.DOTALL)
+_DASHED = rf"(?s)(?=-?[{_DASHES}])[-{_DASHES}]+([A-Za-z][\w-]*)(=.*)?"
 
 
 def split_short_options(
@@ -70,7 +70,8 @@ def refuse_dashes(words: Sequence[str], parameters: Iterable[Any]) -> None:
     :raises UsageError: the hint is the command with hyphens.
     """
     words = words[: words.index("--") if "--" in words else None]
-    dashed = [match for word in words if (match := _DASHED.fullmatch(word))]
+    unusual = (word for word in words if not word.isascii())
+    dashed = [match for word in unusual if (match := re.fullmatch(_DASHED, word))]
     known = {name for parameter in parameters for name in parameter.opts} if dashed else ()
     meant = {
         match[0]: f"{option}{match[2] or ''}"

@@ -1,7 +1,6 @@
 """Build a context window: the core operation of Reservoir."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import cache
 from time import perf_counter
 
@@ -12,7 +11,7 @@ from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.gather_candidates import Inputs, gather_candidates
 from reservoir_cli.context.history import find_history
 from reservoir_cli.context.messages_to_read import find_passed, find_wanted, want
-from reservoir_cli.context.pool import as_printed, build_pool, read_rows
+from reservoir_cli.context.pool import PoolRows, as_printed, build_pool, is_clean, read_rows
 from reservoir_cli.context.prepare_request import Prepared
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.shrink_to_fit import Chooser
@@ -64,7 +63,7 @@ def build_context(
         recall_only=request.recall_only,
     )
     compact = request.prompt.in_session or budget.available < COMPACT_BELOW
-    request = replace(request, compact=compact)
+    request = request._replace(compact=compact)
     inputs = Inputs(request, settings, store, embedder, meter, redactor)
     vector = _start_embedding(embedder, request.query, store)
     embedded_at = perf_counter()
@@ -75,7 +74,7 @@ def build_context(
         )
         question = vector.wait() if vector else None
         if ranking.nothing_fits and not request.recall_only:
-            request = replace(request, recall_note=NOTHING_FITS)
+            request = request._replace(recall_note=NOTHING_FITS)
             inputs = inputs._replace(request=request)
         fills = request.budget is not None if settings.fill is None else settings.fill
         fills = fills and not request.recall_only
@@ -89,13 +88,22 @@ def build_context(
         else:
             wanted = find_wanted(inputs, ranking, options, room)
         pool_rows = read_rows(inputs, ranking, wanted, question)
-    pool_rows = as_printed(inputs, pool_rows)
     read_at = perf_counter()
-    pool = build_pool(inputs, ranking, wanted, pool_rows)
-    not_reached = ranking.scored.candidates.count_matching() - len(pool) if fills else 0
-    passed = find_passed(ranking, wanted.hidden, pool, room)
-    chooser = Chooser(request, pool, budget, options, meter, not_reached, passed)
+    matching = ranking.scored.candidates.count_matching() if fills else 0
+
+    def make_chooser(printed_rows: PoolRows) -> Chooser:
+        pool = build_pool(inputs, ranking, wanted, printed_rows)
+        passed = find_passed(ranking, wanted.hidden, pool, room)
+        not_reached = matching - len(pool) if fills else 0
+        return Chooser(request, pool, budget, options, meter, not_reached, passed)
+
+    chooser = make_chooser(as_printed(inputs, pool_rows, marked_only=request.recall_only))
     selection, used, count_notes = chooser.choose()
+    if request.recall_only:
+        chosen = (*selection.recalled, *selection.history)
+        if not is_clean(chosen, pool_rows, redactor):
+            chooser = make_chooser(as_printed(inputs, pool_rows))
+            selection, used, count_notes = chooser.choose()
     if settings.episodes == "auto" and question is not None:
         with_summaries = select_with_summaries(chooser, inputs, ranking, question, where, without)
         if with_summaries:

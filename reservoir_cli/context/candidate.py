@@ -1,7 +1,6 @@
 """The messages that may go into a window, and what became of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -46,8 +45,7 @@ class Scores(NamedTuple):
     parts: Mapping[str, float] | None = None  # the components of the similarity, by name
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A message that may go into the window."""
 
     message: StoredMessage

@@ -4,7 +4,6 @@ The newest and the pinned come first; ``fill_window`` fills the rest in the orde
 """
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import replace
 from typing import NamedTuple
 
 from reservoir_cli.context.budget import NEWEST_SHARE, PINNED_SHARE, RUNNING_SHARE, SMALL_BUDGET
@@ -233,7 +232,7 @@ def kept_pins(window: WindowBuilder) -> set[int]:
 def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
     """Give a pinned message the tier for pins, if it is one of those ids; ``None`` for all."""
     is_pin = candidate.pinned and (numbers is None or candidate.message.id in numbers)
-    return replace(candidate, tier=Tier.PINNED) if is_pin else candidate
+    return candidate._replace(tier=Tier.PINNED) if is_pin else candidate
 
 
 def _sort_key(members: Iterable[Candidate]) -> list[tuple[float, int]]:

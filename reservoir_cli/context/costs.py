@@ -3,7 +3,6 @@
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 
 from reservoir_cli.chat.turn import Section, Turn
@@ -188,8 +187,8 @@ def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> C
         len(episodes),
         settings.max_episode_tokens,
     )
-    return replace(
-        request, knowledge=knowledge[: max(1, first)], episodes=episodes[len(episodes) - last :]
+    return request._replace(
+        knowledge=knowledge[: max(1, first)], episodes=episodes[len(episodes) - last :]
     )
 
 

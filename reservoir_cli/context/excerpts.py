@@ -8,7 +8,6 @@ fit whole: at a line end, with the fence closed and opened again.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -254,10 +253,10 @@ class Excerpter:
 def _with_spans(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -> list[Candidate]:
     """Return a candidate that prints these spans; nothing if only headings are left."""
     if spans == (outline.whole,):
-        return [replace(candidate, spans=None)]
+        return [candidate._replace(spans=None)]
     trimmed = (outline.strip_bare_heading(span) for span in spans)
     spans = tuple(span for span in trimmed if span[0] < span[1])
-    return [replace(candidate, spans=spans)] if spans else []
+    return [candidate._replace(spans=spans)] if spans else []
 
 
 def merge_spans(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:

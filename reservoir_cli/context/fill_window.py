@@ -50,7 +50,7 @@ def fill_by_score(
     filling.run(spare)
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class _Filling:
     """The exchanges that are still to be tried, and what became of the last ones.
 

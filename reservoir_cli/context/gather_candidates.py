@@ -1,7 +1,6 @@
 """Gather the candidates of a question: score its scope, and decide whether any message fits."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import UTC
 from typing import NamedTuple
 
@@ -99,7 +98,7 @@ def gather_candidates(
     if echoes is not None and len(echoes.older):
         older = candidates.ids[echoes.older].tolist()
         candidates = candidates.without(Keys((request.partition, number) for number in older))
-        scored = replace(scored, candidates=candidates)
+        scored = scored._replace(candidates=candidates)
     scored = ranking.leave_out_others(scored)
     running = find_running(history, scored.candidates, settings.session_gap)
     grouped = ranking.sessions_of(candidates, settings)

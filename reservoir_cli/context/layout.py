@@ -8,7 +8,6 @@ left out. Pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import NamedTuple
 
 from reservoir_cli.context.candidate import Candidate
@@ -111,9 +110,9 @@ def _mark_gaps(recalled: Sequence[Candidate], exchanges: Exchanges) -> tuple[Can
             question = exchange
             answer = exchanges.answer_of.get(number)
             if answer is not None and answer not in printed_ids:
-                candidate = replace(candidate, left_out=answer)
+                candidate = candidate._replace(left_out=answer)
         elif not is_system(candidate) and question not in (None, exchange):
-            candidate, question = replace(candidate, after_gap=True), None
+            candidate, question = candidate._replace(after_gap=True), None
         marked.append(candidate)
     return tuple(marked)
 

@@ -93,7 +93,7 @@ def group_tool_calls(candidates: Sequence[Candidate]) -> tuple[list[MessageGroup
             continue
         if len(answered) < len(message.tool_calls):
             calls = tuple(message.tool_calls[call] for call in sorted(answered))
-            candidate = replace(candidate, message=replace(message, tool_calls=calls))
+            candidate = candidate._replace(message=replace(message, tool_calls=calls))
         groups.append(MessageGroup((candidate, *sorted(answered.values(), key=by_time))))
     return groups, dropped
 
@@ -130,7 +130,7 @@ def remove_foreign_calls(candidate: Candidate) -> Candidate:
     message = candidate.message
     if message.role is Role.ASSISTANT or not message.tool_calls:
         return candidate
-    return replace(candidate, message=replace(message, tool_calls=()))
+    return candidate._replace(message=replace(message, tool_calls=()))
 
 
 def find_pending(groups: Sequence[MessageGroup], window: WindowBuilder) -> list[MessageGroup]:

@@ -1,6 +1,6 @@
 """Prepare the pool that a context is selected from: printable messages with their scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -55,10 +55,14 @@ def read_rows(
     return PoolRows(stored, titles, parts, cosines)
 
 
-def as_printed(inputs: Inputs, rows: PoolRows) -> PoolRows:
-    """Return the messages as they are printed: counted by the meter, and redacted."""
+def as_printed(inputs: Inputs, rows: PoolRows, *, marked_only: bool = False) -> PoolRows:
+    """Return the messages as they are printed: counted by the meter, and redacted.
+
+    :param marked_only: leave messages without a marked secret as they are, which saves most of the
+        scans; see :func:`is_clean`.
+    """
     recounted = recount(rows.messages, inputs.store, inputs.meter)
-    printed = redact(recounted, inputs.redactor, inputs.meter)
+    printed = redact(recounted, inputs.redactor, inputs.meter, marked_only=marked_only)
     parts = rank_passages.map_to_printed(rows.parts, rows.messages, printed)
     return rows._replace(messages=printed, parts=parts)
 
@@ -81,15 +85,26 @@ def recount(rows: list[StoredMessage], store: Store, meter: Meter) -> list[Store
     return rows
 
 
-def redact(rows: list[StoredMessage], redactor: Redactor, meter: Meter) -> list[StoredMessage]:
+def redact(
+    rows: list[StoredMessage], redactor: Redactor, meter: Meter, *, marked_only: bool = False
+) -> list[StoredMessage]:
     """Redact secrets in messages, and count those that changed."""
-    redacted_rows = redactor.messages(rows)
+    redacted_rows = (
+        row if marked_only and not row.secrets else redactor.message(row) for row in rows
+    )
     return [
         redacted
         if redacted is row
         else replace(redacted, tokens=meter.counter.count(plain_text(redacted)))
         for row, redacted in zip(rows, redacted_rows, strict=True)
     ]
+
+
+def is_clean(chosen: Iterable[Candidate], rows: PoolRows, redactor: Redactor) -> bool:
+    """Return whether no chosen message has a secret that was not marked when it was stored."""
+    printed = {candidate.message.id for candidate in chosen}
+    unmarked = (row for row in rows.messages if row.id in printed and not row.secrets)
+    return all(redactor.message(row) is row for row in unmarked)
 
 
 def read_passages(

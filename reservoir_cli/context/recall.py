@@ -1,7 +1,7 @@
 """Recall messages for an agent's question, or give the reason why there are none."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -132,8 +132,7 @@ def prepare_recall(
         now=now,
     )
     question = prepared.request.query
-    request = replace(
-        prepared.request,
+    request = prepared.request._replace(
         recall_only=True,
         exclude_conversation=session,
         prompt=Prompt(bool(session or said), is_question(question)),
@@ -166,7 +165,7 @@ def recall(
     from reservoir_cli.context.builder import build_context  # loads numpy
 
     embedder = load_embedder()
-    request = replace(prepared.request, recall_note="" if embedder else BY_WORDS)
+    request = prepared.request._replace(recall_note="" if embedder else BY_WORDS)
     prepared = prepared._replace(request=request)
     window = build_context(prepared, store, embedder, meter, redactor=redactor, where=where)
     notes = (*window.notes, *window.hints)

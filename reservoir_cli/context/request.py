@@ -1,6 +1,5 @@
 """A request for a context, and the formats it may ask for."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
@@ -30,8 +29,7 @@ class Piece(NamedTuple):
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRequest:
+class ContextRequest(NamedTuple):
     """A request for a context."""
 
     query: str  # the question, which becomes the current message; may be empty

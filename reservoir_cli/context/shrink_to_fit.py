@@ -1,7 +1,7 @@
 """Select messages from the pool until the printed selection fits the budget."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from reservoir_cli.context.budget import Meter, TokenBudget
@@ -22,7 +22,7 @@ from reservoir_cli.tokens import AnthropicCounter
 _MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Chooser:
     """Selects from one pool, counting tokens as they are printed."""
 
@@ -47,7 +47,7 @@ class Chooser:
         counted_here = not isinstance(self.meter.counter, AnthropicCounter)
         if not counted_here or all(message.spans is None for message in selection.recalled):
             return request, used
-        with_note = replace(request, excerpts_explained=True)
+        with_note = request._replace(excerpts_explained=True)
         tokens = self.count_printed(with_note, selection)
         return (with_note, tokens) if tokens <= self.budget.history else (request, used)
 

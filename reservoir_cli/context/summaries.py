@@ -94,7 +94,7 @@ def _choose_that_fit(
         key = (summary.instance, summary.conversation_id)
         extended = {**chosen, key: Piece(_line(summary, redactor))}
         summary_turns = finished_window.history_turns(
-            replace(chooser.request, summaries=_in_order(extended)), (), ()
+            chooser.request._replace(summaries=_in_order(extended)), (), ()
         )
         if count_turns(summary_turns, chooser.request.format, chooser.meter) <= room:
             chosen = extended
@@ -103,12 +103,12 @@ def _choose_that_fit(
 
 def _select_again(chooser: Chooser, summaries: dict[tuple[str, str | None], Piece]) -> Chosen:
     """Select again beside summaries, then drop summaries of conversations that are printed."""
-    request = replace(chooser.request, summaries=_in_order(summaries))
+    request = chooser.request._replace(summaries=_in_order(summaries))
     selection, used, notes = replace(chooser, request=request).choose()
     printed = _conversations([*selection.recalled, *selection.history])
     remaining = {key: piece for key, piece in summaries.items() if key not in printed}
     if len(remaining) < len(summaries):
-        request = replace(request, summaries=_in_order(remaining))
+        request = request._replace(summaries=_in_order(remaining))
         used = chooser.count_printed(request, selection)
     return request, selection, used, notes
 

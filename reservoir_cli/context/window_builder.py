@@ -47,7 +47,7 @@ _RECOUNT_BELOW = 200  # if the sums leave fewer tokens than this, count the wind
 _MOST_TRIED = 20_000  # messages of all windows found too large, as counting a large one is slow
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class WindowBuilder:
     """The messages kept so far in their printed form, by id, and an upper bound of their tokens."""
 

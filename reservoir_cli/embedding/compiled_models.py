@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,8 +54,7 @@ class FileFingerprint(NamedTuple):
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """The data needed to run a compiled model, besides its files.
 
     :param refused: why the model cannot be compiled; empty if it was.
@@ -203,7 +201,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         state = path.stat()
         fingerprint = FileFingerprint(state.st_size, state.st_mtime_ns, sha256(path))
         files[path.name] = fingerprint._asdict()
-    stored = {**asdict(manifest), "files": files, "rules": _rules()}
+    stored = {**manifest._asdict(), "files": files, "rules": _rules()}
     sealed = {**stored, "seal": hash_json(stored)}
     write_private(folder / MANIFEST, json.dumps(sealed))
 

@@ -28,11 +28,12 @@ QUESTION = 50_000  #: How many characters of a question are embedded; no model r
 
 #: The quality of a position as a place to cut.
 _INSIDE, _WORD, _SENTENCE, _LINE, _PARAGRAPH = range(5)
-_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
-_FENCE = re.compile(r"(?:```|~~~)\s*\Z")
-_SENTENCE_END = re.compile(r"[.!?…।॥۔؟][\"'”’»)\]]*\Z")  # noqa: RUF001 - intended
+# These patterns are compiled when a text is split: a question never is.
+_BLANK_LINE = r"\n[ \t\r]*\n"
+_FENCE = r"(?:```|~~~)\s*\Z"
+_SENTENCE_END = r"[.!?…।॥۔؟][\"'”’»)\]]*\Z"  # noqa: RUF001 - intended
 #: Sentence ends in scripts that put no space after a sentence.
-_IDEOGRAPHIC_END = re.compile(r"[。！？｡][」』”’）]*\Z")  # noqa: RUF001 - intended
+_IDEOGRAPHIC_END = r"[。！？｡][」』”’）]*\Z"  # noqa: RUF001 - intended
 _NEAR = 8  #: Characters before a cut to check for a sentence end: the stop and closing quotes.
 
 
@@ -135,11 +136,11 @@ class _Positions(NamedTuple):
     def _rank(self, position: int) -> int:
         end, start = self.before[position], self.starts[position]
         gap, ending = self.text[end:start], self.text[max(0, end - _NEAR) : end]
-        if _BLANK_LINE.search(gap) or ("\n" in gap and _FENCE.search(ending)):
+        if re.search(_BLANK_LINE, gap) or ("\n" in gap and re.search(_FENCE, ending)):
             return _PARAGRAPH
         if "\n" in gap:
             return _LINE
-        if _IDEOGRAPHIC_END.search(ending) or (gap and _SENTENCE_END.search(ending)):
+        if re.search(_IDEOGRAPHIC_END, ending) or (gap and re.search(_SENTENCE_END, ending)):
             return _SENTENCE
         return _WORD if gap else _INSIDE
 

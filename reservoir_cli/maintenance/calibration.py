@@ -1,7 +1,7 @@
 """Calibrate: measure the recall floor of an embedding model on the questions in a store."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -79,7 +79,7 @@ def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progre
             "all questions are from one session, so nothing unrelated can be compared with them",
             hint="import or add other conversations first, or set recall_floor",
         )
-    unset = replace(config.settings(), recall_floor=None)
+    unset = config.settings()._replace(recall_floor=None)
     name = floor_property(embedder.model_id)
     before = recall_floor(unset, embedder.model_id, store.get_property(name))
     floor = highest_floor(related)
@@ -155,7 +155,7 @@ def _measure(
         reply = found.ids == replies[Key(question.partition, question.id)]
         absent = count_absent(text, found.absent)
         related, unrelated = (
-            fit(replace(found, matching=matching), undated, running, absent).max()
+            fit(found._replace(matching=matching), undated, running, absent).max()
             for matching in (~(itself | reply), elsewhere)
         )
         yield related, unrelated if elsewhere.any() else np.nan

@@ -1,6 +1,5 @@
 """Detect secrets in messages (keys, tokens, passwords), and mark, mask or remove them."""
 
-from reservoir_cli.redaction.find_secrets import Secret, find
 from reservoir_cli.redaction.redact_messages import (
     MASKED_ID,
     Mode,
@@ -17,9 +16,7 @@ __all__ = [
     "MASKED_ID",
     "Mode",
     "Redactor",
-    "Secret",
     "describe_secrets",
-    "find",
     "find_kinds",
     "redact_conversation",
     "redact_id",

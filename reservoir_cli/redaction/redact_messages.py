@@ -6,11 +6,13 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reservoir_cli.messages import Conversation, Message, StoredMessage
-from reservoir_cli.redaction.find_secrets import Secret, find, find_values
 from reservoir_cli.util.progress import counted
+
+if TYPE_CHECKING:
+    from reservoir_cli.redaction.find_secrets import Secret
 
 MASKED_ID = "redacted-"  #: The beginning of every masked id.
 _MOST_CLEAN = 100_000  #: How many messages without a secret are remembered by their hashes.
@@ -112,6 +114,8 @@ def without_secrets(
     text: str, known: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, list[str]]:
     """Return a text with its secrets, also those ``known`` elsewhere, as kinds; and those kinds."""
+    from reservoir_cli.redaction.find_secrets import find  # most contexts hide nothing
+
     secrets = find(text, known)
     pieces, end = [], 0
     for secret in secrets:
@@ -122,10 +126,12 @@ def without_secrets(
 
 def replacements(text: str) -> list[tuple[int, int, int]]:
     """Return the start and end of each secret, and the length of its replacement."""
+    from reservoir_cli.redaction.find_secrets import find
+
     return [(secret.start, secret.end, len(_replacement(secret))) for secret in find(text)]
 
 
-def _replacement(secret: Secret) -> str:
+def _replacement(secret: "Secret") -> str:
     return f"[redacted:{secret.kind}]"
 
 
@@ -139,6 +145,8 @@ def describe_secrets(counts: Counter[str]) -> str:
 
 def redact_id(text: str) -> str:
     """Return an id, or a hash of it if it contains a secret, so that ids stay distinct."""
+    from reservoir_cli.redaction.find_secrets import find
+
     if not find(text):
         return text
     import hashlib  # loads OpenSSL, which few messages need
@@ -156,6 +164,8 @@ def redact_conversation(conversation: Conversation) -> Conversation:
 
 def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
     """Return a message without its secrets, and their kinds; the same object if it has none."""
+    from reservoir_cli.redaction.find_secrets import find, find_values
+
     arguments: list[str] = [call.arguments for call in message.tool_calls]
     texts = [message.content, *arguments, *_collect_names(message)]
     if not find(_BETWEEN.join(texts)):  # one scan in the usual case

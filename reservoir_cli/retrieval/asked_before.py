@@ -132,10 +132,11 @@ def _read(
 
 def _asked_in_vain(asked: str, reply: str) -> bool:
     """Return whether a text is only a question, and the reply that its answer is not known."""
-    if len(sentences(asked)) > 1 or not knows_nothing(reply) or adds_something(reply, asked):
+    if len(sentences(asked)) > 1:
         return False
-    shared = content_words(asked) & content_words(reply)
-    return has_question_mark(asked) or len(shared) >= _NAMED
+    if not has_question_mark(asked) and len(content_words(asked) & content_words(reply)) < _NAMED:
+        return False
+    return knows_nothing(reply) and not adds_something(reply, asked)
 
 
 def _read_turns(

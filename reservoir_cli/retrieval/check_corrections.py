@@ -1,7 +1,5 @@
 """Reject corrections of words that the model knows, and report those that are searched for."""
 
-from dataclasses import replace
-
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, searchable_text
 from reservoir_cli.redaction import Redactor
@@ -21,8 +19,7 @@ def drop_known_words(candidates: Candidates, embedder: Embedder | None) -> Candi
         if not embedder.knows(word.typed)
     ]
     known = [word for word in candidates.corrections if embedder.knows(word.typed)]
-    return replace(
-        candidates,
+    return candidates._replace(
         postings=(*candidates.postings[:present], *(posting for _, posting in misspelt)),
         absent=(*candidates.absent, *(word.absent for word in known)),
         corrections=tuple(word for word, _ in misspelt),

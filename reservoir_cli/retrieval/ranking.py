@@ -5,7 +5,6 @@ you go?" / "Chicago!"), so a message is scored with its neighbours. See ``docs/r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -37,8 +36,7 @@ LENGTH_PENALTY = 0.03
 PARTS = ("meaning", "words", "question", "surroundings", "date")
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """Candidates with their scores, each of shape (n,), float64."""
 
     candidates: Candidates
@@ -112,8 +110,7 @@ def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
             np.where(is_echo, np.float32(np.nan), talk.cosine),
             tuple((weight, without(postings)) for weight, postings in talk.postings),
         )
-    return replace(
-        candidates,
+    return candidates._replace(
         cosine=np.where(is_echo, np.float32(np.nan), candidates.cosine),
         postings=postings,
         absent=(*candidates.absent, *absent),
@@ -427,7 +424,7 @@ def leave_out_others(scored: Scored) -> Scored:
     if talk is not None:
         talk = talk.copy()
         talk[others] = -np.inf
-    candidates = replace(scored.candidates, own=scored.candidates.own & matching)
-    return replace(
-        scored, candidates=candidates, similarity=similarities, priority=priorities, talk=talk
+    candidates = scored.candidates._replace(own=scored.candidates.own & matching)
+    return scored._replace(
+        candidates=candidates, similarity=similarities, priority=priorities, talk=talk
     )

@@ -2,8 +2,7 @@
 
 import itertools
 from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +14,12 @@ Positions = NDArray[np.intp]
 _PART = 16_384  # approximate number of messages to process together
 
 
-@dataclass(frozen=True, slots=True)
-class Sessions:
+class Sessions(NamedTuple):
     """Messages in order of session and time."""
 
     order: Positions | None  # shape (n,), among the candidates; ``None`` if they are in this order
     number: NDArray[np.int32]  # shape (n,), the number of its session, in this order; ascending
-    known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    known: dict[Hashable, Any]
 
     def to_session_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the candidates' values in this order."""
@@ -74,7 +72,7 @@ class Sessions:
             full = ends.searchsorted(np.arange(_PART, len(self.number) + _PART, _PART))
             cuts = sorted({0, *ends[full.clip(max=len(ends) - 1)].tolist()}) if len(ends) else []
             self.known["parts"] = [
-                (slice(start, end), Sessions(None, self.number[start:end]))
+                (slice(start, end), Sessions(None, self.number[start:end], {}))
                 for start, end in itertools.pairwise(cuts)
             ]
         parts: list[tuple[slice, Sessions]] = self.known["parts"]
@@ -99,7 +97,7 @@ def _group_sessions(candidates: Candidates, gap_ms: int) -> Sessions:
         breaks |= (np.diff(created_at) > gap_ms) & loose[1:]
     number = np.zeros(len(thread), np.int32)
     np.cumsum(breaks, out=number[1:])
-    return Sessions(order, number)
+    return Sessions(order, number, {})
 
 
 def thread_positions(candidates: Candidates) -> Positions:

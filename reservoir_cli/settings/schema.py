@@ -1,8 +1,7 @@
 """Definitions of all settings: names, types, ranges, and the tables that may override them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from reservoir_cli.messages import check_name
 from reservoir_cli.settings import upstreams
@@ -26,12 +25,18 @@ RECALL_BUDGET = 1_500
 _MANY = 100_000_000
 
 
+#: The fields of :class:`Settings` in order, without their names and types.
+_declared: list[Setting] = []
+
+
 def _setting(default: Value, about: str, *, in_partitions: bool = True, **rules: Any) -> Any:
-    """Declare a setting with its default; see :class:`Setting` for its rules."""
-    declared = Setting(
-        name="", kind=str, default=default, about=about, in_partitions=in_partitions, **rules
+    """Declare a setting, and return its default; see :class:`Setting` for its rules."""
+    _declared.append(
+        Setting(
+            name="", kind=str, default=default, about=about, in_partitions=in_partitions, **rules
+        )
     )
-    return field(default=default, metadata={"setting": declared})
+    return default
 
 
 def _number(low: float, high: float, default: Value, about: str, **rules: Any) -> Any:
@@ -44,8 +49,7 @@ def _check_location(value: str, where: str) -> str:
     return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """The effective value of every setting, for one partition and one model.
 
     The fields are the complete list of settings; ``reservoir.toml.example`` explains them.
@@ -221,14 +225,10 @@ class Settings:
     )
 
 
-def _declared(setting: Any) -> Setting:
-    """Return the setting of a field, with the field's name and type."""
-    kind = next(iter(get_args(setting.type)), setting.type)  # the first type of a union
-    declared: Setting = setting.metadata["setting"]
-    return replace(declared, name=setting.name, kind=kind)
-
-
-SETTINGS: dict[str, Setting] = {setting.name: _declared(setting) for setting in fields(Settings)}
+SETTINGS: dict[str, Setting] = {
+    name: setting._replace(name=name, kind=next(iter(get_args(kind)), kind))  # the first of a union
+    for setting, (name, kind) in zip(_declared, Settings.__annotations__.items(), strict=True)
+}
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
 

@@ -1,9 +1,7 @@
 """One setting: its type and range, and how its values are parsed, checked and printed."""
 
-import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import is_text
@@ -20,8 +18,7 @@ _BOOLEANS = {
 _MAX_DAYS = 100_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """A setting of the command line, the environment and the settings file.
 
     :param kind: the type of its values: ``bool``, ``int``, ``float``, ``str``, or ``list`` of
@@ -140,6 +137,8 @@ def _parse_list(text: str) -> Any:
     text = text.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return [part.strip() for part in text.split(",") if part.strip()]
+    import tomllib
+
     try:
         parsed = tomllib.loads(f"items = {text}")
     except (tomllib.TOMLDecodeError, RecursionError):  # the latter if nested too deeply

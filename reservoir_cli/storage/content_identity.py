@@ -11,17 +11,18 @@ from unicodedata import normalize
 
 from reservoir_cli.messages import Message, StoredMessage, clean_text
 
-#: The tags of blocks that clients insert into a user's message.
-_TAG = re.compile(
+#: The tags of blocks that clients insert into a user's message. This pattern and those below are
+#: compiled when a text needs them: most commands compare no contents.
+_TAG = (
     r"<(/?)(system-reminder|environment_context|environment_details|user_instructions|"
     r"permissions|session_context|local-command-caveat|codex_internal_context|goal_context|"
     r"recommended_plugins|task-notification|teammate-message|agent-message|"
     r"cross-session-message)\b[^<>]*>"
 )
 #: Several words in quotation marks, with those inside escaped.
-_QUOTED = re.compile(r'"((?=[^"]*\s)(?:[^"\\]|\\.)+)"', re.S)
+_QUOTED = r'(?s)"((?=[^"]*\s)(?:[^"\\]|\\.)+)"'
 #: The tags around words that were pasted into Claude Code.
-_PASTE = re.compile(r'\n?</?pasted_content id="[^"<>\n]{1,100}">\n?')
+_PASTE = r'\n?</?pasted_content id="[^"<>\n]{1,100}">\n?'
 
 
 def plain(text: str) -> str:
@@ -31,12 +32,12 @@ def plain(text: str) -> str:
 
 def unwrap_pastes(text: str) -> str:
     """Return a text without the tags around words that were pasted into Claude Code."""
-    return _PASTE.sub("\n", text).strip() if "<pasted_content id=" in text else text
+    return re.sub(_PASTE, "\n", text).strip() if "<pasted_content id=" in text else text
 
 
 def unquote(prompt: str) -> str:
     """Return a prompt without the quotation marks that ``opencode run`` puts around its words."""
-    match = _QUOTED.fullmatch(prompt.strip())
+    match = re.fullmatch(_QUOTED, prompt.strip())
     return match[1].replace('\\"', '"') if match else prompt
 
 
@@ -44,7 +45,7 @@ def _outside_blocks(text: str) -> Iterator[str]:
     """Yield the parts of a text outside of inserted blocks."""
     blocks: list[tuple[int, int]] = []
     next_ends: dict[str, int] = {}
-    for tag in reversed(list(_TAG.finditer(text))):
+    for tag in reversed(list(re.finditer(_TAG, text))):
         if tag[1]:
             next_ends[tag[2]] = tag.end()
         elif tag[2] in next_ends:

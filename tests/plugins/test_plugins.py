@@ -13,7 +13,7 @@ from command_line import Cli
 
 from reservoir_cli.errors import ModelUnavailableError, PluginError, UsageError
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.redaction import find
+from reservoir_cli.redaction.find_secrets import find
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer.formats.registry import importer_named

@@ -13,7 +13,6 @@ from reservoir_cli.cli.declare_options import argument, flag, name_option, optio
 from reservoir_cli.context.candidate import Candidate, describe_reason
 from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.render.json import explain_candidates
 from reservoir_cli.context.request import FORMATS, PROVIDERS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name, plain_text
@@ -313,6 +312,8 @@ def _text(text: str, option: str) -> str:
 
 def print_explanation(window: ContextWindow, *, everything: bool = False) -> None:
     """Print the table of ``--explain`` to stderr, with the taken messages at its end."""
+    from reservoir_cli.context.render.json import explain_candidates
+
     selection = window.selection
     left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
     candidates = {candidate.message.id: candidate for candidate in (*window.kept, *left_out)}

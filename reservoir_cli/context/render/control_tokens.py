@@ -129,9 +129,15 @@ def defuse(text: str) -> str:
         text = _TAGS.sub("", text)
     if not any(sign in text for sign in _OPENINGS):  # far faster than the patterns
         return text
-    if not text.isascii() or any(mark in text for mark in _MARKS):
+    if _may_hold_signs(text):
         text = re.sub(_SIGNS, f"\\g<0>{ZERO_WIDTH_SPACE}", text)
     return re.sub(_NAMED, _break_name, text)
+
+
+def _may_hold_signs(text: str) -> bool:
+    """Return whether a text may hold a token known by its signs, whatever is hidden in it."""
+    visible = text if text.isascii() else text.encode("ascii", "ignore").decode()
+    return any(mark in (visible if mark.isascii() else text) for mark in _MARKS)
 
 
 def _break_name(match: re.Match[str]) -> str:

@@ -12,9 +12,8 @@ _TITLES = (
 )
 _SHORT_TITLES = rf"(?:system|conversation|summaries|procedure:[^\n]*|{_TITLES})"
 #: A line of a text whose blanks are single, after a line break: of all lines, only their beginnings
-#: are compared.
-_LINE = re.compile(
-    rf"""
+#: are compared. This pattern and those below are compiled when a text needs them.
+_LINE = rf"""(?aimx)
     \n\ {{0,3}}(?:
         (?:\#{{1,6}}\ ?)? [*_`]{{0,3}} (?:
             (?:\[\#\d+\]\ ?)? (?:quoted\ [\d-]+,\ ?)?
@@ -30,15 +29,13 @@ _LINE = re.compile(
         | (?:\#{{1,6}}\ ?[*_`]{{0,3}}|[*_]{{1,3}}){_SHORT_TITLES}[*_`:\#]*\ ?\#*\ ?$  # a heading,
         | {_SHORT_TITLES}\ ?\n\ ?(?:=+|-+)\ ?$                      # or underlined
     )
-    """,
-    re.IGNORECASE | re.MULTILINE | re.VERBOSE | re.ASCII,
-)
-_FRAME = re.compile(r"\[ ?(?:/ ?reservoir|reservoir context)", re.IGNORECASE | re.ASCII)
+    """
+_FRAME = r"(?ai)\[ ?(?:/ ?reservoir|reservoir context)"
+#: Every match of these two contains one of these.
+_HINTS = (":", "[", "-", "knowledge", "context", "message", "conversation", "system", "summaries")
 _BLANKS = re.compile(r"(?<=[^\s])[^\S\n]+", re.ASCII)  # blanks within a line or at its end
 #: Characters that no one sees, or that are drawn on the letter before.
-_HIDDEN = re.compile(
-    f"[{CONTROLS}{INVISIBLE}{ZERO_WIDTH_SPACE}\u0300-\u036f\u0483-\u0489\u20d0-\u20f0]"
-)
+_HIDDEN = f"[{CONTROLS}{INVISIBLE}{ZERO_WIDTH_SPACE}\u0300-\u036f\u0483-\u0489\u20d0-\u20f0]"
 #: Signs that look like those of a line of a context, and have no compatible form.
 _ALIKE = str.maketrans(
     {
@@ -64,5 +61,10 @@ def has_forged_line(text: str) -> bool:
     text = "\n".join(["", *text.splitlines()])
     if not text.isascii():
         text = normalize("NFKD", text).translate(_ALIKE)
-    text = _BLANKS.sub(" ", _HIDDEN.sub("", text))
-    return bool(_LINE.search(text) or _FRAME.search(text))
+    if not (text.isascii() and text.replace("\n", "").isprintable()):
+        text = re.sub(_HIDDEN, "", text)
+    lowered = text.lower()
+    if not any(hint in lowered for hint in _HINTS):
+        return False
+    text = _BLANKS.sub(" ", text)
+    return bool(re.search(_LINE, text) or re.search(_FRAME, text))

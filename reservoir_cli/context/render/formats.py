@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, assert_never, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, assert_never, cast, overload
 
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.finished_window import FinishedWindow, all_turns, ends_with_a_question
 from reservoir_cli.context.render import request_bodies, text_and_markdown
 from reservoir_cli.context.render.frame import wrap
-from reservoir_cli.context.render.json import WindowMessage, messages_of, to_json
 from reservoir_cli.context.request import FORMATS, PROVIDERS, Format
 from reservoir_cli.errors import UsageError, unknown_format
 from reservoir_cli.messages import check_text
 from reservoir_cli.settings.models import find_model
+
+if TYPE_CHECKING:
+    from reservoir_cli.context.render.json import WindowMessage
 
 
 class ContextWindow(FinishedWindow):
@@ -27,8 +29,10 @@ class ContextWindow(FinishedWindow):
         return all_turns(self.request, self.selection)
 
     @property
-    def messages(self) -> tuple[WindowMessage, ...]:
+    def messages(self) -> "tuple[WindowMessage, ...]":
         """All printed messages, in order."""
+        from reservoir_cli.context.render.json import messages_of
+
         return messages_of(self)
 
     @overload
@@ -51,8 +55,10 @@ class ContextWindow(FinishedWindow):
         """
         target = self.request.format if form in (None, "") else parse_format(form)
         if target == "json":
+            from reservoir_cli.context.render.json import to_json
+
             return to_json(self, explain=explain)
-        turns = replace(self, request=replace(self.request, format=target)).turns
+        turns = replace(self, request=self.request._replace(format=target)).turns
         if not (ends_with_a_question(turns) if target in PROVIDERS else turns):
             raise self._nothing_to_send()
         if target in ("text", "markdown"):

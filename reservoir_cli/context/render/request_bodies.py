@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
@@ -81,7 +80,7 @@ def _merge_recalled(turns: Sequence[Turn]) -> list[Turn]:
             Role.USER,
         )
         if previous and is_recalled and (turn.section, turn.role) == (Section.HISTORY, Role.USER):
-            merged[-1] = replace(turn, content=f"{previous.content}\n---\n{turn.content}")
+            merged[-1] = turn._replace(content=f"{previous.content}\n---\n{turn.content}")
         else:
             merged.append(turn)
     return merged

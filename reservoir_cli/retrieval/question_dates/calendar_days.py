@@ -1,15 +1,14 @@
 """Spans of calendar days, and calculations with them."""
 
-from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import NamedTuple
 
 DAY = timedelta(days=1)
 # Yearless dates are put in a leap year, so that 29 February exists.
 ANY_YEAR = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Local days from the first to before the end; those of every year if no year was named."""
 
     start: date

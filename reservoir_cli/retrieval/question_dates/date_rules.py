@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import date, datetime
 from functools import cache
 from typing import NamedTuple
@@ -303,7 +302,7 @@ def take_part(phrase: Phrase, span: Span) -> Span | None:
     if days < 28:
         return None
     if nth == "last" or (half and nth == "second"):
-        return replace(span, start=span.end - DAY * length)
+        return span._replace(start=span.end - DAY * length)
     start = span.start + DAY * length * ((phrase.numbers["nth"] or NTH[nth]) - 1)
     return Span(start, start + DAY * length, span.every_year) if start < span.end else None
 
@@ -312,8 +311,8 @@ def reach_beside(phrase: Phrase, span: Span) -> Span:
     """Read two weeks before 7 July: includes 7 July, when it was often mentioned."""
     count, unit = phrase.amount[1], phrase.words["unit"]
     if phrase.words["side"] == "before":
-        return replace(span, start=later(span.start, -count, unit))
-    return replace(span, end=later(span.end, count, unit))
+        return span._replace(start=later(span.start, -count, unit))
+    return span._replace(end=later(span.end, count, unit))
 
 
 _WHICH = "(?:this )?(?P<which>last|past|previous|this|current|next|coming|upcoming)"

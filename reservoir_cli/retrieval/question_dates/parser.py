@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from itertools import accumulate
 
@@ -171,10 +170,8 @@ def _join_spans(first: Span, last: Span) -> Span:
         first = first.in_year(year - (first.in_year(year).start > last.start))
     elif last.every_year and last.start < first.start:
         year = first.start.year
-        last = replace(
-            last.in_year(year + (last.in_year(year).start < first.start)),
-            every_year=first.every_year,
-        )
+        later = last.in_year(year + (last.in_year(year).start < first.start))
+        last = later._replace(every_year=first.every_year)
     elif last.end <= first.start < last.end + 6 * DAY:
         # "From Monday to Friday" on a Wednesday: both are the latest ones, so in the wrong order.
         last = Span(last.start + 7 * DAY, last.end + 7 * DAY)

@@ -22,9 +22,13 @@ _YEARS = (
 _UNACCENTED = str.maketrans("àáâäãåçèéêëìíîïñòóôöõùúûüýÿ\u2019ºª", "aaaaaaceeeeiiiinooooouuuuyy'oa")
 
 
+def _has_number(text: str) -> bool:
+    return any(character.isdecimal() for character in text)
+
+
 def in_english(question: str) -> str:
     """Return a question with its foreign dates, and the words that join them, in English."""
-    has_years = re.search(_YEARS, question) is not None
+    has_years = _has_number(question) and re.search(_YEARS, question) is not None
     if question.isascii() and not (has_years or _SIGNS & set(_WORD.findall(question.lower()))):
         return question
     text = " ".join(unicodedata.normalize("NFC", question).split())

@@ -59,6 +59,7 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Uncompared
         postings=(),
         absent=(),
         passages=np.ones(len(ids), np.int32),
+        known={},
     )
     candidates = add_postings(
         candidates,

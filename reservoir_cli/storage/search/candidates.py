@@ -1,7 +1,6 @@
 """The candidates for a question: every message of a scope with its ranking data."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Role, Scope
@@ -121,8 +120,7 @@ class Query(NamedTuple):
         return np.stack([vector, (total / max(float(np.linalg.norm(total)), 1e-12)).astype("f4")])
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(NamedTuple):
     """Every message of the scope with its ranking data; all arrays have shape (n,).
 
     They are in order of time, then id.
@@ -159,21 +157,21 @@ class Candidates:
     postings: tuple[Posting, ...]
     absent: tuple[str, ...]
     passages: "NDArray[np.int32]"
+    known: dict[Hashable, Any]
     corrections: tuple[Correction, ...] = ()
     talk: TalkScores | None = None
     matching: "NDArray[np.bool_] | None" = None
-    known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def mark(self, keys: Keys | None) -> "Candidates":
         """Return the candidates with exactly these messages marked as matching."""
-        return self if keys is None else replace(self, matching=self._contain(keys))
+        return self if keys is None else self._replace(matching=self._contain(keys))
 
     def without(self, keys: "Keys") -> "Candidates":
         """Return the candidates with these messages marked as not matching."""
         if not len(keys):
             return self
         rest = ~self._contain(keys)
-        return replace(self, matching=rest if self.matching is None else self.matching & rest)
+        return self._replace(matching=rest if self.matching is None else self.matching & rest)
 
     def _contain(self, keys: Keys) -> "NDArray[np.bool_]":
         import numpy as np
@@ -237,7 +235,7 @@ class Uncompared(NamedTuple):
         cosine, talk = self.compare(), self.candidates.talk
         if talk is not None:
             talk = talk._replace(cosine=np.ascontiguousarray(cosine[:, -1]))
-        return replace(self.candidates, cosine=np.ascontiguousarray(cosine[:, 0]), talk=talk)
+        return self.candidates._replace(cosine=np.ascontiguousarray(cosine[:, 0]), talk=talk)
 
 
 def add_postings(
@@ -262,8 +260,8 @@ def add_postings(
         talk = TalkScores(candidates.cosine, tuple(turns))
     corrected = {correction.absent for correction in corrections}
     missing = tuple(stem for stem in absent if stem not in corrected)
-    return replace(
-        candidates, postings=(*stems, *near), absent=missing, corrections=corrections, talk=talk
+    return candidates._replace(
+        postings=(*stems, *near), absent=missing, corrections=corrections, talk=talk
     )
 
 

@@ -149,8 +149,9 @@ def mean_vectors(ids: "NDArray[np.int64]", vectors: "NDArray[np.float32]") -> Ve
     first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
     if len(first) == len(ids):
         return ids, vectors
-    sums = np.add.reduceat(vectors, first, axis=0)
-    lengths = np.linalg.norm(sums, axis=1, keepdims=True).clip(min=1e-12)
-    alone = np.diff(first, append=len(ids)) == 1
-    means = np.where(alone[:, None], vectors[first], sums / lengths)
-    return ids[first], means.astype(np.float32)
+    counts, means = np.diff(first, append=len(ids)), vectors[first]
+    several = counts > 1
+    ends = np.cumsum(counts[several])
+    sums = np.add.reduceat(vectors[several.repeat(counts)], ends - counts[several], axis=0)
+    means[several] = sums / np.linalg.norm(sums, axis=1, keepdims=True).clip(min=1e-12)
+    return ids[first], means

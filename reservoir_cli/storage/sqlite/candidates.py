@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import portable_sql
@@ -131,8 +130,7 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(NamedTuple):
     """The messages of a scope in order of time, the same for every question; shape (n,).
 
     :param order: the positions at which their passages were read, shape (passages,).
@@ -145,7 +143,7 @@ class Timeline:
     first: NDArray[np.intp]
     by_id: NDArray[np.intp]
     passages: NDArray[np.int32]
-    known: dict[Hashable, Any] = field(default_factory=dict)
+    known: dict[Hashable, Any]
 
     def best(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the best cosine of each message's passages, shape (n, vectors).
@@ -186,7 +184,7 @@ def build_timeline(blocks: Blocks | None, pending: Columns, own: str | None) -> 
     passages = np.ones(count, np.int32)
     if len(first) < count:
         passages = np.diff(first, append=count).astype(np.int32)
-    return Timeline(columns, order, first, by_id, passages)
+    return Timeline(columns, order, first, by_id, passages, {})
 
 
 class QuestionCache:

@@ -1,9 +1,9 @@
 """Read and write conversations: their titles, their models, and lists of them."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from reservoir_cli.messages import (
     Conversation,
@@ -33,8 +33,7 @@ _PUT = f"""
 _QUESTION_LENGTH = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationSummary:
+class ConversationSummary(NamedTuple):
     """A conversation, the number of its messages, and the times of its first and last one."""
 
     partition: str

@@ -120,9 +120,9 @@ def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
         content = "\n".join(filter(None, [message.content, *open_calls]))
         if content.strip() or answered_calls:
             turn = _make_turn(message, message.role.value, content)
-            turns.append(replace(turn, tool_calls=tuple(answered_calls)))
+            turns.append(turn._replace(tool_calls=tuple(answered_calls)))
         turns += [
-            replace(_make_turn(result, Role.TOOL.value, result.content), tool_call_id=call.id)
+            _make_turn(result, Role.TOOL.value, result.content)._replace(tool_call_id=call.id)
             for call in answered_calls
             for result in [results[message.id, call.id]]
         ]

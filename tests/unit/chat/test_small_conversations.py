@@ -177,7 +177,7 @@ thorough = settings(max_examples=EXAMPLES)
 def test_every_body_of_a_small_conversation_is_valid(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
     for form in PROVIDERS:
-        asked_for = replace(request_, format=form)
+        asked_for = request_._replace(format=form)
         turns = history_turns(asked_for, selection.recalled, selection.history)
         window = [*fixed_turns(request_), *turns, *current_turn(request_)]
         has_question = ends_with_a_question(window)

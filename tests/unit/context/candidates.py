@@ -52,13 +52,12 @@ def pool(*candidates):
             content=candidate.message.content
             or ("" if candidate.message.tool_calls else f"note {number}"),
         )
-        placed.append(replace(candidate, message=message))
+        placed.append(candidate._replace(message=message))
     own_ids = [candidate.message.id for candidate in placed if candidate.message.instance == "i"][
         ::-1
     ]
     return [
-        replace(
-            candidate,
+        candidate._replace(
             age=own_ids.index(candidate.message.id) if candidate.message.id in own_ids else None,
         )
         for candidate in placed

@@ -38,8 +38,8 @@ def with_positions(
     """Return a context whose recalled messages have ordinals in their conversations."""
     context = window(recalled=messages)
     recalled = tuple(
-        replace(
-            candidate, position=candidate.message.id, title=(titles or {}).get(candidate.message.id)
+        candidate._replace(
+            position=candidate.message.id, title=(titles or {}).get(candidate.message.id)
         )
         for candidate in context.selection.recalled
     )

@@ -17,7 +17,7 @@ from reservoir_cli.messages import Role, StoredMessage
 
 def _select(messages: list[StoredMessage]) -> Selection:
     pool = [
-        replace(candidate(message), age=len(messages) - 1 - index)
+        candidate(message)._replace(age=len(messages) - 1 - index)
         for index, message in enumerate(messages)
     ]
     free = Costs(lambda _: 1, lambda _: 1, 1, 1)

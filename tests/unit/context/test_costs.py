@@ -58,7 +58,7 @@ def _candidates(rows, counter):
         )
         message = replace(candidate.message, id=number, created_at=now)
         title = TITLES[conversation]
-        candidates.append(replace(candidate, message=message, position=number, title=title))
+        candidates.append(candidate._replace(message=message, position=number, title=title))
     return candidates
 
 

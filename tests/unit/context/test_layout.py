@@ -47,7 +47,7 @@ def make_candidates(*turns, now=START):
         candidates.append(Candidate(message, Tier.RECENT, False, scores, age))
     ages = sorted(candidate.age for candidate in candidates if candidate.age is not None)
     return [
-        candidate if candidate.age is None else replace(candidate, age=ages.index(candidate.age))
+        candidate if candidate.age is None else candidate._replace(age=ages.index(candidate.age))
         for candidate in candidates
     ]
 
@@ -223,7 +223,7 @@ def test_copies_of_a_recalled_message_cost_nothing():
 
 def test_recalled_messages_are_oldest_first():
     candidates = make_candidates(*[("user", f"{number}", {"instance": "j"}) for number in range(5)])
-    shuffled = [replace(candidate) for candidate in candidates]
+    shuffled = [candidate._replace() for candidate in candidates]
     recalled, _ = lay_out(shuffled)
     assert recalled == [candidate.message.id for candidate in sorted(candidates, key=by_time)]
 
@@ -235,8 +235,8 @@ def test_a_title_is_counted_once_and_a_line_for_each_day():
     costs = Costs(recalled=lambda _: 1, history=lambda _: 1, day=10, recalled_title=100)
     same_day = make_candidates(*[("user", f"{number}", {"instance": "j"}) for number in range(3)])
     several_days = [
-        replace(
-            candidate, message=replace(candidate.message, created_at=START + timedelta(days=day))
+        candidate._replace(
+            message=replace(candidate.message, created_at=START + timedelta(days=day))
         )
         for day, candidate in enumerate(same_day)
     ]

@@ -1,7 +1,5 @@
 """Which messages are read to fill a budget, with handmade scores."""
 
-from dataclasses import fields
-
 import hypothesis
 import numpy as np
 import pytest
@@ -19,8 +17,7 @@ SIZES = st.lists(
 def scored(tokens):
     """Return candidates of these sizes, best first."""
     columns = {"ids": np.arange(len(tokens)), "tokens": np.array(tokens, np.int32)}
-    names = [field.name for field in fields(Candidates)]
-    candidates = Candidates(**{name: columns.get(name) for name in names})
+    candidates = Candidates(**{name: columns.get(name) for name in Candidates._fields})
     empty, priority = np.zeros(len(tokens)), np.linspace(1, 0.9, len(tokens))
     return Scored(candidates, empty, empty, empty, empty, priority, 1.0)
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from memories import GIVEN, piece, rows_of
@@ -177,7 +176,7 @@ class Reader(ApproximateCounter):
 @pytest.mark.parametrize("form", ["text", "openai"])
 def test_capping_many_pieces_reads_each_a_few_times(form):
     pieces = tuple(Piece(f"piece {number} says little", "a.md") for number in range(2_000))
-    request = replace(window(format=form).request, knowledge=pieces, episodes=pieces)
+    request = window(format=form).request._replace(knowledge=pieces, episodes=pieces)
     counter = Reader()
     capped = cap_sections(request, config.load().settings(), Meter(counter, 1.1))
     assert capped.knowledge == pieces[: len(capped.knowledge)]

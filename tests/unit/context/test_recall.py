@@ -14,6 +14,7 @@ from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.recall import BY_WORDS, Reason, Recall, Skipped
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Scope
+from reservoir_cli.redaction import redact_messages
 from reservoir_cli.settings import config, paths
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
@@ -182,6 +183,18 @@ def test_secrets_are_masked_in_every_mode_but_off(memory, mode, masked):
     printed = json.dumps(recall.to_row()) + recall.text
     assert (TOKEN not in printed) is masked
     assert ("[redacted:github-token]" in recall.text) is masked
+
+
+def test_of_unmarked_messages_only_what_is_printed_is_scanned_for_secrets(memory, monkeypatch):
+    for number in range(30):
+        memory.say(f"queue {number} has its own workers")
+    scanned, scan = [], redact_messages._redact
+    monkeypatch.setattr(
+        redact_messages, "_redact", lambda message: scanned.append(message.id) or scan(message)
+    )
+    recall = memory.recall(budget=200)
+    assert 1 < len(recall.messages) < 15
+    assert sorted(scanned) == sorted(message.id for message in recall.messages)
 
 
 def test_quoted_text_cannot_pose_as_anything_else(memory):

@@ -1,7 +1,5 @@
 """Selection: order, dropped candidates and reasons, with handmade costs."""
 
-from dataclasses import replace
-
 import pytest
 from candidates import (
     NO_NEWEST,
@@ -253,7 +251,7 @@ def test_messages_that_filling_skips_are_not_reported_as_dropped():
     ],
 )
 def test_only_what_was_dropped_for_lack_of_room_is_a_truncation(candidate, for_room):
-    selection = select_from(pool(replace(candidate), make_candidate(priority=0.9)), 10)
+    selection = select_from(pool(candidate._replace(), make_candidate(priority=0.9)), 10)
     assert [dropped.for_room for dropped in selection.dropped] == [for_room]
 
 
@@ -264,7 +262,7 @@ def long_text(**more):
     """Return a message of four parts with a hundred tokens each."""
     text = " ".join(f"word{number}" for number in range(400))
     spans = tuple((index * len(text) // 4, (index + 1) * len(text) // 4) for index in range(4))
-    return replace(make_candidate("assistant", text, tokens=400, **more), parts=spans, replies=True)
+    return make_candidate("assistant", text, tokens=400, **more)._replace(parts=spans, replies=True)
 
 
 def by_part(candidate):
@@ -288,7 +286,7 @@ def test_a_part_of_the_nearest_message_has_a_smaller_penalty(cosine):
 @pytest.mark.parametrize(("about_asker", "first"), [(False, [1]), (True, [2])])
 def test_a_part_of_the_best_match_has_no_penalty_unless_it_is_about_the_asker(about_asker, first):
     candidates = pool(long_text(priority=1.0), make_candidate(priority=0.95, tokens=100))
-    candidates = [replace(candidate, about_asker=about_asker) for candidate in candidates]
+    candidates = [candidate._replace(about_asker=about_asker) for candidate in candidates]
     assert kept_ids(select_from(candidates, 100, costs=Costs(by_part, by_part, 0, 0))) == first
 
 

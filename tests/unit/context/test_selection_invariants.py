@@ -1,7 +1,5 @@
 """Invariants of every selection."""
 
-from dataclasses import replace
-
 import hypothesis
 import pytest
 from candidates import (
@@ -84,7 +82,7 @@ def pools(draw):
     turns = [turn(number, *fields) for number, fields in enumerate(draw(TURNS))]
     recent = draw(st.integers(2, 8))
     return [
-        replace(candidate, tier=R)
+        candidate._replace(tier=R)
         if candidate.age is not None and candidate.age < recent
         else candidate
         for candidate in pool(*(candidate for members in turns for candidate in members))
@@ -232,7 +230,7 @@ def test_skipping_hopeless_messages_changes_no_selection(rows, budget, counted):
         return sum(candidate.message.tokens for candidate in (*recalled, *history))
 
     candidates = [
-        replace(candidate, age=None)
+        candidate._replace(age=None)
         for candidate in pool(
             *(
                 make_candidate(

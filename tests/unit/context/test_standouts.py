@@ -121,7 +121,9 @@ def test_only_what_could_fill_the_budget_is_read(facts, monkeypatch):
         facts.tell(f"Pipe {number} {'is of brass and ' * 9}old.", "Noted.", between(0.8))
     read, redact = [], pool.redact
     monkeypatch.setattr(
-        pool, "redact", lambda rows, *rest: redact(read.extend(rows) or rows, *rest)
+        pool,
+        "redact",
+        lambda rows, *rest, **named: redact(read.extend(rows) or rows, *rest, **named),
     )
     assert facts.recall("Which pipes are of brass?", budget=1_000).tokens > 700
     assert len(read) < 150

@@ -12,7 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Role, StoredMessage, ToolCall
-from reservoir_cli.redaction import Mode, Redactor, describe_secrets, find, without_secrets
+from reservoir_cli.redaction import Mode, Redactor, describe_secrets, without_secrets
+from reservoir_cli.redaction.find_secrets import find
 from reservoir_cli.redaction.secret_patterns import GUESSES
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN
 

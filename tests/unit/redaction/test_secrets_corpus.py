@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.redaction import find, without_secrets
+from reservoir_cli.redaction import without_secrets
+from reservoir_cli.redaction.find_secrets import find
 
 CORPUS = Path(__file__).parent / "secrets_corpus"
 SETS = {

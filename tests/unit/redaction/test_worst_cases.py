@@ -5,7 +5,7 @@ import re
 import pytest
 from patterns import count_steps
 
-from reservoir_cli.redaction import find
+from reservoir_cli.redaction.find_secrets import find
 from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES
 from reservoir_cli.redaction.token_kinds import token_kinds
 

@@ -1,7 +1,5 @@
 """Priority, recency and the similarity score."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -70,6 +68,7 @@ def draw_candidates(random: np.random.Generator, count: int) -> Candidates:
         postings=tuple(postings),
         absent=(),
         passages=random.integers(1, 9, count).astype(np.int32),
+        known={},
     )
 
 
@@ -165,7 +164,7 @@ def test_scores_equal_the_formula_written_by_hand(seed, count):
     random = np.random.default_rng(seed)
     candidates = draw_candidates(random, count)
     dates = random.random(count) * (random.random() < 0.5)
-    settings = replace(Settings(), session_gap=GAP / 1000)
+    settings = Settings(session_gap=GAP / 1000)
     scored = ranking.score(candidates, settings, 0, dates)
     np.testing.assert_allclose(scored.bm25, bm25_by_hand(candidates), atol=1e-9)
     np.testing.assert_allclose(scored.similarity, similarity_by_hand(candidates, dates), atol=1e-9)
@@ -204,6 +203,7 @@ def one_conversation(cosine: list[float], *, words: int, asks: tuple[int, ...] =
         postings=(),
         absent=(),
         passages=np.ones(len(cosine), np.int32),
+        known={},
     )
 
 
@@ -229,8 +229,8 @@ def test_in_short_messages_questions_rank_below_statements(words, loses):
 
 
 def test_the_mean_of_neighbours_ends_with_their_session():
-    candidates = replace(
-        one_conversation([0.0] * 7, words=10), thread=np.array([0, 0, 0, 1, 1, 1, 1])
+    candidates = one_conversation([0.0] * 7, words=10)._replace(
+        thread=np.array([0, 0, 0, 1, 1, 1, 1])
     )
     sessions = ranking.group_sessions(candidates, GAP)
     means = ranking.window_mean(np.array([3.0, 0, 0, 8, 0, 0, 0]), sessions, 2)

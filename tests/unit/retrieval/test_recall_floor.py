@@ -1,7 +1,5 @@
 """The recall floor decides whether a store holds anything about a question."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -49,6 +47,7 @@ def candidates(cosine, *postings, absent=(), talk=None):
         postings=postings,
         absent=absent,
         passages=np.ones(count, np.int32),
+        known={},
         talk=talk,
     )
 
@@ -115,7 +114,7 @@ def test_unknown_names_and_numbers_do_not_count(question, case):
 def test_words_that_do_not_count_do_not_lower_the_relevance():
     pool = candidates([0.2] * 4, posting_at(1), absent=("emili", "2024"))
     undated, running = np.zeros(4), NOWHERE
-    known = replace(pool, absent=())
+    known = pool._replace(absent=())
     assert fit(pool, undated, running, 0).max() == fit(known, undated, running).max()
     assert fit(pool, undated, running).max() < fit(pool, undated, running, 0).max()
 
@@ -143,7 +142,7 @@ def test_a_follow_up_matches_by_either_query_but_not_by_its_own_session():
     running = np.array([True, False, False, False])
     assert relevance_of(pool, running=running) == pytest.approx(0.5 + 0.7 + TWO_WORDS)
     assert relevance_of(pool, running=~NOWHERE) == pytest.approx(0.1 + TWO_WORDS)
-    assert relevance_of(replace(pool, talk=None), running=running) == pytest.approx(0.1 + TWO_WORDS)
+    assert relevance_of(pool._replace(talk=None), running=running) == pytest.approx(0.1 + TWO_WORDS)
 
 
 def test_the_floor_is_the_setting_or_else_that_of_the_model():
@@ -152,8 +151,8 @@ def test_the_floor_is_the_setting_or_else_that_of_the_model():
     assert recall_floor(settings, model_id) == FLOORS[model_id] > 0
     assert recall_floor(settings, "another model") == 0
     assert recall_floor(settings, None) == WORDS_FLOOR
-    assert recall_floor(replace(settings, recall_floor=0.0), model_id) == 0
-    assert recall_floor(replace(settings, recall_floor=0.5), "another model") == 0.5
+    assert recall_floor(settings._replace(recall_floor=0.0), model_id) == 0
+    assert recall_floor(settings._replace(recall_floor=0.5), "another model") == 0.5
 
 
 @pytest.mark.model
@@ -177,7 +176,7 @@ def test_a_calibrated_floor_overrides_the_measured_one_but_not_the_setting(store
     (model_id,) = FLOORS
     settings = Settings()
     assert recall_floor(settings, model_id, stored) == floor
-    assert recall_floor(replace(settings, recall_floor=0.5), model_id, stored) == 0.5
+    assert recall_floor(settings._replace(recall_floor=0.5), model_id, stored) == 0.5
     assert recall_floor(settings, None, stored) == WORDS_FLOOR
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from threading import Event, current_thread
@@ -77,7 +76,7 @@ def assert_answers_like_new(warm: Store) -> None:
         for (candidates, scored), (expected_candidates, expected_scores) in zip(
             answers(warm), expected, strict=True
         ):
-            for name in [field.name for field in fields(Candidates)]:
+            for name in Candidates._fields:
                 if isinstance(getattr(expected_candidates, name), np.ndarray):
                     np.testing.assert_array_equal(
                         getattr(candidates, name), getattr(expected_candidates, name)
