@@ -11,7 +11,7 @@ _UNIT = 5
 
 # In hundredths of a token.
 _WORD, _OTHER_WORD = 94, 56
-_CAPITAL, _INNER_CAPITAL, _SECOND_CAPITAL = 34, 50, 8
+_CAPITAL, _INNER_CAPITAL, _SECOND_CAPITAL = 30, 50, 8
 _MOST_WORDS, _LONGEST_WORD = 50_000, 40
 #: A long word is summed in pieces, so that one letter, or few, repeated without end cost no time.
 _PIECE, _MOST_PIECES = 60, 4096
