@@ -67,10 +67,10 @@ class ApproximateCounter:
     """A counter that estimates tokens from the counts of kinds of characters.
 
     A Latin word costs what its letters, each after the two before it, cost in many languages; a
-    number has a fixed cost and a cost per digit, punctuation one per run and one per sign. Any
-    other character has a cost of its own. Costs were measured on o200k_base and cl100k_base; the
-    larger counts, so a text of any language is rarely estimated low for either, and high for the
-    better one.
+    number has a fixed cost and a cost per digit, punctuation one per run and one per sign, by what
+    is beside them. Any other character has a cost of its own. Costs were measured on o200k_base
+    and cl100k_base; the larger counts, so a text of any language is rarely estimated low for
+    either, and high for the better one.
     """
 
     name = "approximate"
@@ -100,10 +100,10 @@ class ApproximateCounter:
 
 
 def _cost_of_signs(symbols: bytes) -> int:
-    """Return what signs cost, and that letters follow them, or anything but a blank.
+    """Return what signs cost, and words that follow anything but a blank.
 
-    One between letters, as in ``l'ora`` or ``a.b``, is a part of the word that follows. Other signs
-    leave a word without its blank, and it is rarer than with it, as at the beginning of a line.
+    One sign between letters, as in ``a.b`` or ``it's``, becomes a part of the next word. Behind
+    other signs, digits and line breaks, a word has no blank, and so is less often one token.
     """
     count = symbols.count
     runs = _count_runs(symbols, b"p", _SIGNS)
