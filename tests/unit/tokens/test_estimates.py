@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from pathlib import Path
+from string import ascii_letters
 from typing import Any
 
 import pytest
@@ -215,6 +216,11 @@ def test_words_cost_what_their_letters_suggest():
     assert cost["myname"] < cost["MYNAME"] < cost["MyNaMe"], "capitals are one word"
     assert cost["ляmy"] == cost["ля"] + cost["my"], "letters of other scripts cost apart"
     assert cost_of_words(" ".join(WORDS).encode()) == sum(cost.values())
+
+
+@each("letter", ascii_letters)
+def test_a_letter_repeated_is_not_free(letter):
+    assert approximate(letter * 2_000) >= 120  # sixteen are one token at best
 
 
 def test_a_letter_repeated_without_end_is_summed_in_few_pieces():
