@@ -118,7 +118,7 @@ def test_the_schemas_refuse_the_same_arguments_as_the_check():
         json.dumps(schema)
 
 
-def test_instructions_and_tools_take_less_than_800_tokens():
+def test_instructions_and_tools_take_less_than_850_tokens():
     server = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
     counter = load_counter("approximate")
     rows = [
@@ -126,4 +126,4 @@ def test_instructions_and_tools_take_less_than_800_tokens():
         for tool in TOOLS.values()
     ]
     # The counter is above o200k for JSON; this is the longest form.
-    assert counter.count(json.dumps({"tools": rows}) + INSTRUCTIONS) < 800
+    assert counter.count(json.dumps({"tools": rows}) + INSTRUCTIONS) < 850
