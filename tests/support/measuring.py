@@ -48,11 +48,13 @@ def save(process: int | None = None) -> None:
     """
     if not probes:
         return
-    seen = {
-        name: sorted(lines - probes.all_seen[name], key=repr)
-        for name, lines in list(probes.newly_seen.items())
-    }
-    if seen := {name: lines for name, lines in seen.items() if lines}:
+    seen = {}
+    for name, lines in list(probes.newly_seen.items()):
+        if lines:
+            if new := lines - probes.all_seen[name]:
+                seen[name] = sorted(new, key=repr)
+            lines.clear()  # a process that is forked from this one looks at its own lines alone
+    if seen:
         with _file_of(process or os.getpid()).open("ab", buffering=0) as file:
             file.write(json.dumps(seen).encode() + b"\n")
 
