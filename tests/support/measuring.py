@@ -21,6 +21,8 @@ if os.environ.get("RESERVOIR_TEST_COVERAGE"):
     from slipcover import Slipcover, print_coverage
 
     probes = Slipcover(branch=True)
+    for path in PACKAGE.rglob("*.py"):
+        probes.newly_seen[str(path)].clear()  # side by side on the few pages that `save` looks at
     code = ProbedCode(probes, PACKAGE, FOLDER / "code")
     sys.meta_path.insert(0, Finder(code))
 else:
