@@ -112,8 +112,8 @@ def test_a_larger_budget_holds_more(talk):
     assert small < large
 
 
-def test_five_megabytes_do_not_break_a_small_budget(cli):
-    cli.say("lorem ipsum Redis " * 280_000)
+def test_a_megabyte_does_not_break_a_small_budget(cli):
+    cli.say("lorem ipsum Redis " * 60_000)
     cli.say("Redis lost jobs", "--role", "assistant", "--trace-id", "other")
     result = cli("context", QUESTION, "--budget", "300", "--format", "json")
     document = result.document

@@ -21,6 +21,8 @@ if os.environ.get("RESERVOIR_TEST_COVERAGE"):
     from slipcover import Slipcover, print_coverage
 
     probes = Slipcover(branch=True)
+    for path in PACKAGE.rglob("*.py"):
+        probes.newly_seen[str(path)].clear()  # side by side on the few pages that `save` looks at
     code = ProbedCode(probes, PACKAGE, FOLDER / "code")
     sys.meta_path.insert(0, Finder(code))
 else:
@@ -48,11 +50,13 @@ def save(process: int | None = None) -> None:
     """
     if not probes:
         return
-    seen = {
-        name: sorted(lines - probes.all_seen[name], key=repr)
-        for name, lines in list(probes.newly_seen.items())
-    }
-    if seen := {name: lines for name, lines in seen.items() if lines}:
+    seen = {}
+    for name, lines in list(probes.newly_seen.items()):
+        if lines:
+            if new := lines - probes.all_seen[name]:
+                seen[name] = sorted(new, key=repr)
+            lines.clear()  # a process that is forked from this one looks at its own lines alone
+    if seen:
         with _file_of(process or os.getpid()).open("ab", buffering=0) as file:
             file.write(json.dumps(seen).encode() + b"\n")
 

@@ -1,7 +1,8 @@
 """The package's code with slipcover's probes, put in once for all processes of a run.
 
 Slipcover takes seconds to put probes into every module, which each of a run's processes would
-repeat. Here their code is stored with the position of each probe, and a process only fills them in.
+repeat. Here their code is stored. In a process each probe adds its line or branch to a set: an
+object for each probe would be a page of memory that every forked command copies.
 """
 
 import ast
@@ -11,7 +12,6 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -27,10 +27,9 @@ if PROBES_IN_CODE:
     from slipcover import probe
     from slipcover.bytecode import Editor
 
-#: Stand for the function that probes call, and for a probe, in stored code.
-_SIGNAL, _PROBE = "slipcover signal", "slipcover probe"
-#: Never remove probes: removing one costs more than it saves, and loses what was recorded.
-_THRESHOLD = 2**31 - 1
+#: Stands for the function that probes call, in stored code.
+_SIGNAL = "slipcover signal"
+_OWN_SOURCE = Path(__file__).read_bytes()
 
 
 class ProbedCode:
@@ -71,21 +70,18 @@ class ProbedCode:
 
     def _stored(self, file: Path) -> Path:
         parts = (slipcover.__version__, sys.version, str(file))
-        digest = hashlib.sha256("\0".join(parts).encode() + file.read_bytes()).hexdigest()
+        sources = _OWN_SOURCE + file.read_bytes()
+        digest = hashlib.sha256("\0".join(parts).encode() + sources).hexdigest()
         return self._folder / f"{file.stem}-{digest[:32]}"
 
     def _with_probes(self, code: CodeType) -> CodeType:
-        new = partial(probe.new, self._probes, code.co_filename)
-        constants: list[Any] = []
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                constants.append(self._with_probes(constant))
-            elif constant == _SIGNAL:
-                constants.append(probe.signal)
-            elif isinstance(constant, tuple) and constant[:1] == (_PROBE,):
-                constants.append(new(constant[1], _THRESHOLD))
-            else:
-                constants.append(constant)
+        add = self._probes.newly_seen[code.co_filename].add
+        constants = (
+            self._with_probes(constant)
+            if isinstance(constant, CodeType)
+            else (add if constant == _SIGNAL else constant)
+            for constant in code.co_consts
+        )
         return code.replace(co_consts=tuple(constants))
 
 
@@ -114,7 +110,7 @@ def _without_probes(probes: Slipcover, code: CodeType) -> CodeType:
     inserted = Editor(code)
     for offset, line_or_branch in probes.code2index[code]:
         _, argument = inserted.get_inserted_function(offset)
-        constants[argument] = (_PROBE, line_or_branch)
+        constants[argument] = line_or_branch
     return code.replace(co_consts=tuple(constants))
 
 

@@ -2,6 +2,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,16 +95,24 @@ def _public(node: Definition, name: str) -> list[tuple[str, Definition]]:
     return definitions
 
 
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
-CLASSES: dict[str, list[ast.ClassDef]] = {}
-for node in (node for tree in TREES.values() for node in ast.walk(tree)):
-    if isinstance(node, ast.ClassDef):
-        CLASSES.setdefault(node.name, []).append(node)
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _classes() -> dict[str, list[ast.ClassDef]]:
+    """Return the definitions of the classes of each name."""
+    classes: dict[str, list[ast.ClassDef]] = {}
+    for node in (node for path in MODULES for node in ast.walk(_tree(path))):
+        if isinstance(node, ast.ClassDef):
+            classes.setdefault(node.name, []).append(node)
+    return classes
 
 
 def _documents(cls: str, method: str) -> bool:
     """Return whether a class of a name documents a method, or inherits its docstring."""
-    for node in CLASSES.get(cls, []):
+    for node in _classes().get(cls, []):
         own = (child for child in node.body if isinstance(child, ast.FunctionDef))
         if any(child.name == method and ast.get_docstring(child) for child in own):
             return True
@@ -113,11 +122,11 @@ def _documents(cls: str, method: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(PACKAGE)) for path in MODULES])
+@each("path", MODULES)
 def test_everything_public_has_a_docstring(path):
     undocumented = [
         name
-        for name, node in _public(TREES[path], path.stem)
+        for name, node in _public(_tree(path), path.stem)
         if not (ast.get_docstring(node) or _documents(*f".{name}".rsplit(".", 2)[-2:]))
     ]
     assert undocumented == []
