@@ -49,13 +49,16 @@ _SIGN_RUN, _SIGN, _JOINED, _BARE = 95, 21, 68, 16
 _ELISION = 60
 #: ``".\n"`` is one token, and so are many blanks, but not without end.
 _LONG_RUN = 100
-_BREAK, _BREAK_JOINED, _BLANK_RUN = 104, 70, 50
+_BREAK, _BREAK_JOINED, _INDENT, _BLANK_RUN = 104, 70, 50, 95
+#: Six signs that all differ from the next are rarely one token, as in a regular expression.
+_MIXED = 300
 _NINE_DIGITS = 107
 _ASCII = bytes(range(0x80))
 _LETTER = rb"[A-Za-z\x80-\xff]"
 _ELISIONS = re.compile(
     rb"'(?<=%b')(?=%b)(?!(?:[sdmt]|ll?|ve?|re?)(?!%b))" % (_LETTER, _LETTER, _LETTER)
 )
+_SIX_SIGNS = re.compile(rb"(?:([!-/:-@\[-`{-~])(?!\1)){6}")
 _COMMON = {letter: cost for letters, cost in COMMON.items() for letter in letters}
 _STARTS = [start for start, _ in RANGES]
 _HAN, _HANGUL = ("\u4e00", "\u9fff"), ("\uac00", "\ud7a3")
@@ -92,6 +95,7 @@ class ApproximateCounter:
             + _NINE_DIGITS * symbols.count(b"000000000")
             + _cost_of_blanks(symbols)
             + (_ELISION * len(_ELISIONS.findall(data)) if b"'" in data else 0)
+            + (_MIXED * len(_SIX_SIGNS.findall(data)) if b"pppppp" in symbols else 0)
         )
         if not text.isascii():
             others = Counter(data.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
@@ -127,6 +131,7 @@ def _cost_of_blanks(symbols: bytes) -> int:
         _BREAK * _count_runs(symbols, b"n", _BREAKS)
         - _BREAK_JOINED * symbols.count(b"pn")
         + _BLANK_RUN * blanks
+        - (_BLANK_RUN - _INDENT) * (symbols.count(b"nss") if blanks else 0)
         + _LONG_RUN * (symbols.count(b"n" * 16) + symbols.count(b"s" * 64))
     )
 

@@ -70,7 +70,7 @@ def _cost(word: bytes) -> int:
             units += _cost_of_thirds(lowered)
         else:
             pieces = (lowered[at : at + _PIECE + 2] for at in range(0, len(word) - 2, _PIECE))
-            units += sum(map(_cost_of_piece, pieces))
+            units += sum(max(_cost_of_piece(piece), 10 * len(piece)) for piece in pieces)
         cost += _UNIT * units
     return cost if word.islower() else cost + _cost_of_capitals(word.translate(_CASES))
 
