@@ -1,10 +1,11 @@
 """What a store holds: its partitions and instances, and counts of its rows."""
 
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.storage.portable_sql import Connection, of_message, where_scope
 from reservoir_cli.storage.tables.conversations import moment_of
 from reservoir_cli.storage.tables.find_by_filter import conditions
@@ -48,6 +49,18 @@ def places(connection: Connection) -> list[tuple[str, str, int]]:
     return connection.execute(
         "SELECT partition, instance, COUNT(*) FROM messages GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
     ).fetchall()
+
+
+def places_of(
+    connection: Connection, partitions: Sequence[str], conversation: str
+) -> set[tuple[str, str]]:
+    """Return the (partition, instance) that have messages of a conversation."""
+    listed, bound = connection.in_list("partition", partitions)
+    rows = connection.execute(
+        f"SELECT DISTINCT partition, instance FROM messages WHERE {listed} AND conversation_id = ?",
+        [*bound, clean_name(conversation)],
+    )
+    return {(partition, instance) for partition, instance in rows}
 
 
 def names(connection: Connection, field: NamedField, scope: Scope) -> list[str]:
