@@ -55,12 +55,12 @@ def places_of(
     connection: Connection, partitions: Sequence[str], conversation: str
 ) -> set[tuple[str, str]]:
     """Return the (partition, instance) that have messages of a conversation."""
-    listed, bound = connection.in_list("partition", partitions)
-    rows = connection.execute(
-        f"SELECT DISTINCT partition, instance FROM messages WHERE {listed} AND conversation_id = ?",
-        [*bound, clean_name(conversation)],
-    )
-    return {(partition, instance) for partition, instance in rows}
+    select = "SELECT DISTINCT instance FROM messages WHERE partition = ? AND conversation_id = ?"
+    return {
+        (partition, instance)
+        for partition in partitions
+        for (instance,) in connection.execute(select, [partition, clean_name(conversation)])
+    }
 
 
 def names(connection: Connection, field: NamedField, scope: Scope) -> list[str]:
