@@ -47,6 +47,10 @@ def as_usage_error(failure: Any, group: Any) -> UsageError:
     context = getattr(failure, "ctx", None)
     name = context.command_path if context else "reservoir"
     option = getattr(failure, "option_name", None)
+    if option in BEFORE_COMMAND and not (context and context.parent):
+        value = BEFORE_COMMAND[option]
+        fault = f"needs a value:{value}" if value else "takes no value"
+        return UsageError(f"{option} {fault}", hint=f"{name} {option}{value} COMMAND")
     if option in BEFORE_COMMAND:
         return UsageError(
             f"{option} goes before the command",

@@ -29,6 +29,10 @@ def folder_of_key(key: str) -> str | None:
 
 def check_project(folder: str, partition: Any) -> str:
     """Return the partition of an entry."""
+    if "\0" in folder:
+        raise UsageError(
+            f"{TABLE}: {folder!r} is not a path", hint=f'write [{TABLE}] "~/code/app" = "work"'
+        )
     if not expand_user(folder).is_absolute():
         raise UsageError(
             f"{TABLE}: {folder!r} is not an absolute path",

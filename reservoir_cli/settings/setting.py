@@ -45,8 +45,6 @@ class Setting(NamedTuple):
 
     def parse(self, text: str, where: str) -> Value:
         """Parse a value from the command line or the environment."""
-        if not is_text(text):
-            raise UsageError(f"{where} is not valid text")
         value: Any = text
         if self.kind is bool:
             value = _BOOLEANS.get(text.strip().lower(), text)
@@ -61,6 +59,9 @@ class Setting(NamedTuple):
 
     def check(self, value: Any, where: str) -> Value:
         """Check the type and range of a value, and return it as it is stored."""
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and ("\0" in text or not is_text(text)):
+                raise UsageError(f"{where} is not valid text", hint="it must be UTF-8, without NUL")
         value = self._to_kind(value, where)
         if not isinstance(value, self.kind) or (isinstance(value, bool) and self.kind is not bool):
             is_plain_text = self.kind is str and not self.choices

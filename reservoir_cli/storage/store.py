@@ -227,6 +227,8 @@ class Writes(Embeddings):
             to = str(target.partition), str(target.instance)
             for place, messages in delete.by_place(reads.by_key(self._connection, keys)).items():
                 ids = [message.id for message in messages]
+                origins = [(row.conversation_id, row.source, row.source_id) for row in messages]
+                tombstones.mark_moved(self._connection, place, origins)
                 known = set(twins.merge(self._connection, place, to, self._replace_text, ids))
                 self._remove({place[0]: sorted(known)} if known else {}, mark=False)
                 merged += len(known)
@@ -272,6 +274,12 @@ class Writes(Embeddings):
         for (instance,) in instances:
             # An instance that is named like the partition is renamed with it.
             places = (old, instance), (new, new if instance == old else instance)
+            origins = connection.execute(
+                "SELECT conversation_id, source, source_id FROM messages "
+                "WHERE partition = ? AND instance = ?",
+                places[0],
+            )
+            tombstones.mark_moved(connection, places[0], origins)
             if duplicates := twins.merge(connection, *places, self._replace_text):
                 self._remove({old: duplicates}, mark=False)
             dropped += len(duplicates)
@@ -424,9 +432,12 @@ class Store(Writes):
     forgotten_sessions = reads_with(tombstones.find_sessions)
     forgotten_contents = reads_with(tombstones.check_contents)
     replaced_contents = reads_with(tombstones.check_replaced)
+    has_moved = reads_with(tombstones.has_moved)
+    moved_away = reads_with(tombstones.find_moved)
     runs = reads_with(context_runs.read)
     answer_counts = reads_with(context_runs.read_answer_counts)
     places = reads_with(holdings.places)
+    places_of = reads_with(holdings.places_of)
     place_summaries = reads_with(holdings.place_summaries)
     stored_by_week = reads_with(holdings.stored_by_week)
     newest_instance = reads_with(holdings.newest_instance)

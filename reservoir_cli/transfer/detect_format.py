@@ -25,6 +25,7 @@ from reservoir_cli.transfer.reading.input_files import (
     HEAD,
     File,
     LockedError,
+    PassedOver,
     Unreadable,
     cannot_read,
     gather,
@@ -121,11 +122,11 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     """
     if form is not None:
         importer_named(form)
-    links: list[str] = []
-    files, alone = gather(source, open_files, links)
+    passed_over = PassedOver([], [])
+    files, alone = gather(source, open_files, passed_over)
     if alone:
         return Selection([_require_format(files[0], form)])
-    files = [member for file in files for member in _open_zip(file, open_files)]
+    files = [member for file in files for member in _open_zip(file, open_files, passed_over)]
     candidates = [file for file in files if file.unlisted or _may_have_messages(file.name)]
     owners = Owners([importer_named(form)] if form else list(importers().values()))
     detected, unreadable = _detect_all(candidates, form, owners)
@@ -134,13 +135,14 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     chosen = _choose_named(detected, form) if form else specific
     if unreadable and not chosen:
         file, error = unreadable[0]
-        raise error if isinstance(error, LockedError) else cannot_read(Path(file.name), error)
+        raise error if isinstance(error, LockedError) else cannot_read(file.name, error)
     if not chosen:
-        raise _describe_nothing(source, form, files, links)
+        raise _describe_nothing(source, form, files, passed_over.links)
     importer = importer_named(form) if form else chosen[0].importer
     chosen += [DetectedFile(file, importer) for file, _ in unreadable]
-    names = {file.file.name for file in chosen}
-    return Selection(chosen, [file.name for file in files if file.name not in names], links)
+    read = {id(file.file) for file in chosen}  # files of a zip may share a name
+    ignored = [file.name for file in files if id(file) not in read]
+    return Selection(chosen, ignored + passed_over.others, passed_over.links)
 
 
 def _require_format(file: File, form: str | None) -> DetectedFile:
@@ -149,7 +151,10 @@ def _require_format(file: File, form: str | None) -> DetectedFile:
             f"{file.name} is not a zip, despite its name",
             hint="export or download it again; --format text stores it as one message",
         )
-    return DetectedFile(file, choose(file, form, explain=True), form is None)
+    try:
+        return DetectedFile(file, choose(file, form, explain=True), form is None)
+    except Unreadable as error:
+        raise cannot_read(file.name, error) from None
 
 
 def _choose_named(detected: Sequence[DetectedFile], form: str) -> list[DetectedFile]:
@@ -184,7 +189,7 @@ def _may_have_messages(name: str) -> bool:
 
 def _detect_all(
     files: Sequence[File], form: str | None, owners: Owners
-) -> tuple[list[DetectedFile], list[tuple[File, OSError | LockedError]]]:
+) -> tuple[list[DetectedFile], list[tuple[File, OSError | LockedError | Unreadable]]]:
     detected, unreadable = [], []
     for file in files:
         try:
@@ -192,25 +197,30 @@ def _detect_all(
                 detected.append(known)
         except FileNotFoundError:  # deleted since it was listed
             continue
-        except (OSError, LockedError) as error:
+        except (OSError, LockedError, Unreadable) as error:
             unreadable.append((file, error))
     return detected, unreadable
 
 
-def _open_zip(file: File, open_files: ExitStack) -> list[File]:
+def _open_zip(file: File, open_files: ExitStack, passed_over: PassedOver) -> list[File]:
     """Return the files in a zip of a folder if one has conversations; otherwise the zip itself."""
     if file.path and file.name.lower().endswith(".zip"):
         with ExitStack() as archive, suppress(ReservoirError, OSError):
-            members, _ = gather(file, archive, [])
+            inside = PassedOver([], [])
+            members, _ = gather(file, archive, inside)
             texts = (member for member in members if member.name.lower().endswith(_JSON))
             if any(map(_has_conversations, texts)):
                 open_files.enter_context(archive.pop_all())
+                passed_over.links.extend(inside.links)
                 return members
     return [file]
 
 
 def _has_conversations(file: File) -> bool:
-    found = _detect(file)
+    try:
+        found = _detect(file)
+    except Unreadable:  # it is named when it is read
+        return True
     return found is not None and found.is_certain and found.importer.name not in TEXTS
 
 
@@ -280,12 +290,16 @@ def _recognise_ours(file: File, head: Head) -> Importer | None:
     found = _recognise_text(head)
     if not head.is_json or head.objects or (found and found.name not in LISTS):
         return found
-    with suppress(Unreadable), file.open() as stream:
-        stream.read(HEAD)
-        while not head.objects and head.read_on(stream):
-            found = _recognise_text(head) or found
-            if found and found.name not in LISTS:
-                break
+    try:
+        with file.open() as stream:
+            stream.read(HEAD)
+            while not head.objects and head.read_on(stream):
+                found = _recognise_text(head) or found
+                if found and found.name not in LISTS:
+                    break
+    except Unreadable:
+        if found is None:
+            raise
     return found
 
 
@@ -377,6 +391,7 @@ def _detect(
 ) -> DetectedFile | None:
     """Detect a format, or expect ``form`` even if the beginning of the file is damaged."""
     found: Importer | None = None
+    damage: Unreadable | None = None
     try:
         # A folder of notes and exports may also contain other programs' databases.
         if file.path and file.head().startswith(SQLITE):
@@ -385,7 +400,9 @@ def _detect(
         found = choose(file)
     except (LockedError, PluginError):
         raise
-    except (ReservoirError, Unreadable):
+    except Unreadable as error:
+        damage = error
+    except ReservoirError:
         pass
     owner = owners.owner_of(file.path) if owners and file.path else None
     if found is None and file.path and file.name.endswith(COMPRESSED):
@@ -396,6 +413,8 @@ def _detect(
         return DetectedFile(file, importer_named(form), False)
     if found is None and form and file.name.lower().endswith(_LINES):
         return DetectedFile(file, importer_named("text"), False)
+    if damage:
+        raise damage
     return DetectedFile(file, found) if found else None
 
 

@@ -1,5 +1,6 @@
 """Store a message where its conversation is, else where the settings put its folder."""
 
+from dataclasses import replace
 from functools import cache
 
 from reservoir_cli.messages import Scope
@@ -10,22 +11,29 @@ from reservoir_cli.transfer.stages import Destination
 
 
 class Follower:
-    """Chooses where records go: a conversation stays in a place, folders go to their project."""
+    """Chooses where records go: a conversation stays in a place, folders go to their project.
 
-    def __init__(self, store: Store, config: Config, destination: Destination) -> None:
-        self._store, self._destination = store, destination
+    :param only_moved: conversations stay only if they were moved, and folders have no project.
+    """
+
+    def __init__(
+        self, store: Store, config: Config, destination: Destination, *, only_moved: bool
+    ) -> None:
+        self._store, self._destination, self._only_moved = store, destination, only_moved
         self._partition_of = cache(config.partition_of)
+        self._has_moved = cache(store.has_moved)
         self._places: list[Scope] | None = None
-        self._scopes: dict[str, Scope] = {}
+        self._scopes: dict[tuple[Scope | None, str], Scope] = {}
 
     def scope_of(self, record: Record) -> Scope:
         """Return the scope of a record."""
         conversation = record.message.conversation_id
-        if not conversation:
-            return self._assigned(record)
-        if conversation not in self._scopes:
-            self._scopes[conversation] = self._find(record, conversation)
-        return self._scopes[conversation]
+        usual = self._destination.scope_of(record) if self._only_moved else None
+        if not conversation or (usual and not self._has_moved(usual)):
+            return usual or self._assigned(record)
+        if (usual, conversation) not in self._scopes:
+            self._scopes[usual, conversation] = self._find(record, conversation, usual)
+        return self._scopes[usual, conversation]
 
     def _assigned(self, record: Record) -> Scope:
         usual = self._destination.scope_of(record)
@@ -35,17 +43,22 @@ class Follower:
         instance = self._destination.instance or self._destination.home
         return Scope(partition, instance or record.instance or partition)
 
-    def _find(self, record: Record, conversation: str) -> Scope:
-        assigned = self._assigned(record)
+    def _find(self, record: Record, conversation: str, usual: Scope | None) -> Scope:
+        session = conversation.partition("/")[0]
+        names = list(dict.fromkeys(filter(None, (conversation, session, record.parent))))
+        if usual:
+            turns = [replace(record.message, conversation_id=name) for name in names]
+            if not any(self._store.moved_away(usual, turns)):
+                return usual
+        assigned = usual or self._assigned(record)
         if self._places is None:
             self._places = [Scope(*place[:2]) for place in self._store.places()]
-        places = [assigned, *(place for place in self._places if place != assigned)]
-        session = conversation.partition("/")[0]
-        for name in dict.fromkeys(filter(None, (conversation, session, record.parent))):
-            if name in self._scopes:
-                return self._scopes[name]
-            threads = [(str(place.partition), str(place.instance), name) for place in places]
-            known = self._store.known_conversations(threads)
-            if found := next((thread for thread in threads if thread in known), None):
-                return Scope(*found[:2])
+        places = [assigned, *self._places]
+        partitions = sorted({str(place.partition) for place in places})
+        for name in names:
+            if (usual, name) in self._scopes:
+                return self._scopes[usual, name]
+            known = {Scope(*place) for place in self._store.places_of(partitions, name)}
+            if found := next((place for place in places if place in known), None):
+                return found
         return assigned

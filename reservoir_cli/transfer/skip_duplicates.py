@@ -105,19 +105,15 @@ class ElsewhereFilter:
         self._sources = Sources(store)
         self._places: dict[str, list[Scope]] = {}
 
-    def skip_known(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
-        """Return records without those that another scope than this one has."""
-        ids = {(str(record.message.source), str(record.message.source_id)) for record in records}
+    def find_known(self, scope: Scope, messages: Sequence[Message]) -> list[bool]:
+        """Return for each message whether another scope than this one has it."""
+        ids = [(str(message.source), str(message.source_id)) for message in messages]
         present = set()
         for source in {source for source, _ in ids}:
             if source not in self._places:
                 self._places[source] = self._sources.places(source)
             others = [place for place in self._places[source] if place != scope]
             if others:
-                of_source = [identity for identity in ids if identity[0] == source]
-                present |= self._sources.find_present(others, of_source)
-        return [
-            record
-            for record in records
-            if (record.message.source, record.message.source_id) not in present
-        ]
+                of_source = {identity for identity in ids if identity[0] == source}
+                present |= self._sources.find_present(others, list(of_source))
+        return [identity in present for identity in ids]

@@ -6,6 +6,7 @@ Each returns the records that pass it and, by reason, those that it drops.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import compress
 from typing import NamedTuple
 
 from reservoir_cli.messages import Message, Scope, StoredMessage, clean_name, clean_text
@@ -71,22 +72,41 @@ class Stages:
         self._store, self._redactor = ingestor.store, ingestor.redactor
         self._config = ingestor.config
         self._options, self._now = options, now
+        self._elsewhere = options.elsewhere or ElsewhereFilter(ingestor.store)
         self._proxied = ProxyFilter(ingestor.store, ingestor.redactor)
         self._retention: dict[str, timedelta | None] = {}
         self._skipped_reply = False
 
     def drop_known(self, scope: Scope, records: Sequence[Record]) -> Passed:
-        """Drop records that the scope has stored.
+        """Drop records that the scope has stored, or had until they were moved.
 
         One with another text passes if it may replace it, and so does a reply with new thinking.
         """
-        known = self._store.stored(scope, [record.message for record in records])
+        messages = [record.message for record in records]
+        known = self._store.stored(scope, messages)
         if self._options.renew and any(known):
             known = self._find_unchanged(scope, records, known)
+        known = self._add_moved(scope, messages, known)
         for index in range(len(records) - 1, 0, -1):
             if not known[index] and records[index].message.name == THINKING:
                 known[index - 1] = False
         return _split(records, known, ALREADY)
+
+    def _add_moved(
+        self, scope: Scope, messages: Sequence[Message], known: Sequence[bool]
+    ) -> list[bool]:
+        """Return ``known`` with those that are elsewhere since they were moved from the scope."""
+        known = list(known)
+        unknown = [index for index, is_known in enumerate(known) if not is_known]
+        rest = [messages[index] for index in unknown]
+        if self._redactor.mode(str(scope.partition)) is Mode.REMOVE:
+            rest = list(map(_redact_ids, rest))
+        is_moved = self._store.moved_away(scope, rest)
+        moved = [message for message, is_away in zip(rest, is_moved, strict=True) if is_away]
+        is_elsewhere = self._elsewhere.find_known(scope, moved)
+        for index, is_there in zip(compress(unknown, is_moved), is_elsewhere, strict=True):
+            known[index] = is_there
+        return known
 
     def _find_unchanged(
         self, scope: Scope, records: Sequence[Record], known: Sequence[bool]
@@ -129,8 +149,7 @@ class Stages:
 
     def _sort_forgotten(self, scope: Scope, records: Sequence[Record]) -> dict[str, list[Record]]:
         """Return forgotten records by reason: those of another place may be stored in this one."""
-        elsewhere = self._options.elsewhere
-        unknown = elsewhere.skip_known(scope, records) if elsewhere else list(records)
+        unknown = self._skip_elsewhere(scope, records)
         messages = [record.message for record in unknown]
         if self._redactor.mode(str(scope.partition)) is Mode.REMOVE:
             messages = list(map(_redact_ids, messages))
@@ -151,10 +170,15 @@ class Stages:
 
     def drop_repeated(self, scope: Scope, records: Sequence[Record]) -> Passed:
         """Drop records that the proxy has stored, or another scope if copies are unwanted."""
-        kept = self._proxied.skip_known(scope, records)
-        if self._options.elsewhere:
-            kept = self._options.elsewhere.skip_known(scope, kept)
+        kept = self._skip_elsewhere(scope, self._proxied.skip_known(scope, records))
         return Passed(kept, {ALREADY: _without(records, kept)})
+
+    def _skip_elsewhere(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
+        """Return records without those that another scope has, if copies are unwanted."""
+        if not self._options.elsewhere:
+            return list(records)
+        known = self._elsewhere.find_known(scope, [record.message for record in records])
+        return _split(records, known, ALREADY).kept
 
     def drop_forgotten_texts(self, scope: Scope, records: Sequence[Record]) -> Passed:
         """Drop messages forgotten under another id, or if included, replaced by an edit."""
@@ -211,7 +235,8 @@ def _without(records: Sequence[Record], others: Sequence[Record]) -> list[Record
 
 
 def _redact_ids(message: Message) -> Message:
-    source, source_id = (text and redact_id(text) for text in (message.source, message.source_id))
-    if (source, source_id) == (message.source, message.source_id):
+    names = message.source, message.source_id, message.conversation_id
+    source, source_id, conversation = redacted = tuple(text and redact_id(text) for text in names)
+    if redacted == names:
         return message
-    return replace(message, source=source, source_id=source_id)
+    return replace(message, source=source, source_id=source_id, conversation_id=conversation)

@@ -49,11 +49,9 @@ class FileImport:
         self._now = now
         self._model: Model | None = None
         self._last_conversations: dict[Scope, Conversation] = {}
-        follower = (
-            Follower(self._store, ingestor.config, destination) if options.elsewhere else None
-        )
-        scope_of = (follower or destination).scope_of
-        self._reader = RecordReader(scope_of, self.report, where, now)
+        is_copy = options.elsewhere is None
+        follower = Follower(self._store, ingestor.config, destination, only_moved=is_copy)
+        self._reader = RecordReader(follower.scope_of, self.report, where, now)
         self._stages = Stages(ingestor, options, now)
 
     def load(

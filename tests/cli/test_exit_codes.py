@@ -24,6 +24,8 @@ WRONG_USAGE = [
     (["view", "--id", "0"], "0 is not between 1 and"),
     (["search", "x", "--threshold", "high"], "'high' is not a number"),
     (["view", "--db", "x.db"], "--db goes before the command"),
+    (["--db"], "--db needs a value: PATH"),
+    (["--config"], "--config needs a value: FILE"),
     (["view", "--no-color"], "--no-color goes before the command"),
     (["view", "--role", "bot"], "bot"),
     (["view", "--since", "someday"], "someday"),

@@ -122,7 +122,9 @@ def path_of(location: str) -> Path:
     try:
         return Path(location).expanduser()
     except RuntimeError:
-        raise StoreError(f"there is no home folder for {location}") from None
+        raise StoreError(
+            f"there is no home folder for {location}", hint="use a full path"
+        ) from None
 
 
 def uri_of(path: Path) -> str:

@@ -1,10 +1,11 @@
 """What a store holds: its partitions and instances, and counts of its rows."""
 
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.storage.portable_sql import Connection, of_message, where_scope
 from reservoir_cli.storage.tables.conversations import moment_of
 from reservoir_cli.storage.tables.find_by_filter import conditions
@@ -48,6 +49,18 @@ def places(connection: Connection) -> list[tuple[str, str, int]]:
     return connection.execute(
         "SELECT partition, instance, COUNT(*) FROM messages GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
     ).fetchall()
+
+
+def places_of(
+    connection: Connection, partitions: Sequence[str], conversation: str
+) -> set[tuple[str, str]]:
+    """Return the (partition, instance) that have messages of a conversation."""
+    select = "SELECT DISTINCT instance FROM messages WHERE partition = ? AND conversation_id = ?"
+    return {
+        (partition, instance)
+        for partition in partitions
+        for (instance,) in connection.execute(select, [partition, clean_name(conversation)])
+    }
 
 
 def names(connection: Connection, field: NamedField, scope: Scope) -> list[str]:

@@ -6,6 +6,8 @@ the time of the deletion: a message with the same content but a later time is ne
 
 An edit leaves the same fingerprints of the old content, and further ones that tell it from a
 deletion: an import that brings forgotten messages back leaves out what an edit replaced.
+
+Moved messages leave fingerprints of the place they left, so that imports into it know them.
 """
 
 import json
@@ -14,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
 
-from reservoir_cli.messages import Message, StoredMessage, to_epoch_ms
+from reservoir_cli.messages import Message, Scope, StoredMessage, clean_name, to_epoch_ms
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.content_identity import parts_of, session_of
 from reservoir_cli.storage.portable_sql import Connection, batches
@@ -24,6 +26,8 @@ from reservoir_cli.storage.tables.writes import source_of
 _EDITED = "edited\n"
 #: Replace the source in the fingerprints of a conversation, and of a content in a session.
 _CONVERSATION, _SAID = "conversation\n", "said\n"
+#: The prefix of the place in the fingerprints of what was moved away from it.
+_MOVED = "moved\n"
 #: Length of the time that replaces the last bytes of a content's fingerprint, and the latest time.
 _TIME, _LAST = 8, 2**63 - 1
 
@@ -39,6 +43,48 @@ def mark_edited(connection: Connection, message: StoredMessage) -> None:
     """Record that a person replaced the content of a message."""
     kinds = _SAID, _EDITED + _SAID
     _insert(connection, _mark_contents(_key(connection), [message], kinds))
+
+
+def mark_moved(
+    connection: Connection, place: tuple[str, str], messages: Iterable[Sequence[str | None]]
+) -> None:
+    """Record what was moved away from a partition and instance.
+
+    :param messages: the conversation, source and source id of each.
+    """
+    key, scope = _key(connection), Scope(*place)
+    # The empty name says that anything was moved: most places need no other question.
+    names = {"", *(_name(*message) for message in messages)}
+    for batch in batches(sorted(names)):
+        _insert(connection, {_fingerprint_moved(key, scope, name) for name in batch})
+
+
+def has_moved(connection: Connection, scope: Scope) -> bool:
+    """Return whether anything was moved away from a place."""
+    key = properties.get(connection, properties.FORGOTTEN_KEY)
+    return key is not None and bool(_find(connection, [_fingerprint_moved(key, scope, "")]))
+
+
+def find_moved(connection: Connection, scope: Scope, messages: Sequence[Message]) -> list[bool]:
+    """Return for each message whether it, or its session, was moved away from a place."""
+    if not messages or not has_moved(connection, scope):
+        return [False] * len(messages)
+    key = str(properties.get(connection, properties.FORGOTTEN_KEY))
+    marks = [
+        _fingerprint_moved(key, scope, _name(message.conversation_id, *source_of(message)))
+        for message in messages
+    ]
+    moved = _find(connection, set(marks))
+    return [mark in moved for mark in marks]
+
+
+def _fingerprint_moved(key: str, scope: Scope, name: str) -> bytes:
+    return fingerprint(key, _MOVED + json.dumps([scope.partition, scope.instance]), name)
+
+
+def _name(conversation: str | None, *origin: str | None) -> str:
+    """Return what identifies a moved message: its session, or else its source and id."""
+    return session_of(clean_name(conversation)) if conversation else json.dumps(origin)
 
 
 def _mark_contents(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, NamedTuple, cast
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
@@ -43,7 +43,6 @@ UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Errors of ``zipfile`` for a damaged zip, whose numbers it does not check.
 _DAMAGED = (
     zipfile.BadZipFile,
-    NotImplementedError,
     ValueError,
     EOFError,
     OverflowError,
@@ -51,8 +50,18 @@ _DAMAGED = (
 )
 
 
+_UNPACK = "unpack the zip with another program, and name the folder"
+
+
 class Unreadable(Exception):
-    """The rest of a file cannot be read; the message gives the reason and never quotes the file."""
+    """The rest of a file cannot be read; the message gives the reason and never quotes the file.
+
+    :param hint: what to do about it.
+    """
+
+    def __init__(self, reason: str, hint: str = "export or download it again") -> None:
+        super().__init__(reason)
+        self.hint = hint
 
 
 class LockedError(ReservoirError):
@@ -125,8 +134,10 @@ class File:
             source = self.start()
         except NoLibrary as error:
             raise Unreadable(f"compressed with zstd: {error}") from None
+        except NotImplementedError:
+            raise Unreadable("its compression method is not supported", _UNPACK) from None
         except (*_DAMAGED, RuntimeError):
-            raise Unreadable("damaged, or compressed with an unsupported method") from None
+            raise Unreadable("it is damaged") from None
         length = self.length
         if length is None and isinstance(source, io.FileIO):
             # Read a file that grows meanwhile up to its present end; the system's have no size.
@@ -194,39 +205,48 @@ class _CountingReader(io.RawIOBase):
         super().close()
 
 
-def gather(source: Path | File, open_files: ExitStack, links: list[str]) -> tuple[list[File], bool]:
+class PassedOver(NamedTuple):
+    """The names of what is neither a file nor a folder.
+
+    :param links: symbolic links, which are not followed.
+    :param others: pipes, sockets and devices.
+    """
+
+    links: list[str]
+    others: list[str]
+
+
+def gather(
+    source: Path | File, open_files: ExitStack, passed_over: PassedOver
+) -> tuple[list[File], bool]:
     """Return the files of a source, and whether it is a single one; ReservoirError if unreadable.
 
-    :param links: receives the paths of symbolic links in a folder, which are not followed.
+    :param passed_over: receives what is no file in a folder or zip.
     """
     try:
         if isinstance(source, Path) and source.is_dir():
-            return list(_list_folder(source, links)), False
+            return list(_list_folder(source, passed_over)), False
         file = source if isinstance(source, File) else _open_path(source)
         if file.head().startswith((b"PK\x03\x04", b"PK\x05\x06")):
-            return list(_list_zip(file, open_files)), False
+            return list(_list_zip(file, open_files, passed_over)), False
         if file.name.lower().endswith(_ARCHIVES):
             raise ReservoirError(
                 f"{file.name} is an archive that is not read", hint="unpack it and name the folder"
             )
         return [file], True
-    except OSError as error:
-        if isinstance(source, Path):
-            raise cannot_read(source, error) from None
-        raise ReservoirError(f"cannot read {source.name}: {error.strerror or error}") from None
+    except (OSError, Unreadable) as error:
+        raise cannot_read(name_of(source), error) from None
     except ValueError:  # a NUL in a path
         problem = f"cannot read {name_of(source)!r}: not a path"
         raise ReservoirError(problem, hint="name a file or folder") from None
-    except Unreadable as error:
-        problem = f"cannot read {name_of(source)}: {error}"
-        raise ReservoirError(problem, hint="export or download it again") from None
 
 
-def cannot_read(path: Path, error: OSError) -> ReservoirError:
+def cannot_read(name: str | Path, error: OSError | Unreadable) -> ReservoirError:
     """Return the error for a file or folder that cannot be opened."""
-    return ReservoirError(
-        f"cannot read {path}: {error.strerror or error}", hint=suggest_fix(error, path)
-    )
+    if isinstance(error, Unreadable):
+        return ReservoirError(f"cannot read {name}: {error}", hint=error.hint)
+    reason = error.strerror or error
+    return ReservoirError(f"cannot read {name}: {reason}", hint=suggest_fix(error, Path(name)))
 
 
 def name_of(source: Path | File) -> str:
@@ -242,12 +262,13 @@ def _open_path(path: Path) -> File:
     return File.of_bytes(str(path), read_bounded(path, LARGEST_PIPED))
 
 
-def _list_folder(folder: Path, links: list[str]) -> Iterator[File]:
+def _list_folder(folder: Path, passed_over: PassedOver) -> Iterator[File]:
     """Yield the regular files of a folder and its folders, sorted by path."""
     errors: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=errors.append, followlinks=False):
         folders.sort()
-        links += filter(os.path.islink, (os.path.join(parent, name) for name in folders))
+        paths = (os.path.join(parent, name) for name in folders)
+        passed_over.links.extend(filter(os.path.islink, paths))
         for name in sorted(names):
             path = Path(parent, name)
             try:
@@ -256,24 +277,28 @@ def _list_folder(folder: Path, links: list[str]) -> Iterator[File]:
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield File.of_path(path, status)
-            elif stat.S_ISLNK(status.st_mode):
-                links.append(str(path))
+            else:
+                is_link = stat.S_ISLNK(status.st_mode)
+                (passed_over.links if is_link else passed_over.others).append(str(path))
     yield from map(File.of_unlisted, errors)
 
 
-def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
+def _list_zip(file: File, open_files: ExitStack, passed_over: PassedOver) -> Iterator[File]:
     try:
         archive = zipfile.ZipFile(_BoundedReader(open_files.enter_context(file.start())))
+    except NotImplementedError:
+        raise ReservoirError(f"{file.name} is a zip of a newer version", hint=_UNPACK) from None
     except _DAMAGED:
         raise ReservoirError(
             f"{file.name} is a damaged zip", hint="export or download it again"
         ) from None
     open_files.callback(archive.close)
-    members = [
-        member
-        for member in archive.infolist()
-        if not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)
-    ]
+    members: list[zipfile.ZipInfo] = []
+    for member in archive.infolist():
+        if stat.S_ISLNK(member.external_attr >> 16):
+            passed_over.links.append(f"{file.name}/{member.filename}")
+        elif not member.is_dir():
+            members.append(member)
     # No member can yield more than its stated size.
     if sum(member.file_size for member in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
         raise ReservoirError(

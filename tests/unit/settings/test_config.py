@@ -104,6 +104,10 @@ BROKEN = {
     "a store at no server": ("database = 'foo://x'", "database: a store at foo:// is not"),
     "a setting of a table": ("[models.'a b']\nnosuch = 1", r"'nosuch' in \[models.a b\]"),
     "a date": ("model = 2026-05-09", "model must be a string"),
+    "a NUL in a path": (r'database = "a\u0000b"', "database is not valid text"),
+    "a NUL in a name": (r'embedding_model = "a\u0000b"', "embedding_model is not valid text"),
+    "a NUL in a list": (r'mcp.partitions = ["a\u0000"]', "mcp.partitions is not valid text"),
+    "a NUL in a folder": (r'projects."/a\u0000b" = "work"', "projects: .* is not a path"),
     "a list": ("model = ['gpt-4']", "model must be a string"),
     "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a string"),
 }

@@ -1,5 +1,6 @@
 """Moving chosen messages to another partition and instance."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from builders import NOW
@@ -61,3 +62,21 @@ def test_an_edited_message_stays_edited(store):
     assert move(store, HOME, "mended", "text 2") == (2, 0)
     moved = store.last(WORK, 0)
     assert [row.content for row in store.edited(moved)] == ["mended"]
+
+
+def test_the_place_that_messages_left_knows_them(store):
+    loose = Message("user", "loose", NOW, source="s", source_id="7")
+    other = Message("user", "other", NOW, source="s", source_id="8", conversation_id="c2")
+    add(store, HOME, [said(1), loose, other])
+    later, helper = said(9), replace(said(5), conversation_id="c/helper")
+    asked = [said(1), later, helper, loose, other]
+    assert store.moved_away(HOME, asked) == [False] * 5
+    move(store, HOME, "text 1", "loose")
+    assert store.moved_away(HOME, asked) == [True, True, True, True, False]
+    assert store.moved_away(WORK, asked) == store.moved_away(Scope("home", "i"), asked)
+    assert not any(store.moved_away(WORK, asked))
+    assert store.forgotten(asked) == [False] * 5
+    store.move_partition("home", "third")
+    assert all(store.moved_away(HOME, asked))
+    assert store.places_of(["home", "third", "work"], "c2") == {("third", "chat")}
+    assert store.places_of(["work"], "c") == {("work", "chat")}
