@@ -288,17 +288,16 @@ def clean_name(name: str) -> str:
     return re.sub(_CONTROL, "\ufffd", clean_text(name))
 
 
-def check_name(name: str) -> str:
-    """Return the name if it is valid for a new partition, instance, trace or tag."""
+def check_name(name: str, where: str = "a name") -> str:
+    """Return the name if it is valid for a new partition, instance, trace or tag.
+
+    :param where: what holds the name, such as a setting, for the error.
+    """
+    hint = "use letters, digits, spaces and punctuation"
     if not name.strip():
-        raise UsageError(
-            "a name cannot be empty", hint="use letters, digits, spaces and punctuation"
-        )
+        raise UsageError(f"{where} cannot be empty", hint=hint)
     if clean_name(name) != name:
-        raise UsageError(
-            f"a name cannot contain control characters: {clean_name(name)}",
-            hint="use letters, digits, spaces and punctuation",
-        )
+        raise UsageError(f"{where} cannot contain control characters: {name!r}", hint=hint)
     return name
 
 

@@ -37,18 +37,29 @@ def is_item(message: ChatMessage) -> bool:
     return "role" not in message and isinstance(message.get("type"), str)
 
 
+def has_calls(message: ChatMessage) -> bool:
+    """Return whether a message or item calls a tool, with an id or, as in Ollama's, without."""
+    if is_item(message):
+        return bool(call_ids(message))
+    legacy = message.get("role") == "assistant" and message.get("function_call")
+    return bool(legacy or _calls(message))
+
+
 def call_ids(message: ChatMessage) -> list[str]:
     """Return the ids of the tool calls in a message or item."""
     if is_item(message):
         if message["type"] == _APPROVAL_REQUEST:
             return _texts([message.get("id")])
         return _texts([message.get("call_id")]) if message["type"].endswith("_call") else []
+    return _texts([call.get("id") for call in _calls(message)])
+
+
+def _calls(message: ChatMessage) -> list[dict[str, Any]]:
     if message.get("role") != "assistant":
         return []
     listed = message.get("tool_calls")
     calls = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
-    calls += _blocks(message, "tool_use")
-    return _texts([call.get("id") for call in calls])
+    return calls + _blocks(message, "tool_use")
 
 
 def answered_ids(message: ChatMessage) -> list[str]:

@@ -14,6 +14,7 @@ from reservoir_cli.chat.message_shapes import (
     ChatMessage,
     answered_ids,
     call_ids,
+    has_calls,
     is_instruction,
     is_item,
     is_question,
@@ -137,10 +138,13 @@ class _OldMessages:
             index for index in range(1, start) if not is_instruction(messages[index])
         ]  # instructions are never cut
         self._questions = [index for index in self._old if is_question(messages[index])]
-        turn = [message for message in messages[start:] if not is_instruction(message)]
+        turn = [
+            index for index in range(start, len(messages)) if not is_instruction(messages[index])
+        ]
+        self._turn_start = turn[0] if turn else None
         #: The question that the turn goes on to answer, if it does not begin with one.
         self._open_question: int | None = None
-        if self._questions and not (turn and is_question(turn[0])):
+        if self._questions and not (turn and is_question(messages[turn[0]])):
             self._open_question = self._questions[-1]
         self._at_the_end = start == len(messages)
 
@@ -168,7 +172,9 @@ class _OldMessages:
     def _begins_step(previous: ChatMessage, message: ChatMessage) -> bool:
         if is_result(message):
             return False
-        return is_result(previous) or not (is_item(previous) or is_item(message))
+        if is_result(previous) or is_question(previous) or is_question(message):
+            return True
+        return is_instruction(previous) or not (is_item(previous) or is_item(message))
 
     def _join_pairs(self, units: list[_Unit]) -> list[_Unit]:
         unit_of = {index: number for number, unit in enumerate(units) for index in unit.indices}
@@ -190,6 +196,7 @@ class _OldMessages:
     def _mark(self, units: list[_Unit]) -> list[_Unit]:
         needed = {call for call, result in self._pairs() if result >= self._start}
         needed |= {result for call, result in self._pairs() if call == 0}
+        needed |= self._steps_cut_apart()
         invalid = self._invalid()
         first = self._questions[0] if self._questions else self._start
         headless = is_instruction(self._messages[0])
@@ -202,12 +209,34 @@ class _OldMessages:
             )
         return units
 
+    def _steps_cut_apart(self) -> set[int]:
+        """Return old messages in the middle of a step that the head begins or the turn ends."""
+        if not self._old:
+            return set()
+        first, last = self._old[0], self._old[-1]
+        sides = [(0, first, first)]
+        if self._turn_start is not None:
+            sides.append((last, self._turn_start, last))
+        return {
+            old
+            for previous, index, old in sides
+            if not self._begins_step(self._messages[previous], self._messages[index])
+        }
+
     def _pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield the indices of each call and its result; a reused id is a new call."""
+        """Yield the indices of each call and its result; a reused id is a new call.
+
+        A result without an id answers the last message that calls.
+        """
         calls: dict[str, int] = {}
+        last: int | None = None
         for index, message in enumerate(self._messages):
             calls |= dict.fromkeys(call_ids(message), index)
-            yield from ((calls[key], index) for key in answered_ids(message) if key in calls)
+            last = index if has_calls(message) else last
+            answered = answered_ids(message)
+            yield from ((calls[key], index) for key in answered if key in calls)
+            if last is not None and not answered and is_result(message):
+                yield last, index
 
     def _invalid(self) -> set[int]:
         """Return unpaired calls and results; a result without an id answers the oldest call."""

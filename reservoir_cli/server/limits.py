@@ -8,8 +8,9 @@ PARSED_IN_THREAD = 256 << 10
 MAX_CONNECTIONS = 512  # the most connections that are open at the same time
 #: The times to wait for the next piece of a request's head, and of its body.
 HEAD_TIMEOUT = READ_TIMEOUT = 60.0
-#: The time in which the rest of a body that is too large is read, and not kept.
-DISCARD_TIMEOUT = 10.0
+#: The time in which the rest of a body that is too large is read, and not kept, and the pause after
+#: which its client is no longer sending.
+DISCARD_TIMEOUT, DISCARD_PAUSE = 10.0, 0.5
 #: The most characters of a conversation's id, and of a path in the log.
 MAX_ID, MAX_LOGGED_PATH = 200, 100
 

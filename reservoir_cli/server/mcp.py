@@ -46,7 +46,7 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         try:
-            body = await read_body(receive)
+            body = await read_body(scope, receive)
         except RefusedBody as error:
             await PlainTextResponse(f"{error}\n", error.status)(scope, receive, send)
         except ClientGone:

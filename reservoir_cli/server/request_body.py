@@ -1,7 +1,8 @@
 """Read the body of a request within the limits of size and time."""
 
 import anyio
-from starlette.types import Receive
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope
 
 from reservoir_cli.server import limits
 
@@ -28,15 +29,23 @@ class ClientGone(Exception):
     """The client disconnected before sending its whole request."""
 
 
-async def read_body(receive: Receive, most: int = limits.MAX_BODY) -> bytes:
-    """Return a body; raise BodyTooLarge, BodyTooSlow, or ClientGone if it is incomplete."""
+async def read_body(scope: Scope, receive: Receive, most: int = limits.MAX_BODY) -> bytes:
+    """Return a body; raise BodyTooLarge, BodyTooSlow, or ClientGone if it is incomplete.
+
+    A body whose declared length is too large is refused before it arrives.
+    """
+    headers = Headers(scope=scope)
+    too_large = BodyTooLarge(f"the request is larger than {most >> 20} MB")
+    if int(headers.get("content-length", 0)) > most:
+        await _discard_rest(receive, more="expect" not in headers)
+        raise too_large
     body, more = bytearray(), True
     while more:
         chunk, more = await _next_chunk(receive)
         body += chunk
         if len(body) > most:
             await _discard_rest(receive, more)
-            raise BodyTooLarge(f"the request is larger than {most >> 20} MB")
+            raise too_large
     return bytes(body)
 
 
@@ -53,7 +62,9 @@ async def _next_chunk(receive: Receive) -> tuple[bytes, bool]:
 
 
 async def _discard_rest(receive: Receive, more: bool) -> None:
-    """Read a body to its end: a client that is still sending does not see an answer."""
+    """Read what still arrives of a body: a client that is sending does not see an answer."""
     with anyio.move_on_after(limits.DISCARD_TIMEOUT):
         while more:
-            _, more = await _next_chunk(receive)
+            more = False
+            with anyio.move_on_after(limits.DISCARD_PAUSE):
+                _, more = await _next_chunk(receive)

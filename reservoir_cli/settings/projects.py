@@ -43,7 +43,7 @@ def check_project(folder: str, partition: Any) -> str:
             f"{TABLE}.{folder} must be the name of a partition, not {partition!r}",
             hint='it must be a string, such as "work"',
         )
-    return check_name(partition)
+    return check_name(partition, f"{TABLE}.{folder}")
 
 
 def partition_of(projects: Mapping[str, str], folder: str | Path) -> str | None:

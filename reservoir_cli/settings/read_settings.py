@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.projects import TABLE as PROJECTS
 from reservoir_cli.settings.projects import check_project
@@ -131,6 +132,8 @@ def _check_entry(
     """Return the value of an entry."""
     if group == PROJECTS:
         return check_project(key, value)
+    if name:
+        check_name(name, f"a name in [{group}]")
     setting = find_setting(key, group, name, otherwise=_FIX_HINT)
     where = dotted_key(group, name, key) if group else key
     if key in table:

@@ -56,7 +56,9 @@ class Settings(NamedTuple):
     Durations are in seconds.
     """
 
-    partition: str = _setting("default", "partition if -p is not given", in_partitions=False)
+    partition: str = _setting(
+        "default", "partition if -p is not given", in_partitions=False, convert=check_name
+    )
     database: str | None = _setting(
         None,
         "the store if neither --db nor RESERVOIR_DB is set: a path, or postgresql://…",
@@ -233,7 +235,7 @@ DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.
 
 
 def _check_partitions(names: list[str], where: str) -> list[str]:
-    return list(dict.fromkeys(check_name(name.strip()) for name in names))
+    return list(dict.fromkeys(check_name(name.strip(), where) for name in names))
 
 
 def _table(*settings: Setting) -> dict[str, Setting]:
@@ -250,7 +252,8 @@ TABLES: Mapping[str | None, Mapping[str, Setting]] = {
         Setting(name="context_window", kind=int, low=1, high=_MANY),
     ),
     "sources": _table(
-        *(Setting(name=name, kind=str) for name in ("tool", "path", "partition")),
+        *(Setting(name=name, kind=str) for name in ("tool", "path")),
+        Setting(name="partition", kind=str, convert=check_name),
         Setting(name="exclude", kind=list),
     ),
     upstreams.TABLE: _table(

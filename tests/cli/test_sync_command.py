@@ -161,6 +161,7 @@ def test_forgotten_messages_stay_out_and_the_way_back_is_named(machine, exclude)
         ('[sources.mine]\ntool = "chatgpt"\n', "has no path"),
         ('[sources.codex]\npath = "/a"\nfolder = "b"\n', "unknown setting 'folder'"),
         ('[sources.codex]\npath = "/a"\nexclude = 3\n', "must be a list of strings"),
+        ('[sources.codex]\npartition = "a\\u001b"\n', "sources.codex.partition cannot contain"),
     ],
 )
 def test_wrong_sources_are_named(cli, settings, complaint):

@@ -385,6 +385,16 @@ def test_a_request_that_stops_arriving_is_refused(served, monkeypatch):
             assert connection.recv(65_536).startswith(b"HTTP/1.1 408 "), url
 
 
+@pytest.mark.parametrize("length", [(32 << 20) + 1, 2**63, 10**20 - 1])
+def test_a_request_whose_length_is_too_large_is_refused_before_it_arrives(served, length):
+    enter = f"{served.state.origin}/ui/enter"  # a form that is too large is none
+    statuses = {f"{served.root}/v1/messages": 413, f"{served.root}/mcp": 413, enter: 401}
+    for url, status in statuses.items():
+        with begin_request(url, length, FORM if url == enter else "") as connection:
+            connection.sendall(b"{")
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 %d " % status), url
+
+
 @pytest.mark.parametrize("piece", [b"", b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
 def test_a_connection_whose_request_does_not_begin_is_closed(served, monkeypatch, piece):
     monkeypatch.setattr(limits, "HEAD_TIMEOUT", 0.05)

@@ -102,7 +102,7 @@ class Proxy:
                 # clients then use HTTP
                 raise _Refused(426, "websockets are not supported; send a POST request")
             upstream = self._upstream(route, headers.get("x-reservoir-upstream"))
-            body = await read_body(receive)
+            body = await read_body(scope, receive)
         except ClientGone:
             return
         except (RefusedBody, _Refused) as error:

@@ -155,7 +155,7 @@ async def read_form(request: Request) -> Form:
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return {}
     try:
-        body = await read_body(request.receive, limits.MAX_FORM)
+        body = await read_body(request.scope, request.receive, limits.MAX_FORM)
         return dict(parse_qsl(body.decode("ascii"), max_num_fields=limits.MAX_FIELDS))
     except (BodyTooLarge, ValueError):
         return {}

@@ -216,6 +216,31 @@ def test_a_tool_message_without_an_id_answers_the_call_before_it(call_id):
     assert kept == [SYSTEM, *old[2:], *TURN]
 
 
+OLLAMA_CALL: ChatMessage = {"role": "assistant", "content": "", "tool_calls": [{"function": {}}]}
+OLLAMA_RESULT: ChatMessage = {"role": "tool", "tool_name": "f", "content": "done"}
+REASONING: ChatMessage = {"type": "reasoning", "id": "rs", "summary": []}
+CALL: ChatMessage = {"type": "function_call", "call_id": "c", "arguments": "{}"}
+OUTPUT: ChatMessage = {"type": "function_call_output", "call_id": "c", "output": "done"}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param([OLLAMA_CALL, OLLAMA_RESULT, OLLAMA_RESULT], id="results without ids"),
+        pytest.param([OLLAMA_CALL, SYSTEM, OLLAMA_RESULT], id="instructions between them"),
+        pytest.param([OLLAMA_CALL, user("wait"), OLLAMA_RESULT], id="a question between them"),
+        pytest.param([REASONING, CALL, OUTPUT], id="reasoning"),
+        pytest.param([REASONING, SYSTEM, says("I look"), CALL, OUTPUT], id="reasoning and words"),
+    ],
+)
+def test_a_step_stays_whole_wherever_the_turn_begins_or_the_list_does(step):
+    later = [user("x" * 100), says("y"), user("and?")]
+    for start in range(1, len(step)):
+        messages = [SYSTEM, *OLD[:1], *step, says("it is done")]
+        assert trim(messages, 2 + start, 1) == messages
+        assert trim([*step, *later], len(step) + 2, 1) == [*step, later[-1]]
+
+
 @pytest.mark.parametrize("role", ["system", "developer"])
 def test_instructions_stay_wherever_they_stand(role):
     rule = {"role": role, "content": "Never name the client."}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from bodies import Characters
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reservoir_cli import trim_history
@@ -69,8 +69,8 @@ texts = st.integers(0, 60).map(lambda length: "x" * length)
 
 
 @st.composite
-def _lists(draw: st.DrawFn, form: str) -> tuple[list[ChatMessage], int | None]:
-    """Return a valid list, and where its turn begins; ``None`` if at its last question."""
+def _lists(draw: st.DrawFn, form: str) -> list[ChatMessage]:
+    """Return a valid list."""
     numbers = itertools.count()
     instruction = st.builds(
         lambda role, text: {"role": role, "content": text},
@@ -78,27 +78,23 @@ def _lists(draw: st.DrawFn, form: str) -> tuple[list[ChatMessage], int | None]:
         texts,
     )
     messages = draw(st.lists(instruction, max_size=2)) if form != "anthropic" else []
-    loop_starts: list[int | None] = [None]
     for exchange in range(draw(st.integers(1, 5))):
         messages += [
             {"role": "user", "content": text}
             for text in draw(st.lists(texts, min_size=1, max_size=2))
         ]
-        loop_starts = [None, len(messages)]
         for _ in range(draw(st.integers(0, 3))):
             reused = draw(st.booleans())  # some servers number the calls of each answer from 0
             size = draw(st.integers(1, 3))
             ids = [f"c{number if reused else next(numbers)}" for number in range(size)]
             answers = draw(st.permutations([(key, draw(texts)) for key in ids]))
             messages += STEPS[form](answers, draw(texts))
-            loop_starts.append(len(messages))
         if exchange % 2 or draw(st.booleans()):
             refusal = {"refusal": draw(texts)} if draw(st.booleans()) else {}
             messages.append({"role": "assistant", "content": draw(texts), **refusal})
         if form != "anthropic" and draw(st.booleans()):
             messages.append(draw(instruction))
-    starts = [start for start in loop_starts if start is None or start < len(messages)]
-    return messages, draw(st.sampled_from(starts))
+    return messages
 
 
 def _is_instruction(message: ChatMessage) -> bool:
@@ -125,8 +121,8 @@ def _events(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, Any]]:
                 yield ("call", block["id"]) if called else ("result", block["tool_use_id"])
 
 
-def _faults(messages: Sequence[ChatMessage]) -> list[str]:
-    """Return what a provider refuses in a list."""
+def _faults(messages: Sequence[ChatMessage], whole: Sequence[ChatMessage]) -> list[str]:
+    """Return what a provider refuses in what is left of a whole list."""
     faults, open_calls = [], list[Any]()
     for kind, key in _events(messages):
         if kind == "call":
@@ -142,7 +138,19 @@ def _faults(messages: Sequence[ChatMessage]) -> list[str]:
     for message, following in itertools.pairwise(messages):
         if message.get("type") == "reasoning" and following.get("role") in ("user", "system"):
             faults.append("reasoning without what follows it")
-    return faults
+    return [*faults, *_faults_of_reasoning(set(map(id, messages)), whole)]
+
+
+def _faults_of_reasoning(kept: set[int], whole: Sequence[ChatMessage]) -> Iterator[str]:
+    reasoning: int | None = None
+    for message in whole:
+        if message.get("type") == "reasoning":
+            reasoning = id(message)
+        elif _is_question(message) or message.get("type") == "function_call_output":
+            reasoning = None
+        elif reasoning is not None and id(message) in kept and not _is_instruction(message):
+            if reasoning not in kept:
+                yield "an item without its reasoning"
 
 
 def _questions(messages: Sequence[ChatMessage]) -> dict[int, int]:
@@ -157,14 +165,21 @@ def _questions(messages: Sequence[ChatMessage]) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("form", STEPS)
-@given(data=st.data(), budget=st.integers(1, 600))
+@settings(max_examples=20)
+@given(data=st.data(), budget=st.integers(2, 600))
 def test_a_trimmed_list_is_accepted_and_means_the_same(form, data, budget):
-    messages, start = data.draw(_lists(form))
-    assert _faults(messages) == []
+    messages = data.draw(_lists(form))
+    assert _faults(messages, messages) == []
+    for start in (None, *range(len(messages))):  # a turn may begin in the middle of a step
+        for tokens in (1, budget):
+            _check_trimmed(messages, start, tokens)
+
+
+def _check_trimmed(messages: list[ChatMessage], start: int | None, budget: int) -> None:
     kept = trim_history(
         messages, turn_start=start, iteration=2, budget=budget, counter=Characters()
     )
-    assert _faults(kept) == []
+    assert _faults(kept, messages) == []
     if start is None:
         start = max(i for i, message in enumerate(messages) if _is_question(message))
     # What is kept is in order and unchanged; the head, instructions and the turn are kept.
@@ -177,10 +192,12 @@ def test_a_trimmed_list_is_accepted_and_means_the_same(form, data, budget):
     # A reply stands under its own question.
     above = _questions(messages)
     assert all(above[reply] == question for reply, question in _questions(kept).items())
-    # The budget is kept, unless only instructions and the question of the turn are left.
+    # The budget is kept, unless only what the turn needs is left: its question, and its step.
     old = [messages[index] for index in indices if 0 < index < start]
     if sum(message_cost(message, Characters()) for message in old) > budget:
         spoken = [message for message in old if not _is_instruction(message)]
-        assert len(spoken) <= 1
-        assert all(map(_is_question, spoken))
+        replies = [id(message) for message in spoken if not _is_question(message)]
+        without = [message for message in kept if id(message) not in replies]
+        assert not replies or _faults(without, messages) != []
+        assert len(spoken) - len(replies) <= 1
         assert not spoken or not _is_question(messages[start])
