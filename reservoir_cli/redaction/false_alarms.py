@@ -4,12 +4,30 @@ import re
 from enum import IntEnum
 from itertools import pairwise
 
-#: Words that people write in place of a secret.
-_PLACEHOLDER = (
-    r"(?i)example|placeholder|change.?me|your|xxx|\*\*\*|\.\.\.|…|•|redacted|dummy|sample|insert"
-    r"|foobar|^pass|password$|secret$|todo|replace|undefined|12345|(.)\1{5}"
-    r"|(?<![a-z0-9])(?:fake|mock|test|testing|none|null|nil|my|not|true|false)(?![a-z])"
+#: What stands for a part that is left out, wherever it is in a value.
+_LEFT_OUT = r"\*\*\*|\.\.\.|…|•|(.)\1{5}|\[redacted"
+#: Words that ask for another value: a name may stand beside them, as in ``your-acme-key``.
+_ASKING = "your|example|placeholder|changeme|change|replace|redacted|todo|undefined"
+#: Other words that people write in place of a secret.
+_STANDING_IN = (
+    "password|passwort|passwd|pass|secret|dummy|sample|insert|foobar|foo|bar|fake|mock|testing|test"
+    "|none|null|nil|my|not|true|false|xxx+|12345(?:67?8?9?0?)?"
 )
+#: Words that stand beside these: names of secrets, beginnings of tokens, and words of sentences.
+_BESIDE = (
+    "actual access account admin aiza akia api app asia auth aws basic baz bearer client code"
+    " correct create credential credentials database db default dev do empty enter fill for from"
+    " generated ghp glpat github goes good here hf id in is it key keys local long me mysql needed"
+    " new of old on one only openai paste phrase pk postgres prod proj provide provided put random"
+    " real redis replaced required root sa safe secure server set sk some something staging string"
+    " strong super svc temp the this to token top update use used user username v value very with"
+    " word x yet you abc xoxb xoxp".split()
+)
+_FILLING = f"(?:{_ASKING}|{_STANDING_IN}|{'|'.join(sorted(_BESIDE, key=len, reverse=True))})++"
+_SEPARATED = r"[A-Za-z]+\d{0,3}(?:[-_./: ][A-Za-z]+\d{0,4}|[-_./: ]\d{1,4})+"
+#: Numbers that people count up, and days.
+_COUNTED = r"0?12345?6?7?8?9?0?|20\d{6}"
+_MOST_DIGITS = 4  #: A placeholder may end with a number, such as a year.
 #: A variable, a template, a colour or a hash of a password: a reference to a secret.
 _REFERENCE = (
     r"[$@%#&]?[{(<]|.*(?:\$\{|\{\{|%\(|\$\()|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|%[a-z]$|#[0-9a-f]{3,8}$"
@@ -32,7 +50,7 @@ _DATE = r"\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4}"
 _MEASURE = (
     r"\d+(?:\.\d+)?-?(?:bits?|bytes?|[kmg]i?b|ms|secs?|seconds?|mins?|minutes?|hours?|days?|weeks?|months?|years?|chars?|characters?|digits?"
     r"|letters?|x|th|nd|rd|st|tokens?|words?|symbols?|times?)\b|v?\d+\.\d+\.\d+|\d+/\d+\w*"
-    r"|\d+\s?(?:文字|桁|位|个字符|字符|자)\S*"
+    r"|\d+\s?(?:文字|桁|位|个字符|字符|자|[日天年月回分次时時週周]|[か个ヶ]月|일|개월|년)\S*"
 )
 #: Versions, words with a number, addresses, calls, settings, keys that are pressed, and patterns.
 _NOT_MIXED = (
@@ -152,7 +170,7 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
     words = value.split()
     if len(words) > 1 or proof is Proof.SHAPE:
         return _is_pass_phrase(words, in_code=in_code, proof=proof)
-    if len(value) < 60 and re.search(_PLACEHOLDER, value):
+    if len(value) < 60 and _is_placeholder(value):
         return False
     if value.isdecimal():
         return pin and 4 <= len(value) <= 12 and not re.match(r"(?:19|20)\d\d$", value)
@@ -167,6 +185,25 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
             return True
         return not (in_code and (re.match(_PATH, value) or _is_name(value)))
     return proof > Proof.WEAK and _is_odd(value, certain=proof is Proof.CERTAIN)
+
+
+def _is_placeholder(value: str) -> bool:
+    """Return whether a value is made of words that people write in place of a secret.
+
+    One such word in a password, such as ``Berlin12345!``, makes no placeholder of it.
+    """
+    if re.search(_LEFT_OUT, value):
+        return True
+    plain = re.sub("(?i)w0rd", "word", re.sub("%[0-9A-F]{2}", "-", value))
+    words = [x.lower() for x in re.findall(rf"{_WORD}|\d+", plain)]
+    if any(re.fullmatch(_ASKING, x) for x in words) and re.fullmatch(_SEPARATED, plain):
+        return True
+    if not any(re.search(rf"(?:{_ASKING}|{_STANDING_IN})", x) for x in words):
+        return False
+    numbers = [x for x in words if x.isdecimal() and not re.fullmatch(_COUNTED, x)]
+    return sum(map(len, numbers)) <= _MOST_DIGITS and all(
+        x.isdecimal() or re.fullmatch(_FILLING, x) for x in words
+    )
 
 
 def _is_mixed(value: str) -> bool:

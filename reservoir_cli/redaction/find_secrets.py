@@ -7,7 +7,7 @@ secrets.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from operator import attrgetter
@@ -44,6 +44,9 @@ _CALLS = ("(", "[", "{")
 #: What can stand unseen within a secret or before it: characters, and the escape sequences with
 #: which programs colour their output, as they are or in JSON.
 _HIDING = re.compile(rf"[{ZERO_WIDTH_SPACE}{INVISIBLE}]|(?:\x1b|\\u001b)\[[0-9;]{{0,20}}[A-Za-z]")
+#: Where an e-mail in quoted-printable breaks a line. Only tokens are sought across it: a value in
+#: base64 may end with the same sign.
+_SOFT_BREAK = re.compile(r"=(?<=[\w-]=)\r?\n(?=[\w-])|3D(?<==3D)")
 _TELLING = 3  #: Shorter parts of a word are in too many texts to tell whether to look for it.
 _RARE = re.compile(" ?[^a-z0-9 ]+")
 _INVISIBLE = re.compile(f"[{ZERO_WIDTH_SPACE}{INVISIBLE}]")
@@ -85,20 +88,36 @@ def find_values(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _find(text: str) -> list[Secret]:
-    """Return the secrets of a text, also those that contain invisible characters."""
-    is_plain = "\x1b" not in text and "\\u001b" not in text and not _has_invisible(text)
-    matches = [] if is_plain else _HIDING.finditer(text)
-    hidden = [index for match in matches for index in range(*match.span())]
-    if not hidden:
-        return _find_visible(text)
-    # Where the hidden characters would be in the text without them.
-    removed = [position - count for count, position in enumerate(hidden)]
-    secrets = [
-        Secret(kind, start + bisect_right(removed, start), end + bisect_right(removed, end - 1))
-        for kind, start, end in _find_visible(_HIDING.sub("", text))
-    ]
+    """Return the secrets of a text, also those that contain invisible characters or are wrapped."""
+    secrets: list[Secret] = []
+    if "\x1b" in text or "\\u001b" in text or _has_invisible(text):
+        secrets = _find_without(_HIDING, text, _find_visible)
+    if "=\n" in text or "=\r\n" in text:
+        for secret in _find_without(_SOFT_BREAK, text, _tokens_of):
+            _add(secret, secrets)
     for secret in _find_visible(text):  # an invisible character may also separate words
         _add(secret, secrets)
+    return secrets
+
+
+def _find_without(
+    hiding: re.Pattern[str], text: str, find_in: Callable[[str], list[Secret]]
+) -> list[Secret]:
+    """Return the secrets that a text has without what a pattern matches, if it matches."""
+    hidden = [index for match in hiding.finditer(text) for index in range(*match.span())]
+    if not hidden:
+        return []
+    # Where the hidden characters would be in the text without them.
+    removed = [position - count for count, position in enumerate(hidden)]
+    return [
+        Secret(kind, start + bisect_right(removed, start), end + bisect_right(removed, end - 1))
+        for kind, start, end in find_in(hiding.sub("", text))
+    ]
+
+
+def _tokens_of(text: str) -> list[Secret]:
+    secrets: list[Secret] = []
+    _find_tokens(text, text.split(), secrets)
     return secrets
 
 
@@ -118,7 +137,7 @@ def _find_visible(text: str) -> list[Secret]:
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []
     _find_tokens(text, scanned, secrets)
-    for rule in BLOCKS if "private key" in lowered or "putty-user-key" in lowered else ():
+    for rule in BLOCKS if "private" in lowered or "putty-user-key" in lowered else ():
         for match in re.finditer(rule.pattern, text):
             _add(Secret(rule.kind, *match.span()), secrets)
     by_rule = _words_by_rule(lowered, "\n".join(scanned).lower(), is_ascii=text.isascii())

@@ -60,7 +60,8 @@ _FOREIGN_NAMES = {
         word: word
         for word in (
             *"senha wachtwoord kennwort salasana hasło heslo jelszó zaporka geslo parool".split(),
-            *"salasõna pasahitza contrasinal nenosiri wagwoord 密码 密碼 口令 密钥".split(),
+            *"paswoord kodeord kodeordet salasõna pasahitza contrasinal nenosiri".split(),
+            *"wagwoord 密码 密碼 口令 密钥".split(),
             *"密鑰 令牌 パスワード トークン 비밀번호 암호 סיסמה סיסמא รหัสผ่าน पासवर्ड पासकोड".split(),
             *"گذرواژه পাসওয়ার্ড கடவுச்சொல் პაროლი գաղտնաբառ құпиясөз".split(),
             *("mật khẩu", "kata laluan", "كلمة المرور", "كلمة السر", "رمز عبور", "پاس ورڈ"),
@@ -87,7 +88,7 @@ _ABOUT_WORDS = (
     "scope source size limit expires expiry format class selector engine location dir endpoint "
     "host prefix suffix placeholder title description message error template _min _max updated "
     "changed created date ttl timeout rotation days strength score status attempts age lifetime "
-    "rounds cost index".split()
+    "rounds cost index interval period frequency".split()
 )
 _ABOUT = "".join(f"(?<!{endings})" for endings in _by_length(_ABOUT_WORDS))
 #: Names of keys that are no secrets.
@@ -99,6 +100,11 @@ NO_SECRET_KEYS = "".join(
         *("websocket", "surrogate", "routing", "translation", "message", "query", "dedupe"),
         *("block", "commit"),
     )
+)
+#: What precedes the name of a user.
+USERS = (
+    *"user login account benutzer usuario usuário utilisateur utente gebruiker użytkownik".split(),
+    *"пользователь логин 用户名".split(),
 )
 #: Calls that take a name and a password.
 CALLS_WITH_NAME = (

@@ -53,4 +53,9 @@ def _announces_a_secret(letters: str) -> bool:
 def _parts() -> tuple[str, ...]:
     """Return the longest words of what announces a secret, and what the rules look for."""
     names = {max(_LETTERS.findall(text), key=len) for text in TELLING}
-    return tuple(names.union(*(filter(str.isalpha, rule.words + rule.needs) for rule in GUESSES)))
+    # Where all needs of a rule announce a secret, its words need not, which are common ones.
+    words = [
+        rule.words for rule in GUESSES if not rule.needs or not set(TELLING).issuperset(rule.needs)
+    ]
+    needs = [rule.needs for rule in GUESSES]
+    return tuple(names.union(*(filter(str.isalpha, texts) for texts in words + needs)))

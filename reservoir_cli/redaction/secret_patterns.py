@@ -12,6 +12,7 @@ from reservoir_cli.redaction.names_of_secrets import (
     NAMES,
     NO_SECRET_KEYS,
     SUFFIX,
+    USERS,
 )
 
 
@@ -40,8 +41,9 @@ BLOCKS = (
     ),
     Rule(
         "private-key",
-        ("putty-user-key-file-",),
-        r"PuTTY-User-Key-File-\d: (?:[^P]|P(?!uTTY-User)){20,100000}?Private-MAC: [0-9a-f]{1,128}",
+        ("putty-user-key-file-", "private-lines:"),
+        r"PuTTY-User-Key-File-\d: (?:[^P]|P(?!uTTY-User)){20,100000}?Private-MAC: [0-9a-f]{1,128}"
+        r"|Private-Lines: \d{1,4}(?:(?:\s|\\[nr]){1,4}[A-Za-z0-9+/=]{20,128}+){1,200}+",
     ),
 )
 
@@ -65,7 +67,7 @@ _ASSIGNS = (
     rf"|[\"'`]\s{{0,3}},\s{{0,3}}(?=[\"'`])"
     # X || "value", os.getenv("X") or "value", variable "X" { default = "value" }
     rf"|[\"'\])?]{{0,4}}\s{{0,2}}(?:\|\||\?\?|\sor)\s{{0,2}}(?=[\"'`])"
-    rf"|\"\s\{{[^{{}}]{{0,200}}?\sdefault\s{{0,9}}=\s{{0,3}}(?=\")"
+    rf"|\"\s\{{(?:[^{{}}]|\{{[^{{}}]{{0,80}}\}}){{0,200}}?\sdefault\s{{0,9}}=\s{{0,3}}(?=\")"
     # X { get; set; } = "value", fetch("X") { "value" }
     rf"|\s?\{{[^{{}}\n\"']{{1,40}}\}}\s?=(?=\s?[\"'])|[\"']\)\s?\{{\s{{0,3}}(?=[\"']))"
 )
@@ -73,7 +75,7 @@ _ASSIGNS = (
 _FOR = (
     r"(?:\s?[(（][^()（）\n]{1,30}[)）]"
     r"|\s(?:for|of|on|at|für|von|vom|zum|zur|pour|de|du|des|del|do|da|della|dello|la|para|van|voor|per"
-    r"|til|för|pro|od|для|от|к|на|untuk|cho|za|u|pe|pentru|dla|do|på|hos|fra|bagi|за|до)"
+    r"|till?|until|bis|hasta|för|pro|od|для|от|к|на|untuk|cho|za|u|pe|pentru|dla|do|på|hos|fra|bagi|за|до)"
     r"(?:\s[\w.@'’/-]{1,30}){1,4}?|\s(?:dell|all|nell|sull|d|l)['’]\w[\w.@-]{0,30}(?:\s[\w.@-]{1,30}){0,3}?"
     r"|\s(?:is|was|has been) (?:generated|created|set)(?: for [\w.@-]{1,40})?(?=:)"
     r"|\s(?:nova|nueva|neu|nuova|nouveau|temporal|temporaire|temporär|provisoire|actual|actuel|wi-?fi|wlan|admin|root|vpn))?"
@@ -137,8 +139,8 @@ GUESSES = (
     ),
     Rule(
         "authorization",
-        ("bearer",),
-        r"(?<![a-z0-9])bearer[\s\"',+]{1,6}([a-z0-9._~+/=-]{16,}+)",
+        ("bearer", "ssws"),
+        r"(?<![a-z0-9])(?:bearer|ssws)[\s\"',+]{1,6}([a-z0-9._~+/=-]{16,}+)",
         from_word=True,
     ),
     # Docker's settings, npm's settings, and arguments of HTTP clients
@@ -208,15 +210,29 @@ GUESSES = (
         from_word=True,
         reads=True,
     ),
+    # "value": "VALUE", "name": "NAME"
+    Rule(
+        "secret-value",
+        ("value",),
+        r"value\\?[\"']?\s{0,3}[:=]\s{0,3}(?:\\?[\"']([^\"'\\\n]{6,200}+)\\?[\"']|([^\s\"'\\,]{6,200}+))"
+        r"[\s,]{1,20}(?:\\?[\"']?[a-z]{1,20}\\?[\"']?\s?[:=]\s?[^\s,]{1,40},?\s{1,20}){0,2}?"
+        r"\\?[\"']?(?:parameter)?(?:name|key)\\?[\"']?\s?[:=]\s?\\?[\"']?(?=[a-z])[a-z0-9_.-]{0,60}?"
+        rf"(?:{NAMES}){SUFFIX}(?![\w-])",
+        from_word=True,
+        proof=Proof.SURE,
+        needs=NAME_WORDS,
+    ),
     # curl -u name:password, smbclient -U name%password, sshpass -p password
     Rule(
         "password-option",
         (
             *(" -u", "--user", "--proxy-user", " -auth", "sshpass", "-pass", "htpasswd", "/user:"),
-            *(" /p:", "-storepass", "-keypass", "securestring"),
+            *(" /p:", "-storepass", "-keypass", "securestring", "curl -", "http -"),
         ),
-        r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =]| -auth )[\"']?[^\s:\"'%]{1,80}(?::([^\s/\"']{4,}+)"
-        r"|%([^\s\"']{4,}+))"
+        r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =]| -auth "
+        r"|curl(?: --?[a-z#-]{1,20}){0,5}? -[a-z#]{1,9}?u {0,3}"
+        r"|(?<![\w/])https?(?: --?[\w=-]{1,20}){0,4}? -a {0,3})"
+        r"[\"']?[^\s:\"'%]{1,80}(?::[\"']?([^\s/\"']{4,}+)|%([^\s\"']{4,}+))"
         # any command -u name -p VALUE, but not a port
         r"|(?: -u {0,3}|--user(?:name)?[ =])[\w.@\\+-]{1,80}\s{1,3}(?:-p|-w)\s{1,3}"
         rf"(?!\S{{0,40}}:\d)[\"']?({_VALUE}{{6,}}+)"
@@ -300,7 +316,7 @@ GUESSES = (
         (
             *("mysql", "mariadb", "7z", "redis-cli", "ldap", "mosquitto_", "mongo", "zip "),
             *(" login", "sqlcmd", "ipmitool", "snmp", "bcp", "tsql", "psexec", "evil-winrm"),
-            *("crackmapexec", "nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net user ", "lftp "),
+            *("crackmapexec", "nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net use", "lftp "),
             *("bw unlock", "wpa_passphrase ", "rclone obscure", "openssl passwd", "mkpasswd"),
         ),
         rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,}}+)"
@@ -309,6 +325,8 @@ GUESSES = (
         r"|(?:sqlcmd|ipmitool|bcp|tsql|psexec|evil-winrm|crackmapexec|nxc)(?=\s)[^\n]{0,200}? -p"
         r"|kadmin(?=\s)[^\n]{0,200}? -w|lftp [^\n]{0,60}?-u [\w.@-]{1,60},|bw unlock"
         r"|net user [\w.-]{1,40}|wpa_passphrase\s{1,3}[\"']?[\w.-]{1,32}[\"']?"
+        # net use Z: \\host\share VALUE /user:name
+        r"|net use (?:[\w*]:? )?(?:\\{2,4}\S{1,120}|https?://\S{1,120})(?=\s{1,3}[^\s/]\S{1,80}\s{1,3}/)"
         r"|rclone obscure|openssl passwd -\w{1,6}|mkpasswd(?: -m [\w-]{1,12})?"
         r"|rabbitmqctl (?:add_user|change_password) [\w.-]{1,40}"
         r"|(?:mosquitto_|mongo)\w{1,10}(?=\s)[^\n]{0,200}? -p|zip(?=\s)[^\n]{0,60}? -p"
@@ -318,7 +336,7 @@ GUESSES = (
         from_word=True,
         needs=(
             *(" -p", " -a", " -w", " -n", " -x", " -u", " login "),
-            *("bw ", "net user ", "rabbitmqctl ", "wpa_", "obscure", "passwd "),
+            *("bw ", "net use", "rabbitmqctl ", "wpa_", "obscure", "passwd "),
         ),
         proof=Proof.SURE,
     ),
@@ -327,16 +345,18 @@ GUESSES = (
         "password-in-file",
         (
             *("login", ":543", ":*:", "requirepass", "masterauth", "auth-pass", "bindpw"),
-            *("wpa-psk", "\npass", "]:", 'send "'),
+            *("wpa-psk", "\npass", "]:", 'send "', "pwd={", "password={"),
         ),
-        r"\blogin[ \t]{1,9}\S{1,80}[\s/,]{1,40}password:?\s{1,9}[\"']?([^\s\"']{5,}+)"
+        # Pwd={VALUE} of ODBC: a brace in the value is doubled
+        r"(?:pwd|password)=\{(?![\w.]{1,60}![ras]\})((?:[^{}\n]|\}\}|\{(?!\{)){6,200}+)\}(?=[;\"']|\s*$)"
+        r"|\blogin[ \t]{1,9}\S{1,80}[\s/,]{1,40}password:?\s{1,9}[\"']?([^\s\"']{5,}+)"
         # a line of a dialogue or a file of settings, and [host]:port name:VALUE
         r"|\npass(?:word|wd)?[ \t]{1,9}([^\s\"'=:]{6,}+)[ \t]{0,9}(?=[\r\n]|$)"
         r"|send \"([^\s\"\\]{5,}+)\\r"
         r"|\]:\d{2,5}[ \t]{1,9}[\w.@+-]{1,60}:([^\s\"']{6,}+)"
         r"|:(?:543\d|\*):[^\s:]{1,80}:[^\s:]{1,80}:([^\s\"']{6,}+)"
         r"|(?:requirepass|masterauth|bindpw|wpa-psk|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",  # noqa: E501
-        needs=("pass", "masterauth", ":543", ":*:", "bindpw", "wpa-psk", "]:", "assword:"),
+        needs=("pass", "masterauth", ":543", ":*:", "bindpw", "wpa-psk", "]:", "wd={", "assword:"),
         in_code=False,
         from_word=True,
         proof=Proof.SURE,
@@ -370,9 +390,10 @@ GUESSES = (
     # VALUE is the password, VALUE (the password)
     Rule(
         "password-in-words",
-        (" is ", "=", " ist ", " est ", " es ", " was ", " (", "- ", "– ", ", "),
+        (" is ", "=", " ist ", " est ", " es ", " was ", " (", "- ", "– ", ", ", "s as "),
         r"(?<![^\s\"'`“„«(:])([^\s\"'`“„«()]{8,80}+)[\"'`”“»]?(?:\s(?:is|was|ist|war|est|es)\s"
-        r"|\s?\(|\s=\s|,?\s(?:[-–—]\s)?(?:that['’]?s|that is|which is)\s)"
+        r"|\s?\(|\s=\s|\s(?:\w{1,9}\s){0,2}?works as\s"
+        r"|,?\s(?:[-–—]\s)?(?:that['’]?s|that is|which is)\s)"
         r"(?:(?:the|my|our|your|his|her|das|unser|mein|le|la|el)\s)(?:[\w-]{1,20}\s){0,2}?"
         r"(?:password|passwort|passphrase|passcode|pw|mot de passe|contraseña|api[ -]key|token)\b",
         proof=Proof.HINT,
@@ -408,17 +429,20 @@ GUESSES = (
             *("cred", "login", " in with ", "username/pass", "username and pass", "zugangsdaten"),
             *("identifiants", "账号密码", "zugang ", "acceso ", "accès "),
         ),
-        r"(?:creds|credentials?|logins?| in with|username/password|username and password|zugang(?:sdaten)?|identifiants|acceso|accès|credenciales|账号密码)"  # noqa: E501
-        rf"(?:{_FOR}\s?[:：]|(?:\sfor\s[\w.-]{{1,30}})?\s{{0,2}}(?:are|is|:|=|sind|：|[-=]>|→|–)?)"
-        r"\s{0,3}[\"'`]?[\w.@+-]{3,60}[\"'`]?"
-        r"(?:\s{0,3}[:/,|]\s{0,3}|\s(?:and|und|et|y|e|和)\s)[\"'`]?([^\s\"'`,]{6,}+)",
+        r"(?:(?<![a-z])(?:creds|credentials?|logins?|username/password|username and password"
+        r"|identifiants|acceso|accès|credenciales)| in with|zugang(?:sdaten)?|账号密码)"
+        rf"(?:{_FOR}\s?[:：]|(?:\sfor\s[\w.-]{{1,30}})?[ \t]{{0,2}}(?:are|is|[:=：→–]|sind|[-=]>)?)"
+        # The name may be on the next line only behind a colon.
+        r"(?:(?<=[:：])\s{0,3}|[ \t]{0,3})[\"'`]?[\w.@+-]{3,60}[\"'`]?"
+        r"(?:[ \t]{0,3}[:/,|][ \t]{0,3}|\s(?:and|und|et|y|e|和)\s)[\"'`]?([^\s\"'`,]{6,}+)",
         from_word=True,
     ),
-    # name@host / VALUE
+    # name@host / VALUE, root / VALUE
     Rule(
         "password-in-words",
-        ("@",),
-        r"@[a-z0-9-]{1,60}(?:\.[a-z0-9-]{1,60}){1,4} / [\"'`]?([^\s\"'`,]{6,}+)",
+        ("@", "root / ", "admin / "),
+        r"(?:@[a-z0-9-]{1,60}(?:\.[a-z0-9-]{1,60}){1,4}|(?<![\w/])(?:root|admin)) / "
+        r"[\"'`]?([^\s\"'`,]{6,}+)",
         from_word=True,
         proof=Proof.HINT,
         needs=(" / ",),
@@ -432,14 +456,30 @@ GUESSES = (
         needs=(" '", ' "'),
         proof=Proof.SURE,
     ),
-    # with password VALUE, and a value on a line of its own
+    # user NAME and password VALUE
+    Rule(
+        "password-in-words",
+        USERS,
+        rf"(?:{'|'.join(USERS)})(?:name)?(?:\s(?:is|ist|est|es|è))?[ \t:=]{{0,3}}"
+        r"[\"'`]?[\w.@+-]{2,60}[\"'`]?\s?[,;/|，]?"
+        r"(?:\s(?:and|with|und|mit|et|avec|y|con|e|com|en|met|i|и|с)\s)?\s{0,3}"
+        r"(?:(?:the|das|dem|le|la|el|il|o|a)\s)?(?:pass|pw|pwd|pass(?:word|wort|code|phrase)"
+        rf"|{FOREIGN})(?![a-z_])[ \t:=]{{0,3}}(?<=[ \t:=])",
+        from_word=True,
+        needs=("pass", "pw", *FOREIGN_WORDS),
+        reads=True,
+    ),
+    # with password VALUE, a value on a line of its own, la contraseña a VALUE
     Rule(
         "password-in-words",
         ("pass", "pw", "key", "token", "secret", "psk", *FOREIGN_WORDS),
         rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e|(?<=with pass))|pw|psk|secret"
         rf"|token(?:(?<=this token)|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))"
         rf"|{FOREIGN})(?![a-z_-])"
-        r"(?::?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,200}+)",
+        r"(?:(?:\s\w{1,12})?,\s(?:and )?(?:now )?(?:it['’]?s|it is)\s(?:now )?"
+        r"|(?:(?<!pass|word|wort|code)(?<!secret|phrase|passwd)(?<!token)(?<!key|psk)(?<!pw)"
+        r"|(?<=la password))(?:\s\w{5,15})?\s(?:in|en|a|para|naar|na|на|till?)\s"
+        r"|:?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,200}+)",
         from_word=True,
         proof=Proof.HINT,
     ),

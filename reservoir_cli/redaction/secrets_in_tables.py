@@ -68,9 +68,10 @@ def _cells_of(
     """Yield the cells of some columns in the rows of a table, and return where it ends."""
     for _ in range(_MOST_ROWS):
         line, after = _line_at(text, start)
-        if _delimiter_of(line) != delimiter or len(line) > _LONGEST_LINE:
+        is_ruler = line.strip() and _RULER.fullmatch(line)
+        if len(line) > _LONGEST_LINE or not (is_ruler or _delimiter_of(line) == delimiter):
             break
-        if not _RULER.fullmatch(line):
+        if not is_ruler:
             cells = _cells(line, delimiter)
             for number in columns & set(range(len(cells))):
                 low, high = cells[number]
@@ -92,7 +93,12 @@ def _delimiter_of(line: str) -> str:
 
 def _cells(line: str, delimiter: str) -> list[tuple[int, int]]:
     pattern = r" {2,}" if delimiter == "  " else re.escape(delimiter)
-    ends = [match.span() for match in re.finditer(pattern, line)]
+    if delimiter in ",;\t" and '"' in line:  # not a delimiter between quotes
+        quoted = rf'(?<![^\s{pattern}])"(?:[^"]|""){{0,300}}+"(?=\s{{0,9}}(?:{pattern}|$))'
+        matches = re.finditer(f"{quoted}|(?P<end>{pattern})", line)
+        ends = [match.span() for match in matches if match["end"]]
+    else:
+        ends = [match.span() for match in re.finditer(pattern, line)]
     starts = [0, *(end for _, end in ends)]
     return list(zip(starts, [*(start for start, _ in ends), len(line)], strict=True))
 

@@ -333,6 +333,20 @@ def test_colours_hide_no_secret(escape):
     )
 
 
+@pytest.mark.parametrize("before", ["token ", "GITHUB_TOKEN=3D", "it is at the end of a line: "])
+def test_a_token_that_an_email_wraps_is_masked_to_its_end(before):
+    for end in ("\n", "\r\n"):
+        text = f"{before}{GITHUB[:17]}={end}{GITHUB[17:]} and=20more"
+        masked, kinds = without_secrets(text)
+        assert (masked, kinds) == (f"{before}[redacted:github-token] and=20more", ["github-token"])
+
+
+def test_the_name_after_a_padded_value_is_no_part_of_it():
+    value = f"{random_text(42)}7="
+    masked, _ = without_secrets(f"API_KEY={value}\nREGION=eu-central-1\n")
+    assert masked == "API_KEY=[redacted:secret-value]\nREGION=eu-central-1\n"
+
+
 def test_an_invisible_character_separates_a_secret_from_a_word():
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     assert without_secrets(f"foo\u200b{key}")[0] == "foo\u200b[redacted:openai-key]"
