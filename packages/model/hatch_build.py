@@ -5,7 +5,6 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,7 @@ def describe(folder: Path, weights: str, requirements: Sequence[str]) -> None:
         "runtimes": {name: f">={bounds}" for name, _, bounds in parts},
         "rules": compiled_models.portable_rules(),
         "files": {name: known.sha256 for name, known in fingerprints.items()},
-        "model": asdict(manifest),
+        "model": manifest._asdict(),
     }
     text = json.dumps(described, indent=1)
     (folder / compiled_models.MANIFEST).write_text(text, encoding="utf-8")

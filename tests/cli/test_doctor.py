@@ -130,7 +130,6 @@ def test_a_source_that_does_not_exist_is_a_note(cli, tmp_path):
     ("settings", "detail"),
     [
         ('tool = "claud-code"', "unknown tool 'claud-code'"),
-        ('tool = "codex"', "has no path"),
         ("path = 5", "sources.x.path must be a string"),
         ('folder = "/a"', "unknown setting 'folder' in [sources.x]"),
     ],

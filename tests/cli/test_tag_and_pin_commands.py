@@ -87,7 +87,10 @@ def test_pins_are_listed_and_removed(filled_cli):
 def test_a_pin_that_does_not_fit_is_named(filled_cli):
     number = filled_cli.say("an invoice " + "with many lines " * 40)
     filled_cli("pin", str(number))
-    note = f"note: pinned #{number} is left out, larger than the room: pins take at most a quarter"
+    note = (
+        f"note: pinned #{number} is left out, larger than the room: "
+        "with the newest two messages, pins take at most a quarter"
+    )
     assert note in filled_cli("context", "the train?", "--budget", "60").err
     assert "is left out" not in filled_cli("context", "the train?", "--budget", "9000").err
 

@@ -123,7 +123,7 @@ options = st.builds(
 )
 
 requests = st.builds(
-    ContextRequest,
+    lambda **fields: ContextRequest(**fields),  # fields with a default keep it
     query=st.sampled_from(("what now?", "hello", "q?", "", " ")),
     partition=st.just("p"),
     instance=st.just("i"),

@@ -99,7 +99,7 @@ def test_what_else_was_asked_in_vain_does_not_push_the_answer_down(store, reserv
 )
 def test_statements_whose_reply_knows_nothing_count(store, reservoir, exchange):
     tell(store, exchange, *[["The bus of the mill was late."]] * 8)
-    window = reservoir.context("Is a bus to the mill green?", budget=90, now=NOW)
+    window = reservoir.context("Is a bus to the mill green?", budget=100, now=NOW)
     assert set(exchange) & {message.content for message in window.messages}
 
 
