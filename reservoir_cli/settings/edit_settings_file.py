@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import check_name
 from reservoir_cli.settings import projects
 from reservoir_cli.settings.models import match_name
 from reservoir_cli.settings.read_settings import Contents, contents_of, read, read_text
@@ -66,6 +67,8 @@ def _parse_change(key: str, text: str | None) -> _Change:
         return table, name, setting, projects.check_project(setting, text)
     declared = TABLES[table][setting]
     value = declared.parse(text, key)
+    if setting == "partition":
+        check_name(str(value), key)
     return table, name, setting, text.strip() if declared.duration else value
 
 

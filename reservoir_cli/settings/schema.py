@@ -56,9 +56,7 @@ class Settings(NamedTuple):
     Durations are in seconds.
     """
 
-    partition: str = _setting(
-        "default", "partition if -p is not given", in_partitions=False, convert=check_name
-    )
+    partition: str = _setting("default", "partition if -p is not given", in_partitions=False)
     database: str | None = _setting(
         None,
         "the store if neither --db nor RESERVOIR_DB is set: a path, or postgresql://…",
