@@ -172,7 +172,8 @@ def _contains(scope: Scope, place: tuple[str, str, int]) -> bool:
 def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
     """Explain an empty read: name the filters that no message matches, or where messages are."""
     if not reservoir.view(scope, 1):
-        return describe_elsewhere(scope, reservoir.lookup.elsewhere(scope))
+        matching = reservoir.lookup.elsewhere(scope, where)
+        return describe_elsewhere(scope, matching or reservoir.lookup.elsewhere(scope))
     defaults = asdict(type(where)())
     filters = [
         f"--{OPTION_NAMES.get(name, name)}"
@@ -189,6 +190,8 @@ def describe_no_match(
     if filters == ["--conversation"]:
         option = f" {_option('-p', scope.partition)}" if scope.partition else ""
         missing = f"no conversation in {place(scope)} has the id {where.conversation_id}"
+        if others := describe_others(scope, reservoir.lookup.elsewhere(scope, where)):
+            return f"{missing}; {others}"
         return f"{missing}; reservoir conversations{option} lists them"
     verb = (
         f"has the tag {where.tag}" if filters == ["--tag"] else f"matches {' and '.join(filters)}"

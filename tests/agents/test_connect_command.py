@@ -97,6 +97,7 @@ def test_connecting_hooks_adds_the_history_of_the_client_to_the_settings(
     settings = tmp_path / "settings.toml"
     told = run("connect", "codex", "--hooks", "-p", "work", RESERVOIR_CONFIG=str(settings)).err
     assert f"added codex to [sources] of {settings}" in told
+    assert "folder, else default: reservoir config set partition=work\n" in told
     source = {"tool": "codex", "path": "~/.codex/sessions", "partition": "work"}
     assert tomllib.loads(settings.read_text())["sources"] == {"codex": source}
 

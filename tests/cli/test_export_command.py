@@ -205,6 +205,18 @@ def test_filters_without_matches_write_an_empty_file_as_they_print_nothing(sprea
         assert target.read_bytes() == b""
 
 
+def test_a_conversation_of_another_partition_is_named_and_not_exported_empty(cli, tmp_path):
+    cli.store({"content": "here"}, {"content": "x", "partition": "work", "conversation_id": "c7"})
+    target = tmp_path / "c7.jsonl"
+    for partition in ("default", "absent"):
+        one = ("--conversation", "c7", "-p", partition)
+        hint = cli("export", *one, "-o", str(target), code=1).err
+        assert "error: nothing to export" in hint
+        for shown in (hint, cli("export", *one).err, cli("view", *one).err):
+            assert "1 message in work (-p work)" in shown
+    assert not target.exists()
+
+
 @pytest.mark.parametrize("scope", [["-p", "nowhere"], ["-i", "nowhere"]], ids=" ".join)
 def test_an_empty_scope_is_not_exported_to_a_file(spread, tmp_path, scope):
     target = tmp_path / "x.jsonl"

@@ -90,6 +90,16 @@ def connect(
         _print_next_step(outcome, hooks)
         if hooks:
             _add_source(ctx, outcome.client, partition)
+            _note_partition_of_hooks(ctx, partition)
+
+
+def _note_partition_of_hooks(ctx: typer.Context, partition: str | None) -> None:
+    own = str(options.load_config(ctx).lookup("partition")[0])
+    if partition not in (None, own):
+        console.note(
+            f"hooks read the partition of the folder, else {own}: "
+            f"{shlex.join(['reservoir', 'config', 'set', f'partition={partition}'])}"
+        )
 
 
 def _print_next_step(outcome: Outcome, hooks: bool) -> None:

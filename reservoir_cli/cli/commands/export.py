@@ -10,7 +10,7 @@ from reservoir_cli.cli import console, filters, nothing_found, open_store, optio
 from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
-from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.transfer.export.export_messages import FORMATS
 from reservoir_cli.util.progress import counted
 
@@ -72,7 +72,7 @@ def export(
             tag=tag,
         )
         if out is not None and to_file:
-            _refuse_empty_scope(reservoir, scope, out)
+            _refuse_empty_scope(reservoir, scope, where, out)
         why_nothing = partial(nothing_found.why_nothing, reservoir, scope, where)
         report = reservoir.export(
             out if out is not None and to_file else console.write,
@@ -106,11 +106,13 @@ def export(
         console.note(f"{thoughts} left out: jsonl, json and markdown include them")
 
 
-def _refuse_empty_scope(reservoir: Reservoir, scope: Scope, out: Path) -> None:
-    """Check that a scope has messages, or that the store has none; its name may be mistyped."""
-    if reservoir.view(scope, 1):
+def _refuse_empty_scope(reservoir: Reservoir, scope: Scope, where: Filter, out: Path) -> None:
+    """Check that a scope has matching messages, or that none has; its name may be mistyped."""
+    if reservoir.view(scope, 1, where):
         return
-    places = reservoir.lookup.elsewhere(scope)
+    places = reservoir.lookup.elsewhere(scope, where)
+    if places or not reservoir.view(scope, 1):
+        places = places or reservoir.lookup.elsewhere(scope)
     if places is None or places:
         state = "left unchanged" if out.exists() else "not written"
         elsewhere = nothing_found.describe_elsewhere(scope, places)

@@ -35,6 +35,7 @@ def forget(
         str | None, option("TEXT", "Messages that contain this text; case is ignored.")
     ] = None,
     source: options.Source = None,
+    project: options.Project = None,
     before: Annotated[
         str | None, option("T", "Messages from before this time: 2026-05-09, 90d.")
     ] = None,
@@ -60,7 +61,9 @@ def forget(
     ids can be shortened to a unique prefix.
     """
     numbers = tuple(map(options.message_number, ids or ()))
-    choice = _Choice(numbers, trace_id, conversation, match, source, before, expired, everything)
+    choice = _Choice(
+        numbers, trace_id, conversation, match, source, project, before, expired, everything
+    )
     choice.check()
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(
@@ -80,10 +83,10 @@ def forget(
             options.require_answer(question, yes or dry_run)
         if not found:
             _explain_nothing(reservoir, scope, choice, found, yes)
-        elif dry_run:
+        if found and dry_run:
             print_found(reservoir, found, as_json)
             console.aside(f"would forget {count}")
-        else:
+        elif found:
             lines = preview(reservoir, found)
             if not yes:
                 print_lines(lines)
@@ -127,6 +130,7 @@ class _Choice:
     conversation: str | None
     match: str | None
     source: str | None
+    project: str | None
     before: str | None
     expired: bool
     scope: bool
@@ -139,8 +143,8 @@ class _Choice:
         if sum(is_set) != 1:
             raise UsageError(
                 "choose the messages to forget by exactly one option",
-                hint="--id, --trace-id, --conversation, --match, --source, --before, --expired "
-                "or --scope",
+                hint="--id, --trace-id, --conversation, --match, --source, --project, --before, "
+                "--expired or --scope",
             )
 
     def resolve(self, reservoir: Reservoir, scope: Scope) -> "_Choice":
@@ -158,6 +162,7 @@ class _Choice:
             until=self.before,
             text=self.match,
             source=self.source,
+            project=self.project,
         )
         if where.until:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
@@ -207,7 +212,7 @@ def _explain_nothing(
 
 
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
-    if choice.match is None and choice.source is None and choice.before is None:
+    if (choice.match, choice.source, choice.project, choice.before) == (None,) * 4:
         return
     places = reservoir.lookup.elsewhere(scope, choice.where())
     if others := nothing_found.describe_others(scope, places, *choice.wider()):
