@@ -1,6 +1,7 @@
 """Token counts that providers report reach doctor and the estimates of contexts."""
 
 import json
+from contextlib import closing
 
 import httpx2
 import proxied
@@ -47,8 +48,9 @@ def test_answers_calibrate_estimates_also_where_sync_stores_them(
                 body, headers = chat(user(f"when, {number}?"), model=MODEL), {"user-agent": agent}
                 httpx2.post(f"{served.root}{CHAT}", json=body, headers=headers)
             served.settle(times)
-        checks = examine(store_path, settings, lambda *_: None, check_source=lambda *_: None)
-        return next(check.detail for check in checks if check.name == "token_counts")
+        progress = check_source = lambda *_: None
+        with closing(examine(store_path, settings, progress, check_source=check_source)) as checks:
+            return next(check.detail for check in checks if check.name == "token_counts")
 
     assert "by 19 answers" in ask(ENOUGH - 1)
     assert estimate(MODEL) == estimate(None)
