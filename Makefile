@@ -8,9 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -c constraints.t
 # Real clients, for `make clients` only: 1.3 GB from npm, and from PyPI the older MCP SDK and client
 # libraries. To try other versions: make clients CLIENTS="…" LIBRARIES="…". The version of Claude Code is
 # exact: of a range, npm on Node 20 takes one of long ago without a word.
-CLIENTS ?= @anthropic-ai/claude-code@2.1.332 @openai/codex@0.169 @google/gemini-cli@0.61 \
-	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22 ai@6 @ai-sdk/openai@3 \
-	@ai-sdk/anthropic@3
+CLIENTS ?= @anthropic-ai/claude-code@2.1.332 @openai/codex@0.171 @google/gemini-cli@0.61 \
+	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22 ai@7 @ai-sdk/openai@4 \
+	@ai-sdk/anthropic@4
 LIBRARIES ?= openai==3.* anthropic==2.* ollama==0.6.* langchain-openai==1.* \
 	langchain-anthropic~=1.7.7 llm==0.36.*
 
