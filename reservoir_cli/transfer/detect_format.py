@@ -127,7 +127,7 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     if alone:
         return Selection([_require_format(files[0], form)])
     files = [member for file in files for member in _open_zip(file, open_files, passed_over)]
-    candidates = [file for file in files if file.unlisted or _may_have_messages(file.name)]
+    candidates = [file for file in files if file.unlisted or _may_have_messages(file.name, form)]
     owners = Owners([importer_named(form)] if form else list(importers().values()))
     detected, unreadable = _detect_all(candidates, form, owners)
     best = min(map(_generality, detected), default=0)
@@ -180,11 +180,14 @@ def _describe_nothing(
     return ReservoirError(f"no file in {source} has {wanted}", hint=hint)
 
 
-def _may_have_messages(name: str) -> bool:
+def _may_have_messages(name: str, form: str | None) -> bool:
     name = name.lower()
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
-    return name.endswith(_SUFFIXES)
+    if name.endswith(_SUFFIXES):
+        return True
+    tools = [importer_named(form)] if form else plugin_importers().values()
+    return any(name.endswith(ending.lower()) for tool in tools for ending in tool.endings)
 
 
 def _detect_all(

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,6 +69,28 @@ def test_the_example_is_read_by_init_sync_and_ingest(user, tmp_path):
     assert "importers: jotter of reservoir-jotter 0.1" in user("doctor", command=RESERVOIR).out
 
 
+def test_files_with_an_ending_of_their_own_are_found_in_folders_and_zips(package, cli, tmp_path):
+    package.offer("importers", "leaves", "Leaves")
+    cli.env |= {"PYTHONPATH": str(package.folder), "RESERVOIR_PLUGINS": "on"}
+    leaves = cli.home / ".leaves"
+    leaves.mkdir(parents=True)
+    (leaves / "oak.leaf").write_text("LEAF oak", encoding="utf-8")
+    assert "Leaves: imported 1" in cli("init", "--yes", "--no-embed", command=RESERVOIR).err
+    (leaves / "elm.leaf").write_text("LEAF elm", encoding="utf-8")
+    os.utime(leaves / "elm.leaf", (1_790_000_000, 1_790_000_000))  # the last turn is over
+    assert "leaves: imported 1" in cli("sync", "--no-embed", command=RESERVOIR).err
+    (leaves / "note.txt.bak").write_text("LEAF no", encoding="utf-8")
+    told = cli("ingest", str(leaves), command=RESERVOIR).err
+    assert "imported 0, already there 2" in told
+    assert "1 other file ignored: note.txt.bak" in told
+    with zipfile.ZipFile(tmp_path / "leaves.zip", "w") as archive:
+        archive.write(leaves / "elm.leaf", "elm.leaf")
+    told = cli("ingest", str(tmp_path / "leaves.zip"), command=RESERVOIR).err
+    assert "imported 0, already there 1" in told
+    titles = [row["title"] for row in cli("conversations", "--json").document["conversations"]]
+    assert sorted(titles) == ["About elm", "About oak"]
+
+
 def test_without_plugins_a_source_of_one_is_an_error_that_names_it(user):
     chat = write_chat(user.home / "c1.jsonl")
     result = user("--no-plugins", "ingest", str(chat), code=1, command=RESERVOIR)
@@ -79,12 +102,25 @@ def test_without_plugins_a_source_of_one_is_an_error_that_names_it(user):
 RESERVOIR = (str(Path(sys.executable).with_name("reservoir")),)
 
 MODULE = """
-from reservoir_cli.plugins import Importer, Place
+from pathlib import Path
+
+from reservoir_cli.plugins import Conversation, Importer, Message, Place, Record
 
 class Toy(Importer):
     name, title = "toy", "Toy"
     def detect(self, head): return head.has("toy", depth=1)
     def read(self, file): raise KeyError("a text of the user")
+
+class Leaves(Importer):
+    name, title = "leaves", "Leaves"
+    def detect(self, head): return head.text.startswith("LEAF ")
+    def places(self): yield Place(Path.home() / ".leaves", (".leaf",))
+    def read(self, file):
+        with file.open() as stream:
+            said = stream.read().decode("utf-8")
+        about = Conversation(file.stem, source=self.name, title="About " + file.stem)
+        ids = {"source_id": file.stem, "conversation_id": file.stem}
+        yield Record(Message("user", said, source=self.name, **ids), conversation=about)
 
 class Odd(Toy):
     def detect(self, head): raise KeyError("a text of the user")

@@ -9,6 +9,7 @@ from reservoir_cli.transfer.reading.head import Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File, Unreadable
 from reservoir_cli.transfer.reading.places import Place
+from reservoir_cli.transfer.reading.watched_files import SUFFIXES
 from reservoir_cli.util import plugins
 from reservoir_cli.util.plugins import Plugin
 
@@ -34,6 +35,9 @@ class PluginImporter(Importer):
             name: getattr(importer, name, getattr(Importer, name, plugin.name))
             for name in _ATTRIBUTES
         }
+        if not described["endings"]:
+            named = (ending for place in self.places() for ending in place.endings)
+            described["endings"] = tuple(end for end in named if not end.endswith(SUFFIXES))
         #: Raised by the plugin when it reads more of the same files: they are read again then.
         self.version = getattr(importer, "version", 1)
         vars(self).update(described, name=plugin.name)

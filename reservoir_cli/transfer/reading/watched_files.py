@@ -15,7 +15,7 @@ from reservoir_cli.transfer.reading.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import open_regular
 
 DATABASES = (".db", ".vscdb", ".sqlite")
-_SUFFIXES = (".jsonl", ".json", ".md", COMPRESSED, *DATABASES)
+SUFFIXES = (".jsonl", ".json", ".md", COMPRESSED, *DATABASES)
 #: The number of bytes hashed at the beginning, and before the position where reading ended.
 _COMPARED = 4_096
 _AT_ONCE = 1 << 16
@@ -35,9 +35,11 @@ def walk(
     excluded: Callable[[str], bool],
     report: Callable[[str, OSError], None],
     links: list[str] | None = None,
+    endings: tuple[str, ...] = (),
 ) -> Iterator[FileState]:
     """Yield the files below a folder that may contain messages, or the file itself.
 
+    :param endings: of the tool's files, besides the usual ones.
     :param report: receives each folder that cannot be read.
     :param links: receives the symbolic links to folders, which are not followed.
     """
@@ -56,7 +58,7 @@ def walk(
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders += [] if excluded(entry.path) else [entry.path]
-                    elif _is_history(entry) and not excluded(entry.path):
+                    elif _is_history(entry, endings) and not excluded(entry.path):
                         yield _file_state(entry.path, entry.stat(follow_symlinks=False))
                     elif links is not None and entry.is_symlink() and entry.is_dir():
                         links.append(entry.path)
@@ -66,8 +68,8 @@ def walk(
             report(folder, error)
 
 
-def _is_history(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False)
+def _is_history(entry: os.DirEntry[str], endings: tuple[str, ...]) -> bool:
+    return entry.name.endswith(SUFFIXES + endings) and entry.is_file(follow_symlinks=False)
 
 
 def escape_path(path: str) -> str:

@@ -140,7 +140,8 @@ class _SourceSync:
     def run(self, progress: Progress) -> SourceReport:
         links = self.report.imports.links
         root = self._source.path
-        walked = watched_files.walk(root, self._excluded, self._report_unreadable, links)
+        endings = self.importer.endings
+        walked = watched_files.walk(root, self._excluded, self._report_unreadable, links, endings)
         files = [] if self._source.is_left_out else list(walked)
         known = self._known.of(self._source)
         changed = []
