@@ -130,6 +130,7 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     candidates = [file for file in files if file.unlisted or _may_have_messages(file.name, form)]
     owners = Owners([importer_named(form)] if form else list(importers().values()))
     detected, unreadable = _detect_all(candidates, form, owners)
+    detected = [file for file in detected if not _is_unknown(file)]
     best = min(map(_generality, detected), default=0)
     specific = [file for file in detected if _generality(file) == best]
     chosen = _choose_named(detected, form) if form else specific
@@ -181,13 +182,23 @@ def _describe_nothing(
 
 
 def _may_have_messages(name: str, form: str | None) -> bool:
+    if _has_known_ending(name):
+        return True
+    tools = [importer_named(form)] if form else plugin_importers().values()
+    return any(name.lower().endswith(end.lower()) for tool in tools for end in tool.endings)
+
+
+def _has_known_ending(name: str) -> bool:
     name = name.lower()
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
-    if name.endswith(_SUFFIXES):
-        return True
-    tools = [importer_named(form)] if form else plugin_importers().values()
-    return any(name.endswith(ending.lower()) for tool in tools for ending in tool.endings)
+    return name.endswith(_SUFFIXES)
+
+
+def _is_unknown(found: DetectedFile) -> bool:
+    """Return whether a file only has the ending of a plugin's files: it is no note either."""
+    is_expected = found.file.unlisted or _has_known_ending(found.file.name)
+    return found.importer.name in TEXTS and not is_expected
 
 
 def _detect_all(

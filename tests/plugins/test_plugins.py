@@ -85,6 +85,12 @@ def test_files_with_an_ending_of_their_own_are_found_in_folders_and_zips(package
     assert "1 other file ignored: note.txt.bak" in told
     with zipfile.ZipFile(tmp_path / "leaves.zip", "w") as archive:
         archive.write(leaves / "elm.leaf", "elm.leaf")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "note.md").write_text("A note.", encoding="utf-8")
+    (tmp_path / "notes" / "tree.leaf").write_text("of another program", encoding="utf-8")
+    told = cli("ingest", "--no-embed", str(tmp_path / "notes"), command=RESERVOIR).err
+    assert "imported 1, " in told
+    assert "1 other file ignored: tree.leaf" in told
     told = cli("ingest", str(tmp_path / "leaves.zip"), command=RESERVOIR).err
     assert "imported 0, already there 1" in told
     titles = [row["title"] for row in cli("conversations", "--json").document["conversations"]]
