@@ -215,6 +215,9 @@ def test_a_conversation_of_another_partition_is_named_and_not_exported_empty(cli
         for shown in (hint, cli("export", *one).err, cli("view", *one).err):
             assert "1 message in work (-p work)" in shown
     assert not target.exists()
+    # Nothing of a day is no mistake: a script may export each.
+    cli("export", "-p", "default", "--match", "x", "-o", str(target))
+    assert target.read_bytes() == b""
 
 
 @pytest.mark.parametrize("scope", [["-p", "nowhere"], ["-i", "nowhere"]], ids=" ".join)

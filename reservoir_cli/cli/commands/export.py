@@ -107,12 +107,15 @@ def export(
 
 
 def _refuse_empty_scope(reservoir: Reservoir, scope: Scope, where: Filter, out: Path) -> None:
-    """Check that a scope has matching messages, or that none has; its name may be mistyped."""
-    if reservoir.view(scope, 1, where):
+    """Check that a scope, or a conversation, is not empty while there are messages elsewhere."""
+    conversation = Filter(conversation_id=where.conversation_id)
+    if reservoir.view(scope, 1, conversation):
         return
-    places = reservoir.lookup.elsewhere(scope, where)
-    if places or not reservoir.view(scope, 1):
-        places = places or reservoir.lookup.elsewhere(scope)
+    places = reservoir.lookup.elsewhere(scope, conversation)
+    if not places:
+        if reservoir.view(scope, 1):
+            return
+        places = reservoir.lookup.elsewhere(scope)
     if places is None or places:
         state = "left unchanged" if out.exists() else "not written"
         elsewhere = nothing_found.describe_elsewhere(scope, places)
