@@ -115,6 +115,7 @@ def test_the_tools_alone_may_be_connected(run, write_settings, name):
     assert client.settings().read_bytes() == original
     assert client.hooks_settings() == client.settings() or not client.hooks_settings().exists()
     run("connect", name, "--hooks=all", code=2)
+    assert "contradicts" in run("connect", name, "--hooks", "--hooks=mcp", code=2).err
 
 
 def test_without_an_argument_installed_clients_are_listed(run, user, write_settings):

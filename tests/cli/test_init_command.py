@@ -328,21 +328,6 @@ def test_folders_that_the_settings_exclude_are_left_out(machine):
     assert {instance for _, instance in stored(machine)} == {"codex", "llm"}
 
 
-def test_tools_may_be_left_out_by_name_before_the_first_init(machine):
-    machine("config", "set", "sources.claude-code.exclude=*", "sources.llm.exclude=*")
-    home = Path(machine.env["HOME"])
-    for unread in (*home.rglob("5e55.jsonl"), *home.rglob("logs.db")):
-        unread.write_text("a diary that nobody reads", encoding="utf-8")
-    for _ in range(2):
-        shown = machine("init", "--yes", "--no-embed").err
-        left_out = shown.split("left out, because exclude in the settings covers it:\n")[1]
-        assert re.findall(r"(?m)^  (.*?): ", left_out) == ["Claude Code", "llm"]
-        assert {instance for _, instance in stored(machine)} == {"codex"}
-    again = machine("sync", "--no-embed").err
-    assert again.count("left out by exclude\n") == 2
-    assert "no path" not in machine("doctor", code=None).out
-
-
 def test_a_marked_session_is_neither_announced_as_new_nor_imported(machine):
     session = Path(machine.env["HOME"], ".claude/projects/-src/private.jsonl")
     message = {"role": "user", "content": "DO NOT INDEX this: my salary is 9."}

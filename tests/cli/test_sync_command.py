@@ -202,6 +202,24 @@ def test_a_wrong_source_stops_no_other_command(machine, wrong):
     assert machine("sync", "--no-embed").err.startswith("codex: ")
 
 
+def test_tools_may_be_left_out_by_name_before_the_first_init(machine):
+    home = Path(machine.env["HOME"])
+    log = home / ".config/io.datasette.llm/logs.db"
+    log.parent.mkdir(parents=True)
+    for unread in (*home.rglob("5e55.jsonl"), log):
+        unread.write_text("a diary that nobody reads", encoding="utf-8")
+    machine("config", "set", "sources.claude-code.exclude=*", "sources.llm.exclude=*")
+    for _ in range(2):
+        shown = machine("init", "--yes", "--no-embed").err
+        left_out = shown.split("left out, because exclude in the settings covers it:\n")[1]
+        assert re.findall(r"(?m)^  (.*?): ", left_out) == ["Claude Code", "llm"]
+        (partition,) = machine("partitions", "--json").document["partitions"]
+        assert partition["instance"] == "codex"
+    again = machine("sync", "--no-embed").err
+    assert again.count("left out by exclude\n") == 2
+    assert "no path" not in machine("doctor", code=None).out
+
+
 def test_a_source_without_a_path_is_read_where_its_tool_writes(machine):
     machine("config", "set", "sources.codex.partition=work")
     assert "codex: imported 6" in machine("sync", "--no-embed").err

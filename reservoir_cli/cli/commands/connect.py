@@ -57,8 +57,7 @@ def connect(
     """
     flags = globals_of(ctx)
     program = own_command(flags.config, flags.db)
-    wanted = ["--hooks=mcp"] if hooks_mcp else ["--hooks"] if hooks else []
-    hooks = wanted == ["--hooks"]
+    wanted = _hooks_option(hooks, hooks_mcp)
     if not hooks and partition is None:  # otherwise the settings are read below
         options.warn_of_unknown_variables()
     if client is None:
@@ -91,6 +90,13 @@ def connect(
         if hooks:
             _add_source(ctx, outcome.client, partition)
             _note_partition_of_hooks(ctx, partition)
+
+
+def _hooks_option(hooks: bool, mcp: bool) -> list[str]:
+    """Return the option as it was typed, if it was."""
+    if hooks and mcp:
+        raise UsageError("--hooks contradicts --hooks=mcp", hint="leave one of them out")
+    return ["--hooks=mcp"] if mcp else ["--hooks"] if hooks else []
 
 
 def _note_partition_of_hooks(ctx: typer.Context, partition: str | None) -> None:
