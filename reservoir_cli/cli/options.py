@@ -82,8 +82,8 @@ TraceFilter = Annotated[
 ]
 Conversation = Annotated[str | None, conversation_option("Only this conversation.", FILTERS)]
 Match = Annotated[str | None, _filter("TEXT", "Only messages with this text; case is ignored.")]
-Since = Annotated[str | None, _filter("T", "From this time on: 2026-05-09 (with that day), 7d.")]
-Until = Annotated[str | None, _filter("T", "Up to this time: 2026-05-09 (without that day), 7d.")]
+Since = Annotated[str | None, _filter("T", "From this time on: 2026-05-09 (inclusive), 7d.")]
+Until = Annotated[str | None, _filter("T", "Up to this time: 2026-05-09 (exclusive), 7d.")]
 RoleFilter = Annotated[
     str | None,
     option(

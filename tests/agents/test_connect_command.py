@@ -67,6 +67,21 @@ def test_connecting_with_other_options_names_those_it_replaces(run, write_settin
     assert replaced not in run("connect", "zed", "-p", "home").err  # it had no options
 
 
+@pytest.mark.parametrize("name", ["claude", "codex", "opencode", "zed"])
+def test_a_connection_that_only_reads_stays_so_until_it_is_removed(run, write_settings, name):
+    client, original = CLIENTS[name], write_settings(CLIENTS[name])
+    run("connect", name, "-p", "work", "--read-only")
+    assert status(client).command[-4:] == ["mcp", "-p", "work", "--read-only"]
+    assert "was connected with -p work --read-only" in run("connect", name).err
+    assert status(client).command[-2:] == ["mcp", "--read-only"]
+    assert "is connected already" in run("connect", name, "--read-only").err
+    run("disconnect", name)
+    assert client.settings().read_bytes() == original
+    run("connect", name)
+    assert status(client).command[-1] == "mcp"
+    run("connect", "--read-only", code=2)
+
+
 def test_a_dry_run_prints_a_diff_on_stdout(run, write_settings):
     original = write_settings(CLIENTS["codex"])
     shown = run("connect", "codex", "--hooks", "--dry-run")

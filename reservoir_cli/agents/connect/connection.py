@@ -30,6 +30,7 @@ from reservoir_cli.settings.read_settings import missing_file_error
 from reservoir_cli.util import installation
 from reservoir_cli.util.time_limits import CLIENT_COMMAND
 
+_READ_ONLY = "--read-only"
 _Plan = Callable[[SettingsFile], list[Edit]]  #: Returns the edits that a file needs.
 _PROGRAM_NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 
@@ -84,11 +85,13 @@ def connect(
     program: Sequence[str],
     *,
     partition: str | None = None,
+    read_only: bool = False,
     hooks: bool | None = None,
     dry_run: bool = False,
 ) -> Outcome:
     """Make a client start our server; entries of ours that are there are updated.
 
+    :param read_only: whether the server offers only tools that read; an entry that says so stays.
     :param hooks: whether it also calls our hooks; ``None`` if it does so already.
     :param program: the absolute path of ``reservoir``, with its options.
     """
@@ -100,13 +103,16 @@ def connect(
             hint=f"reservoir connect {client.name} --dry-run shows what would be written",
         )
     command = [*program, "mcp", *(["-p", partition] if partition else [])]
+    with _adding_snippet(client, client.settings(), lambda it: client.server_edits(it, command)):
+        former = _options_of(client.our_command(client.open(client.settings())))
+    if read_only or _READ_ONLY in former:
+        command.append(_READ_ONLY)
     plans = _plans(client, command, program, hooks)
     for path, plan in plans.items():  # fail before anything is changed
         _apply(client, path, plan, dry_run=True, writable=not dry_run)
-    former = _options_of(client.our_command(client.open(client.settings())))
     added, via = ([], None) if dry_run else _add_with_own_command(client, command)
     changes = [_apply(client, path, plan, dry_run=dry_run) for path, plan in plans.items()]
-    is_replaced = former != _options_of(command)
+    is_replaced = sorted(former) != sorted(_options_of(command))
     return Outcome(client, _merge([*added, *changes]), via, former if is_replaced else ())
 
 

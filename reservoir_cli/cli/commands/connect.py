@@ -46,6 +46,9 @@ def connect(
         ),
     ] = False,
     hooks_mcp: Annotated[bool, typer.Option("--hooks-mcp", hidden=True)] = False,
+    read_only: Annotated[
+        bool, flag("--read-only", "Offer only tools that read; stays until disconnect.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:
@@ -61,7 +64,7 @@ def connect(
     if not hooks and partition is None:  # otherwise the settings are read below
         options.warn_of_unknown_variables()
     if client is None:
-        if wanted or dry_run or partition:
+        if wanted or dry_run or partition or read_only:
             raise UsageError("name a client", hint="reservoir connect claude")
         _list([agents.status(known) for known in CLIENTS.values()], program, as_json)
         return
@@ -70,11 +73,13 @@ def connect(
             client_named(client),
             program,
             partition=partition,
+            read_only=read_only,
             hooks=hooks if wanted else None,
             dry_run=dry_run,
         )
     if outcome.is_changed:
-        chosen = [*(["-p", partition] if partition else []), *wanted]
+        limits = ["--read-only"] if read_only else []
+        chosen = [*(["-p", partition] if partition else []), *wanted, *limits]
         options.warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")

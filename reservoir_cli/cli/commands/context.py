@@ -114,7 +114,7 @@ def context(
         bool | None, _switch("fill", "Spend the whole budget (default: with --budget).")
     ] = None,
     order: Annotated[
-        str | None, _choice("HOW", "score, or tiers: recent, similar, linked, older.", "order")
+        str | None, _choice("HOW", "score, or tiers: recent, similar, synapse, older.", "order")
     ] = None,
     excerpts: Annotated[
         str | None,

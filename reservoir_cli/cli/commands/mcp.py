@@ -17,7 +17,7 @@ def mcp(
     ctx: typer.Context,
     partition: options.Partition = None,
     read_only: Annotated[
-        bool, flag("--read-only", "Do not offer the tool that stores notes.")
+        bool, flag("--read-only", "Offer only tools that read.")
     ] = False,
 ) -> None:
     """Serve the store to an agent over MCP; its client starts this.
