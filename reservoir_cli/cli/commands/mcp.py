@@ -16,9 +16,7 @@ from reservoir_cli.util.installation import install_hint
 def mcp(
     ctx: typer.Context,
     partition: options.Partition = None,
-    read_only: Annotated[
-        bool, flag("--read-only", "Offer only tools that read.")
-    ] = False,
+    read_only: Annotated[bool, flag("--read-only", "Offer only tools that read.")] = False,
 ) -> None:
     """Serve the store to an agent over MCP; its client starts this.
 
