@@ -84,6 +84,7 @@ class Reservoir(ReservoirReads):
         embed: bool = False,
         copies: bool = True,
         include_forgotten: bool = False,
+        exclude: Sequence[str] = (),
     ) -> "ImportReport":
         """Store the messages of files, folders and zips.
 
@@ -95,6 +96,7 @@ class Reservoir(ReservoirReads):
         :param embed: embed the new messages, too.
         :param copies: also store messages that other partitions or instances have already.
         :param include_forgotten: also store messages that were forgotten earlier, in any partition.
+        :param exclude: folders whose files and conversations are left out.
         :raises UsageError: the format is unknown.
         :raises ReservoirError: a source cannot be read, or its format is not recognised.
         """
@@ -110,6 +112,7 @@ class Reservoir(ReservoirReads):
             embed=embed,
             copies=copies,
             include_forgotten=include_forgotten,
+            exclude=exclude,
         )
 
     def sync(

@@ -1,6 +1,7 @@
 """Import the messages of files, folders and zips."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import chain
@@ -9,8 +10,10 @@ from pathlib import Path, PurePath
 from reservoir_cli.transfer.detect_format import DetectedFile, find
 from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
 from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reading.input_files import File, name_of
 from reservoir_cli.transfer.reading.message_times import count_unread_times
+from reservoir_cli.transfer.reading.watched_files import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions
@@ -33,6 +36,7 @@ def import_files(
     embed: bool = False,
     copies: bool = True,
     include_forgotten: bool = False,
+    exclude: Sequence[str] = (),
 ) -> ImportReport:
     """Store the messages of files, folders and zips.
 
@@ -40,7 +44,9 @@ def import_files(
     Conversations in which the user wrote ``DO NOT INDEX`` are left out.
 
     :param copies: also store messages that other partitions and instances already have.
+    :param exclude: folders whose files are not read, and whose conversations are not stored.
     """
+    excluded = compile_exclusion(list(exclude))
     if include_forgotten:
         ingestor.store.require_removable_tombstones()
     options = ImportOptions(
@@ -51,6 +57,8 @@ def import_files(
     report = ImportReport()
     with ExitStack() as open_files:
         detected = [find(source, form, open_files) for source in sources]
+        for selection in detected:
+            selection.files[:] = [it for it in selection.files if not excluded(str(it.file.path))]
         marked = find_marked(chain.from_iterable(selection.files for selection in detected))
         if not dry_run:
             open_files.enter_context(explain_interrupt(ingestor.notify, INTERRUPTED))
@@ -63,7 +71,8 @@ def import_files(
             for file in selection.files:
                 default, home = ingestor.config.settings().partition, file.importer.instance
                 destination = Destination(partition, instance, default, home)
-                source_report.add(_import_file(ingestor, file, destination, options, marked))
+                file_report = _import_file(ingestor, file, destination, options, marked, excluded)
+                source_report.add(file_report)
             if not source_report.total and not source_report.nothing:
                 for file in selection.files:
                     source_report.nothing[file.importer.name, _REPEATED] += 1
@@ -82,15 +91,29 @@ def _import_file(
     destination: Destination,
     options: ImportOptions,
     marked: set[str],
+    excluded: Callable[[str], bool],
 ) -> ImportReport:
-    file, left_out = detected.file, set[str]()
+    file, left_out, in_folders = detected.file, set[str](), Counter[str]()
+    records = _skip_excluded(detected.records(), excluded, in_folders)
     file_import = FileImport(ingestor, destination, options, file.name, datetime.now(UTC))
     with count_unread_times() as undated:
         report = file_import.load(
-            skip_marked(detected.records(), marked, left_out),
+            skip_marked(records, marked, left_out),
             after_batch=lambda: report_megabytes(ingestor.progress, file.done, file.size),
         )
     report.marked, report.undated = left_out, undated.count
+    report.excluded = in_folders.total()
     if not report.total and not detected.importer.is_repeated(file):
         report.nothing[detected.importer.name, detected.describe_nothing()] += 1
     return report
+
+
+def _skip_excluded(
+    records: Iterable[Record | Skipped], excluded: Callable[[str], bool], counts: Counter[str]
+) -> Iterator[Record | Skipped]:
+    """Yield the records of other folders; count the rest by folder."""
+    for record in records:
+        if isinstance(record, Record) and record.folder and excluded(record.folder):
+            counts[record.folder] += 1
+        else:
+            yield record

@@ -21,6 +21,7 @@ class ImportReport:
     :param repeated: messages that a dry run has seen before as new ones.
     :param restored: messages among those imported that were forgotten earlier.
     :param renewed: stored messages that were replaced because they are longer now.
+    :param excluded: messages of folders that a source excludes.
     :param ahead: messages whose time is more than a day in the future.
     :param mended: messages in which bytes that are not text were replaced by U+FFFD.
     :param passed_over: files of a folder or zip that are not read.
@@ -36,6 +37,7 @@ class ImportReport:
     forgotten: int = 0
     restored: int = 0
     expired: int = 0
+    excluded: int = 0
     renewed: int = 0
     contexts: int = 0
     ahead: int = 0
@@ -57,7 +59,8 @@ class ImportReport:
     def total(self) -> int:
         """Count everything that was read, stored or not; a marked conversation counts as one."""
         stored = self.imported + self.already + self.renewed + len(self.marked)
-        return stored + self.skipped + self.forgotten + self.expired + self.contexts
+        left_out = self.skipped + self.forgotten + self.expired + self.excluded
+        return stored + left_out + self.contexts
 
     def add(self, other: "ImportReport") -> None:
         """Add the counts of another report."""

@@ -328,6 +328,16 @@ def test_folders_that_the_settings_exclude_are_left_out(machine):
     assert {instance for _, instance in stored(machine)} == {"codex", "llm"}
 
 
+def test_excluded_projects_are_not_announced_as_new(machine):
+    machine("config", "set", "sources.claude-code.exclude=/src")
+    for new in (0, 0):
+        result = machine("init", "-p", "code", "--yes", "--no-embed", "--json")
+        [claude] = [row for row in result.document["histories"] if row["format"] == "claude-code"]
+        assert [claude[key] for key in ("messages", "new", "imported")] == [0, new, new]
+        assert "claude-code: in excluded folders, and not imported: " in result.err
+        assert "stay there" not in result.err
+
+
 def test_a_marked_session_is_neither_announced_as_new_nor_imported(machine):
     session = Path(machine.env["HOME"], ".claude/projects/-src/private.jsonl")
     message = {"role": "user", "content": "DO NOT INDEX this: my salary is 9."}

@@ -14,6 +14,7 @@ from rich.filesize import decimal
 from reservoir_cli.agents.connect import CLIENTS, status
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.commands.sync import (
+    EXCLUDED,
     describe_forgotten,
     new_sources,
     print_left_out,
@@ -25,7 +26,7 @@ from reservoir_cli.cli.global_options import complete, globals_of
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope, check_name, clean_name
-from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import load
 from reservoir_cli.settings.paths import abbreviate_home
@@ -193,6 +194,7 @@ def _examine(
             partition=source.partition,
             dry_run=True,
             copies=partition is not None,
+            exclude=source.exclude,
         )
     except ReservoirError as failure:
         return _Read(history, source, ImportReport(), failure)
@@ -226,6 +228,8 @@ def _print_contents(read: Sequence[_Read]) -> None:
             records = counted(entry.report.skipped, "record")
             console.note(f"{entry.source.name}: {records} skipped, and none read")
             _say_why(entry.history)
+        if not entry.report.imported:  # otherwise after the import
+            options.note_count(f"{entry.source.name}: {EXCLUDED}", entry.report.excluded)
         if marked := entry.report.marked:
             console.note(f"{entry.source.name}: {options.describe_marked(marked)}")
         if entry.report.forgotten and not entry.report.imported:  # otherwise after the import
@@ -350,10 +354,9 @@ def _move_sources(reservoir: Reservoir, sources: list[Source]) -> None:
         if former != source.partition:
             table = {source.name: {"partition": source.partition}}
             edit_settings_file.add_sources(reservoir.config.path, table)
-            console.note(
-                f"{source.name} goes to {source.partition} from now on; "
-                f"its messages in {former} stay there"
-            )
+            has_some = reservoir.view(Scope(former), 1, where=Filter(source=source.tool))
+            stay = f"; its messages in {former} stay there" if has_some else ""
+            console.note(f"{source.name} goes to {source.partition} from now on{stay}")
 
 
 def _embed(reservoir: Reservoir, scope: Scope) -> None:

@@ -30,6 +30,7 @@ from reservoir_cli.transfer.sync.sync_reports import SourceReport, SyncReport
 from reservoir_cli.util.progress import counted
 
 _PAUSE = 30  # seconds between two runs with --watch
+EXCLUDED = "in excluded folders, and not imported"
 _MINUTES = 10  # minutes between two runs of the timer
 _SYSTEMD = """\
 # ~/.config/systemd/user/reservoir-sync.service
@@ -121,6 +122,13 @@ def _is_unattended() -> bool:
     return console.is_quiet() and not options.can_ask()
 
 
+def _describe_nothing(left_out: Sequence[Source]) -> str:
+    if not left_out:
+        return "found no history on this machine, and the settings have no [sources]"
+    names = ", ".join(source.name for source in left_out)
+    return f"left out by exclude: {names}; found no other history on this machine"
+
+
 def _sources(
     reservoir: Reservoir, names: Sequence[str], wrong: dict[str, UsageError]
 ) -> list[Source]:
@@ -146,7 +154,7 @@ def _sources(
     found = discover_sources(partition, {source.path for source in left_out})
     sources = select_sources(found, names)
     if not sources:
-        console.note("found no history on this machine, and the settings have no [sources]")
+        console.note(_describe_nothing(left_out))
     elif options.can_ask():
         for source in sources:
             console.aside(
@@ -263,7 +271,7 @@ def print_left_out(report: SourceReport) -> None:
     if imports.forgotten:
         console.note(describe_forgotten(report.source, imports.forgotten))
     options.note_count(f"{name}: older than retention_days, and not imported", imports.expired)
-    options.note_count(f"{name}: in excluded folders, and not imported", report.excluded)
+    options.note_count(f"{name}: {EXCLUDED}", imports.excluded)
     if report.marked:
         console.note(f"{name}: {options.describe_marked(report.marked)}")
 
@@ -297,7 +305,7 @@ def _fields(report: SyncReport) -> dict[str, Any]:
                 "skipped": entry.imports.skipped,
                 "forgotten": entry.imports.forgotten,
                 "expired": entry.imports.expired,
-                "excluded": entry.excluded,
+                "excluded": entry.imports.excluded,
                 "marked": len(entry.marked),
                 "held": entry.held,
                 "reasons": entry.imports.reasons,

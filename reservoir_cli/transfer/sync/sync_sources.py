@@ -291,7 +291,7 @@ class _SourceSync:
 
     def store(self, items: Sequence[Item], row: SourceFile) -> None:
         """Store messages and the position in their file in one transaction."""
-        report, excluded = ImportReport(), self.report.excluded
+        report, excluded = ImportReport(), self.report.imports.excluded
         with self._store.write(durable=False):
             wanted = [item for item in items if self._is_wanted(item)]
             if wanted:
@@ -300,7 +300,7 @@ class _SourceSync:
                 report = FileImport(
                     self._ingestor, destination, self._options, row.path, self._now
                 ).load(wanted)
-            self._leaves_out |= bool(report.expired or self.report.excluded > excluded)
+            self._leaves_out |= bool(report.expired or self.report.imports.excluded > excluded)
             self._table.put(self._add_settings(row))
         self.report.imports.add(report)
         self._progress(row.bytes_read)
@@ -316,7 +316,7 @@ class _SourceSync:
         if isinstance(item, Skipped):
             return True
         if item.folder and self._excluded(item.folder):
-            self.report.excluded += 1
+            self.report.imports.excluded += 1
             return False
         if is_marked(item, self.marked):
             self.report.marked.add(str(item.message.conversation_id))

@@ -71,6 +71,6 @@ def test_excluded_folders_are_left_out_whichever_tool_was_used_there(store, tmp_
             assert folder_name(record.folder) == record.conversation.project
     source = Source(tool, tool, root, "work", tuple(map(str, folders)))
     [report] = syncing.sync(ingestor(store), [source], whole=True).sources
-    assert report.excluded
+    assert report.imports.excluded
     stored = store.last(Scope("work"), 0)
     assert named.isdisjoint(str(message.conversation_id) for message in stored)

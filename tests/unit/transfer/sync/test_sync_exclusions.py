@@ -221,7 +221,7 @@ def test_excluded_folders_of_old_codex_sessions_are_left_out(machine, form):
     else:
         machine.write(form, meta, *items)
     excluded = Source("codex", "codex", machine.root, "work", ("/home/me/diary",))
-    assert machine.sync(source=excluded).excluded == 2
+    assert machine.sync(source=excluded).imports.excluded == 2
     assert machine.sync(source=Source("codex", "codex", machine.root, "home")).imports.imported == 2
     assert machine.said() == ["one?", "one."]
 
@@ -260,7 +260,7 @@ def test_excluded_folders_are_left_out(machine):
     excluded = (str(machine.root / "secret"), "/home/me/diary")
     source = Source("claude-code", "claude-code", machine.root, "work", excluded)
     report = machine.sync(source=source)
-    assert (report.files, report.excluded) == (2, 2)
+    assert (report.files, report.imports.excluded) == (2, 2)
     assert machine.said() == ["one?", "one."]
 
 
