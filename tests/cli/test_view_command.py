@@ -144,6 +144,15 @@ def test_a_filter_that_matches_nothing_does_not_suggest_other_partitions(cli):
     assert (result.out, result.err) == ("", "note: no message in default matches --role\n")
 
 
+def test_a_view_of_an_exact_text(cli):
+    cli.say("parsing the rows", "--at", AT)
+    cli.say("call Parse_Rows(50%)", "--at", AT)
+    assert cli("view", "--match", "parse_rows(50%").out == "user: call Parse_Rows(50%)\n"
+    assert "matches --match" in cli("view", "--match", "parse-rows").err
+    assert "contradicts" in cli("view", "--match", "x", "--id", "1", code=2).err
+    assert "needs a text" in cli("view", "--match", "", code=2).err
+
+
 def test_a_view_shows_the_whole_partition_by_default(cli):
     cli.say("mine", "--at", "2026-01-01T00:00:00Z")
     cli.say("next door", "-i", "other", "--at", "2026-01-02T00:00:00Z")

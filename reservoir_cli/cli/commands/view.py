@@ -25,6 +25,7 @@ def view(
     ] = None,
     trace_id: options.TraceFilter = None,
     conversation: options.Conversation = None,
+    match: options.Match = None,
     role: options.RoleFilter = None,
     since: options.Since = None,
     until: options.Until = None,
@@ -48,7 +49,8 @@ def view(
     numbers = [options.message_number(text) for text in ids or ()]
     if around is not None:
         numbers.append(options.message_number(around, "--around"))
-    if numbers and any((trace_id, conversation, role, since, until, source, tag, pinned, secrets)):
+    narrowed = trace_id, conversation, match, role, since, until, source, tag, pinned, secrets
+    if numbers and any(value not in (None, False) for value in narrowed):
         raise UsageError(
             f"--{'id' if ids else 'around'} contradicts the other filters",
             hint="leave them out: a number names one message",
@@ -71,6 +73,7 @@ def view(
                 conversation_id=filters.complete_id(
                     reservoir, "conversation_id", conversation, scope
                 ),
+                text=match,
                 since=since,
                 until=until,
                 source=source,
