@@ -89,6 +89,7 @@ MORE_TOKENS = (
     *("<think>", "</think>", "<tool_call>", "</tool_response>", "<TOOLCALL>", "<function_calls>"),
     *("<minimax:tool_call>", "<seed:think>", "<arg_key>", "]~b]", "<s>", "</s>", "<eos>"),
     *("<extra_id_0>", "<SPECIAL_12>", "<unused7>", "<fim_prefix>", "<start_function_call>"),
+    *("<tool_code>", "<editFileInstructions>", "</permissions instructions>"),
     *("<environment_details>", "<user_query>", "<SYSTEM-REMINDER>", "<USER_REQUEST>"),
     *("</environment_context>", "<Local-Command-Stdout>", "<userRequest>"),
     *("</\uff5cDSML\uff5cinvoke>", "<\uff5c\uff5cDSML\uff5c\uff5ctool_calls>", "]!d~["),
