@@ -40,7 +40,7 @@ _BLANKS = _table({b"x": b"s"}, default=b".")
 _SIGNS = _table({b"x": b"p"}, default=b".")
 
 # In hundredths of a token: integer sums are exact.
-_DIGITS, _BLANK = 100, 100
+_DIGITS, _BLANK, _TAB = 100, 100, 75
 #: A run of signs is mostly a token or two; one between letters belongs to the next word.
 _SIGN_RUN, _SIGN, _JOINED, _BARE = 95, 21, 68, 16
 #: An apostrophe between letters, but in English ``'s``, ``'ll`` and the like.
@@ -55,6 +55,8 @@ _LETTER = rb"[A-Za-z\x80-\xff]"
 _ELISIONS = re.compile(
     rb"'(?<=%b')(?=%b)(?!(?:[sdmt]|ll?|ve?|re?)(?!%b))" % (_LETTER, _LETTER, _LETTER)
 )
+#: A tab between columns is mostly a token of its own, unlike a blank.
+_COLUMN = re.compile(rb"(?<=[^\s])\t(?=[^\s0-9])")
 _SIX_SIGNS = re.compile(rb"(?:([!-/:-@\[-`{-~])(?!\1)){6}")
 _COMMON = {letter: cost for letters, cost in COMMON.items() for letter in letters}
 _STARTS = [start for start, _ in RANGES]
@@ -89,6 +91,7 @@ class ApproximateCounter:
             + _cost_of_signs(symbols)
             + _cost_of_numbers(symbols)
             + _cost_of_blanks(symbols)
+            + (_TAB * len(_COLUMN.findall(data)) if b"\t" in data else 0)
             + (_ELISION * len(_ELISIONS.findall(data)) if b"'" in data else 0)
             + (_MIXED * len(_SIX_SIGNS.findall(data)) if b"pppppp" in symbols else 0)
         )

@@ -135,6 +135,9 @@ NO_WORDS = [
     ),
     pytest.param(246, json.dumps([(n * n + 1) / 7 for n in range(3, 30)]), id="long digits"),
     pytest.param(360, json.dumps([[n % 7, n % 5, n] for n in range(40)]), id="small numbers"),
+    pytest.param(
+        360, "\n".join(["plum\tripe\t7\tBasket of Ann", "pear\tbad\t12\t"] * 20), id="columns"
+    ),
     pytest.param(206, "😀🎉🚀👩\u200d💻👍🏽🇩🇪❤️🔥✅ " * 6, id="emoji"),
     pytest.param(84, "qzxvkjwpfygbmucldrhsnioate" * 6, id="random letters"),
 ]
@@ -173,7 +176,7 @@ def test_approximate_is_low_by_at_most_six_percent_without_words(real, text):
         ),
         pytest.param("(=)", [("(", 1), (SIGN, 2)], id="a run of signs and each of them"),
         pytest.param("\0", [("(", 1)], id="control characters are signs"),
-        pytest.param(".\t.", [(". .", 1)], id="a single tab is free"),
+        pytest.param("x\n\tx", [("x\n x", 1)], id="a single tab as an indent is free"),
         pytest.param(".\t\t\t.", [(".  .", 1)], id="a run of tabs is one"),
         pytest.param("→\r\n\r\n→", [("→\n→", 1)], id="a run of line breaks is one"),
         pytest.param("中문か", [("中", 1), ("문", 1), ("か", 1)], id="Han, Hangul and kana"),
@@ -210,6 +213,7 @@ def hundred(unit: str | tuple[str, str]) -> int:
         pytest.param(" " * 60, " " * 600, id="blanks without end"),
         pytest.param("\n" * 12, "\n" * 120, id="line breaks without end"),
         pytest.param("x123", "x1234", id="long digits"),
+        pytest.param("one two", "one\ttwo", id="a tab between columns"),
     ],
 )
 def test_approximate_tells_what_is_dearer(cheaper, dearer):
