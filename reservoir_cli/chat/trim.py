@@ -20,7 +20,7 @@ from reservoir_cli.chat.message_shapes import (
     is_question,
     is_result,
 )
-from reservoir_cli.errors import wrong_type
+from reservoir_cli.errors import UsageError, wrong_type
 from reservoir_cli.tokens.counter import TokenCounter
 from reservoir_cli.tokens.estimates import ApproximateCounter
 
@@ -102,6 +102,8 @@ def _check_numbers(kind: type, expected: str, **numbers: object) -> None:
     for name, number in numbers.items():
         if not isinstance(number, kind):
             raise wrong_type(name, expected, number)
+        if number != number:  # NaN, which is no more than a budget, and no less
+            raise UsageError(f"{name} must be {expected}, not NaN")
 
 
 @dataclass(slots=True)

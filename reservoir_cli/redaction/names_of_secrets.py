@@ -7,7 +7,7 @@ _KEYS = (
     "api app access auth service account db database priv private client secret encryption master"
     " root admin signing storage shared preshared subscription deploy license consumer webhook host"
     " account ssh hmac crypt cipher unseal recovery certificate project server rest sdk integration"
-    " function functions sas write personal user application genie wallet jwt aes".split()
+    " function functions sas write personal user application genie wallet jwt aes wifi wlan".split()
 )
 _TOKENS = (
     "api access auth refresh bearer session bot id csrf xsrf personal user admin root secret deploy"
@@ -33,7 +33,8 @@ _FOREIGN_NAMES = {
     "contrase": "contrase(?:ñ|n)y?a",
     "mdp": "mdp(?![a-z])",
     "clave": "clave(?![a-z])(?: de api| api| secreta)?",
-    "clé": "clé (?:api|d.api|secrète|privée)",
+    "clé": "clé (?:api|d.api|secrète|privée|(?:du )?wi-?fi)",
+    "schlüssel": "schlüssel(?<=wlan[ -]schlüssel)",
     "parola": "parola(?: d.ordine)?",
     "zugangs": "zugangs(?:code|kennung|schlüssel)",
     "zugriffs": "zugriffs(?:token|schlüssel)",

@@ -490,8 +490,9 @@ GUESSES = (
             *("passw", "passphrase", "pw", "secret", "token", "auth", "login", "identify", "key"),
             *FOREIGN_WORDS,
         ),
-        rf"(?:(?<![a-z])pw|passw|passphrase|pwd|secret|token|auth(?![a-z])|login|identify|{FOREIGN}"
-        r"|(?<![a-z])key(?![a-z-])(?<!public.key))"
+        rf"(?:(?<![a-z0-9+])pw(?![a-z+/])|passw|passphrase|pwd|secret|token|auth(?![a-z])|login"
+        rf"|identify|{FOREIGN}|(?<![a-z])key(?![a-z-])(?<!public.key))"
+        r"(?![a-z]{0,60}[0-9+/][a-z0-9+/]{6,90}\n)"  # nor in a line of base64
         r"[^\n]{0,60}?[\s\"'|>=({<](?=[^\s\"'`,;<>(){}|]{0,30}\d)"
         r"([^\s\"'`,;<>(){}|]{12,128}+)(?![(\[{:])",
         from_word=True,

@@ -176,6 +176,10 @@ def _change(
 
 
 def _write(path: Path, text: str) -> None:
+    if path.is_file() and path.stat().st_nlink > 1:  # replacing would separate it from these
+        raise UsageError(
+            f"{path} has another name as a hard link", hint="edit the file by hand, or copy it"
+        )
     if path.is_file() and b"\r\n" in path.read_bytes():
         text = text.replace("\n", "\r\n")
     write_private(path, text)

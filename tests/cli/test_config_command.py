@@ -283,6 +283,15 @@ def test_a_link_to_the_file_stays_a_link(cli, file, tmp_path):
     assert tomllib.loads(target.read_text()) == {"partition": "work"}
 
 
+def test_a_file_with_another_name_is_not_separated_from_it(cli, file, tmp_path):
+    file.write_text("# kept elsewhere\n")
+    (tmp_path / "dotfiles.toml").hardlink_to(file)
+    shown = cli("config", "set", "partition=work", code=2)
+    assert "has another name as a hard link" in shown.err
+    assert file.samefile(tmp_path / "dotfiles.toml")
+    assert file.read_text() == "# kept elsewhere\n"
+
+
 def test_a_partition_with_messages_in_any_instance_is_not_called_empty(cli):
     cli.say("deploy on Friday?", "-p", "work", "-i", "backend")
     cli.say("what is for dinner?", "-p", "home")

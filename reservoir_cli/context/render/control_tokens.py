@@ -41,6 +41,7 @@ _SIGNS = (
     rf"|\](?={_N}!{_N}[a-z]{_N}~{_N}\[)|\](?={_N}<{_N}\](?:{_N}[a-z_]){{1,20}}{_N}\[{_N}>{_N}\[)"
     # Ling's <role>HUMAN</role>
     rf"|<(?={_N}{_spaced('role>')}{_N}\s?(?:{_N}[A-Z]){{4,12}}\s?{_N}<)"
+    rf"|<(?={_N}/?{_spaced('permissions instructions>')})"  # Codex's, the only one with a blank
     # Seed's <[fim-suffix]> and <[begin▁of▁sentence]>
     rf"|<(?={_spaced('[fim-')}|{_spaced('[PLHD')}|{_spaced('[beginof')}|{_spaced('[endof')})"
     r"|\u25c1(?=/?[a-z_]{1,32}\u25b7)"  # Kimi's ◁think▷
@@ -86,6 +87,7 @@ _SINGLE = frozenset(
     "tools functions toolcall toolcalls toolresponse toolresponses invoke "
     # agents
     "assistant system human instructions env subagent supervisor reminderinstructions userrequest "
+    "editfileinstructions "
     "usermemory editorcontext environmentcontext useraction userinstructions repomemory todolist "
     "toolreferences userstyle claudemd".split()
 )
@@ -102,7 +104,7 @@ _ANGLED = (
     r"|fim_(?:prefix|middle|suffix|pad)|file_sep|repo_name|gh_stars|issue_(?:start|comment|closed)"
     r"|jupyter_[a-z]+|empty_output|commit_(?:before|msg|after)"
     # thinking and tools
-    r"|scratch_pad|tool_calls?|tool_responses?|toolcall_[a-z]+|available_tools"
+    r"|scratch_pad|tool_(?:calls?|responses?|code|outputs?)|toolcall_[a-z]+|available_tools"
     r"|arg_(?:key|value)|[a-z]+_(?:tool_calls?|tool_responses?|think)"
     # agents
     r"|command-(?:name|message|args|contents)|bash-input|(?:local-command|bash)-(?:stdout|stderr)"
@@ -119,7 +121,7 @@ _LONGEST = 64
 #: Without one of these a text holds no control token, and without one of the second none that is
 #: known by its signs.
 _OPENINGS = "<[]\uff1c\uff3b\u25c1"
-_MARKS = ("|", "\uff5c", "SYS", "~", "\u25c1", "role>", "]<]", "<[")
+_MARKS = ("|", "\uff5c", "SYS", "~", "\u25c1", "role>", "]<]", "<[", "permissions ")
 
 
 @lru_cache(128)  # while a window is filled, the same turns are printed repeatedly

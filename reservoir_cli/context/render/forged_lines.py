@@ -1,4 +1,7 @@
-"""Find lines of a stored text that could pass for lines of a printed context. Pure."""
+"""Find lines of a stored text that could pass for lines of a printed context. Pure.
+
+The first line of a turn follows its role, so only a frame counts in it.
+"""
 
 import re
 from functools import lru_cache
@@ -15,10 +18,10 @@ _SHORT_TITLES = rf"(?:system|conversation|summaries|procedure:[^\n]*|{_TITLES})"
 #: are compared. This pattern and those below are compiled when a text needs them.
 _LINE = rf"""(?aimx)
     \n\ {{0,3}}(?:
-        (?:\#{{1,6}}\ ?)? [*_`]{{0,3}} (?:
+        (?:\#{{1,6}}\ ?)? [*_`~]{{0,3}} (?:
             (?:\[\#\d+\]\ ?)? (?:quoted\ [\d-]+,\ ?)?
-            (?:user|assistant|system|tool|context|developer)
-                \ ?(?:\#\d+)?\ ?[*_`]{{0,3}}\ ?:                    # a role
+            (?:user|assistant|system|tool|developer)
+                \ ?(?:\#\d+)?\ ?[*_`~]{{0,3}}\ ?:                    # a role
             | \[?\ ?{_TITLES}\ ?\]?[*_`:\#]*\ ?$                    # a title
             | \[\ ?{_SHORT_TITLES}\ ?\]                             # a short one in brackets,
             | \d{{4}}-\d\d-\d\d[*_`]{{0,3}}\ ?$                     # a day
@@ -75,12 +78,13 @@ _SIGNS = (
     (r"(?:.* )?(?:DASH|HYPHEN|MINUS SIGN)", "-"),
 )
 #: What Markdown and HTML show as something else, or not at all.
-_MARKUP = ("<", "&", "\\", "](")
+_MARKUP = ("<", "&", "\\", "](", "*", "~~", "`")
 _COMMENT = r"(?s)<!--.*?-->"
 _TAGS_OF_ONE_PLACE = r"((?:</?[A-Za-z][^<>]*>|<[!?][^<>]*>)+)([^\S\n]*)"
 _TAG = r"<(/?[a-z]+[1-6]?)"
 _ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?"
 _LINK = r"!?\[([^\[\]\n]*)\]\([^()\n]*\)"
+_MARKS_IN_WORD = r"(?<=\w)(?:[*`]+|~~)(?=\w)"
 _BACKSLASH = r"\\(?=[!-/:-@\[-`{-~])"
 _EMPHASIS = frozenset("b strong i em u code tt kbd".split())
 _HEADING = frozenset(f"h{level}" for level in range(1, 7))
@@ -94,7 +98,7 @@ _BLOCKS = frozenset(
 
 @lru_cache(128)  # while a window is filled, the same turns are printed repeatedly
 def has_forged_line(text: str) -> bool:
-    """Return whether a line could be read as a role, title, day or frame of a context.
+    """Return whether a line of a turn could be read as a role, title, day or frame of a context.
 
     A line is compared as it is drawn, and as Markdown and HTML show it.
     """
@@ -105,11 +109,10 @@ def has_forged_line(text: str) -> bool:
 
 
 def _is_forged(text: str) -> bool:
-    text = "\n".join(["", *text.splitlines()])
+    text = "\n".join(text.splitlines())
     if not text.isascii():
-        text = normalize("NFKD", text)
+        text = re.sub(_HIDDEN, "", normalize("NFKD", text))
         text = text.translate({ord(sign): _drawn_as(sign) for sign in set(text) if sign > "\x7f"})
-        text = re.sub(_HIDDEN, "", text)
     text = text.translate(_ASCII_CONTROLS)
     lowered = text.lower()
     if not any(hint in lowered for hint in _HINTS):
@@ -140,7 +143,8 @@ def _shown(text: str) -> str:
     text = re.sub(_COMMENT, "", before + end) + after
     text = re.sub(_TAGS_OF_ONE_PLACE, _replace_tags, text)
     text = re.sub(_ENTITY, lambda entity: unescape(entity[0]), text)
-    return re.sub(_BACKSLASH, "", re.sub(_LINK, r"\1", text))
+    text = re.sub(_MARKS_IN_WORD, "", re.sub(_LINK, r"\1", text))
+    return re.sub(_BACKSLASH, "", text)
 
 
 def _replace_tags(tags: re.Match[str]) -> str:

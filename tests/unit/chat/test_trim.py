@@ -409,6 +409,13 @@ def test_a_turn_start_must_be_an_integer(turn_start):
         trim_history(LIST, turn_start=turn_start, iteration=2, budget=1)
 
 
+@pytest.mark.parametrize("name", ["iteration", "budget", "multiplier", "attachment_tokens"])
+def test_no_number_is_nan(name):
+    numbers = {"iteration": 2, "budget": 1, name: float("nan")}
+    with pytest.raises(UsageError, match=f"{name} must be a number, not NaN"):
+        trim_history(LIST, **numbers)
+
+
 def test_any_sequence_and_any_number_is_accepted():
     messages = [{"role": "user", "content": "x" * 50} for _ in range(9)]
     expected = trim_history(messages, turn_start=8, iteration=2, budget=50)

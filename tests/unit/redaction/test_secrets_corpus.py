@@ -4,6 +4,7 @@ The lines of the corpus are templates, so that no scanner reports these files: `
 36 random characters of a set, ``«…»`` marks the secret, and ``¶`` is a line break.
 """
 
+import base64
 import random
 import re
 import string
@@ -62,3 +63,27 @@ def test_few_look_alikes_of_the_corpus_are_reported(seed):
     lookalikes = lines("lookalikes.txt", seed)
     assert len(lookalikes) >= 760
     assert len([line for line in lookalikes if find(line)]) <= 0.005 * len(lookalikes)
+
+
+def test_few_lines_of_base64_announce_a_secret_on_the_next():
+    generator = random.Random(0)
+    found = []
+    for _ in range(100):
+        text = base64.encodebytes(generator.randbytes(1_200)).decode()
+        found += find(f"-----BEGIN CERTIFICATE-----\n{text}-----END CERTIFICATE-----\n")
+    assert len(found) <= 5, len(found)  # 2,200 lines
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my pw from before\n{}",
+        "guest/pw | {}",
+        "the old secret, tell nobody, is\n{}",
+        "Token below\n{}",
+        "pw1 (old) = {}",
+    ],
+)
+def test_a_word_still_announces_what_looks_like_a_password(text):
+    password = "kX9" + "mQ2vLt7Rb4"
+    assert password not in without_secrets(text.format(password))[0]

@@ -24,7 +24,7 @@ ratio = RatioCounter().count
 TEXTS = st.one_of(st.text(st.characters()), st.text(alphabet="aZé9я.中ท🎉\ud83d \t\n\r\0"))
 
 # What costs more, beside what costs less.
-DIGIT, SIGN, CYRILLIC = ("12", "1"), ("((", "("), ("яя", "я")
+SIGN, CYRILLIC = ("((", "("), ("яя", "я")
 JOINED, ELISION = ("a.a", "a a"), ("a'ao", "a.ao")
 WORDS = (
     *("the", "zwq", "connection", "Verbindung", "wykorzystywanie", "myName", "myname", "MYNAME"),
@@ -134,6 +134,10 @@ NO_WORDS = [
         id="json",
     ),
     pytest.param(246, json.dumps([(n * n + 1) / 7 for n in range(3, 30)]), id="long digits"),
+    pytest.param(360, json.dumps([[n % 7, n % 5, n] for n in range(40)]), id="small numbers"),
+    pytest.param(
+        360, "\n".join(["plum\tripe\t7\tBasket of Ann", "pear\tbad\t12\t"] * 20), id="columns"
+    ),
     pytest.param(206, "😀🎉🚀👩\u200d💻👍🏽🇩🇪❤️🔥✅ " * 6, id="emoji"),
     pytest.param(84, "qzxvkjwpfygbmucldrhsnioate" * 6, id="random letters"),
 ]
@@ -163,11 +167,16 @@ def test_approximate_is_low_by_at_most_six_percent_without_words(real, text):
 @each(
     ("unit", "others"),
     [
-        pytest.param("123", [("1", 1), (DIGIT, 2)], id="number and digits"),
-        pytest.param("x1", [("x", 1), ("1", 1)], id="a digit ends a word"),
+        pytest.param("123", [("1", 1)], id="up to three digits are one"),
+        pytest.param("x1234567", [("x1", 3), ("x", -2)], id="seven digits are three"),
+        pytest.param(
+            "x1 1   1",
+            [("x1", 5), ("x", -4), (".  .", 1), (". .", -1)],
+            id="a blank before a digit",
+        ),
         pytest.param("(=)", [("(", 1), (SIGN, 2)], id="a run of signs and each of them"),
         pytest.param("\0", [("(", 1)], id="control characters are signs"),
-        pytest.param(".\t.", [(". .", 1)], id="a single tab is free"),
+        pytest.param("x\n\tx", [("x\n x", 1)], id="a single tab as an indent is free"),
         pytest.param(".\t\t\t.", [(".  .", 1)], id="a run of tabs is one"),
         pytest.param("→\r\n\r\n→", [("→\n→", 1)], id="a run of line breaks is one"),
         pytest.param("中문か", [("中", 1), ("문", 1), ("か", 1)], id="Han, Hangul and kana"),
@@ -203,7 +212,8 @@ def hundred(unit: str | tuple[str, str]) -> int:
         pytest.param("(())" * 6, "!?*(" * 6, id="signs that differ"),
         pytest.param(" " * 60, " " * 600, id="blanks without end"),
         pytest.param("\n" * 12, "\n" * 120, id="line breaks without end"),
-        pytest.param("12345678", "123456789", id="long digits"),
+        pytest.param("x123", "x1234", id="long digits"),
+        pytest.param("one two", "one\ttwo", id="a tab between columns"),
     ],
 )
 def test_approximate_tells_what_is_dearer(cheaper, dearer):
