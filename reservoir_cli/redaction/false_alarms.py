@@ -156,6 +156,10 @@ def _is_wordy(token: str) -> bool:
     )
 
 
+#: Kinds of characters that change as in a drawn password: ``kX9``, ``x7q``.
+_DRAWN = r"[A-Za-z]\d[A-Za-z]|[a-z][A-Z]+\d|[A-Z][a-z]+\d(?=.)|\d[A-Za-z]+\d"
+
+
 def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool = False) -> bool:
     """Return whether a value may be a secret: not a placeholder, a word or a name.
 
@@ -241,6 +245,8 @@ def _is_pass_phrase(words: list[str], *, in_code: bool, proof: Proof) -> bool:
         return False
     if plain & _SENTENCE_WORDS:
         return proof > Proof.HINT and _is_odd_sentence(words)
+    if 2 * sum(bool(re.search(_DRAWN, word)) for word in words) > len(words):
+        return True
     if any(len(word) >= 4 and is_real(word, in_code=in_code, proof=proof) for word in words):
         return not re.search(_MEASURE, " ".join(words))
     if proof <= Proof.WEAK or re.search(_MEASURE, " ".join(words)):

@@ -50,6 +50,8 @@ BLOCKS = (
 _LITERAL = r"[\"'][^\"'\n]{1,120}[\"']\s{0,3}"  #: A text between quotes, as an argument of a call.
 _BOLD = r"\*{0,2}"  #: The end of a name in bold type: ``**Password:** value``.
 _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
+#: An argument between quotes, which may have blanks, or else a word.
+_ARGUMENT = rf"(?:\"([^\"\\\n]{{4,80}}+)\"|'([^'\n]{{4,80}}+)'|[\"']?({_VALUE}{{%d,}}+))"
 #: The ends of a table's cell in Markdown, possibly in bold type or as code.
 _CELL_START, _CELL_END = r"[ \t]{0,40}[*`]{0,3}", r"[*`]{0,3}[ \t]{0,40}"
 #: The type of a variable between its name and its value.
@@ -166,8 +168,7 @@ GUESSES = (
         "session-cookie",
         ("sess", "sid=", "auth", "aspxauth", "remember", "jwt=", "li_at="),
         r"(?:sess(?:ion)?(?:[_-]?(?:token|id|key))?|sid|auth_?(?:token|cookie)|aspxauth|jwt|li_at"
-        r"|remember(?:_\w{2,60}?)?)"
-        r"=(?=[\w%.~+/:-]{0,60}\d)([\w%.~+/:=-]{16,}+)",
+        r"|remember(?:_\w{2,60}?)?)=(?=[\w%.~+/:-]{0,60}\d)([\w%.~+/:=-]{16,}+)",
         from_word=True,
         needs=("=",),
     ),
@@ -222,7 +223,7 @@ GUESSES = (
         proof=Proof.SURE,
         needs=NAME_WORDS,
     ),
-    # curl -u name:password, smbclient -U name%password, sshpass -p password
+    # curl -u name:password, smbclient -U name%password
     Rule(
         "password-option",
         (
@@ -232,15 +233,14 @@ GUESSES = (
         r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =]| -auth "
         r"|curl(?: --?[a-z#-]{1,20}){0,5}? -[a-z#]{1,9}?u {0,3}"
         r"|(?<![\w/])https?(?: --?[\w=-]{1,20}){0,4}? -a {0,3})"
-        r"[\"']?[^\s:\"'%]{1,80}(?::[\"']?([^\s/\"']{4,}+)|%([^\s\"']{4,}+))"
+        r"(?:\"[^\s:\"'%]{1,80}:([^\"\\\n]{4,80}+)\"|'[^\s:\"'%]{1,80}:([^'\n]{4,80}+)'"
+        r"|[\"']?[^\s:\"'%]{1,80}(?::[\"']?([^\s/\"']{4,}+)|%([^\s\"']{4,}+)))"
         # any command -u name -p VALUE, but not a port
         r"|(?: -u {0,3}|--user(?:name)?[ =])[\w.@\\+-]{1,80}\s{1,3}(?:-p|-w)\s{1,3}"
-        rf"(?!\S{{0,40}}:\d)[\"']?({_VALUE}{{6,}}+)"
-        rf"|sshpass\s{{1,3}}-p\s{{0,3}}[\"']?({_VALUE}{{4,}}+)"
+        rf"(?!\S{{0,40}}:\d){_ARGUMENT % 6}|sshpass\s{{1,3}}-p\s{{0,3}}{_ARGUMENT % 4}"
         r"|-pass(?:in|out)?\s{1,3}pass:([^\s\"']{4,}+)"
         r"|htpasswd\s{1,3}-\w{0,6}b\w{0,6}\s{1,3}\S{1,80}\s{1,3}\S{1,80}\s{1,3}[\"']?"
         r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+)"
-        # rdesktop /p:VALUE, keytool -storepass VALUE
         r"|(?: /p:|-(?:store|key)pass\s{1,3})[\"']?([^\s\"']{4,}+)"
         # ConvertTo-SecureString "VALUE"
         r"|securestring\s{1,3}(?:-string\s)?[\"']([^\"'\n]{4,200})[\"'] -asplain)",
@@ -319,7 +319,7 @@ GUESSES = (
             *("crackmapexec", "nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net use", "lftp "),
             *("bw unlock", "wpa_passphrase ", "rclone obscure", "openssl passwd", "mkpasswd"),
         ),
-        rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,}}+)"
+        rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p{_ARGUMENT % 4}"
         r"|(?:redis-cli(?=\s)[^\n]{0,200}? -a|ldap\w{1,10}(?=\s)[^\n]{0,200}? -w"
         r"|snmp\w{1,10}(?=\s)[^\n]{0,200}? -[ax]|ssh-keygen(?=\s)[^\n]{0,200}? -[np]"
         r"|(?:sqlcmd|ipmitool|bcp|tsql|psexec|evil-winrm|crackmapexec|nxc)(?=\s)[^\n]{0,200}? -p"
@@ -330,7 +330,7 @@ GUESSES = (
         r"|rclone obscure|openssl passwd -\w{1,6}|mkpasswd(?: -m [\w-]{1,12})?"
         r"|rabbitmqctl (?:add_user|change_password) [\w.-]{1,40}"
         r"|(?:mosquitto_|mongo)\w{1,10}(?=\s)[^\n]{0,200}? -p|zip(?=\s)[^\n]{0,60}? -p"
-        rf"| login(?=\s)[^\n]{{0,200}}? -p)\s{{0,3}}[\"']?({_VALUE}{{6,}}+)"
+        rf"| login(?=\s)[^\n]{{0,200}}? -p)\s{{0,3}}{_ARGUMENT % 6}"
         r"| login\s{1,3}([0-9a-f-]{32,64}+)(?!\w))",
         in_code=False,
         from_word=True,
@@ -352,8 +352,7 @@ GUESSES = (
         r"|\blogin[ \t]{1,9}\S{1,80}[\s/,]{1,40}password:?\s{1,9}[\"']?([^\s\"']{5,}+)"
         # a line of a dialogue or a file of settings, and [host]:port name:VALUE
         r"|\npass(?:word|wd)?[ \t]{1,9}([^\s\"'=:]{6,}+)[ \t]{0,9}(?=[\r\n]|$)"
-        r"|send \"([^\s\"\\]{5,}+)\\r"
-        r"|\]:\d{2,5}[ \t]{1,9}[\w.@+-]{1,60}:([^\s\"']{6,}+)"
+        r"|send \"([^\s\"\\]{5,}+)\\r|\]:\d{2,5}[ \t]{1,9}[\w.@+-]{1,60}:([^\s\"']{6,}+)"
         r"|:(?:543\d|\*):[^\s:]{1,80}:[^\s:]{1,80}:([^\s\"']{6,}+)"
         r"|(?:requirepass|masterauth|bindpw|wpa-psk|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",  # noqa: E501
         needs=("pass", "masterauth", ":543", ":*:", "bindpw", "wpa-psk", "]:", "wd={", "assword:"),

@@ -118,3 +118,22 @@ def test_a_token_of_every_kind_is_found_to_its_end(around):
             for literal in kind.literals
         ), kind
         assert "." in kind.source, kind
+
+
+def test_a_quoted_value_with_blanks_is_hidden_to_its_end():
+    value = "kX9 mQ2 vLt7"
+    for line in (
+        f'STORE_PASSWORD="{value}"',
+        f"export PGPASSWORD='{value}'",
+        f'sshpass -p "{value}" ssh web',
+        f"mysql -u app -p'{value}' shop",
+        f'docker login -u app -p "{value}"',
+        f'curl -u "app:{value}" https://files.example.org',
+    ):
+        assert not leaks(line, value.split()), line
+    for line in (
+        'password: "Step 2 failed"',
+        'curl -u "app:see the notes" https://files.example.org',
+        'title = "B2B sales of H2O bottles"',
+    ):
+        assert leaks(line, [line]), line
