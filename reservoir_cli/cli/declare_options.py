@@ -1,14 +1,21 @@
-"""Declare the options and arguments of commands; a panel is a section whose options are rare."""
+"""Declare the options and arguments of commands, and complete their values.
 
-from collections.abc import Sequence
+A panel is a section whose options are rare. Completion offers nothing on errors, and waits for no
+locks.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import typer
 
-from reservoir_cli.cli.completion_values import Completer, among
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import clean_text
+from reservoir_cli.settings import config
 from reservoir_cli.util.unicode_text import plain_number
+
+#: A callback of Typer: it maps the command line so far to possible values.
+Completer = Callable[[typer.Context], Iterable[str]]
 
 
 def flag(name: str, about: str, panel: str | None = None) -> Any:
@@ -29,7 +36,7 @@ def option(
 
     :param checks: ``min``, ``max`` or ``callback``.
     """
-    complete = among(*choices) if choices else complete
+    complete = complete_among(*choices) if choices else complete
     return typer.Option(
         *names,
         metavar=metavar,
@@ -49,7 +56,7 @@ def argument(
     **checks: Any,
 ) -> Any:
     """Return a positional argument, with the values and checks of :func:`option`."""
-    complete = among(*choices) if choices else complete
+    complete = complete_among(*choices) if choices else complete
     return typer.Argument(metavar=metavar, help=about, autocompletion=complete, **checks)
 
 
@@ -86,3 +93,50 @@ def tokens_option(about: str, *names: str, least: int | None = 0, panel: str | N
         return tokens
 
     return typer.Option(*names, metavar="N", help=about, parser=parse, rich_help_panel=panel)
+
+
+def complete_among(*values: str) -> Completer:
+    """Return a completer for a fixed set of values."""
+
+    def complete(ctx: typer.Context) -> list[str]:
+        return list(values)
+
+    return complete
+
+
+def complete_models(ctx: typer.Context) -> list[str]:
+    """Complete the name of a model."""
+    try:
+        known = config.load(_root_option(ctx, "config_file")).known_models()
+    except ReservoirError:
+        return []
+    return [model.name for model in known]
+
+
+def complete_sources(ctx: typer.Context) -> list[str]:
+    """Complete the name of a source in the settings."""
+    try:
+        return list(config.load(_root_option(ctx, "config_file")).sources)
+    except ReservoirError:
+        return []
+
+
+def complete_stored(kind: str) -> Completer:
+    """Return a completer for a kind of names that :mod:`.completion_from_store` reads."""
+
+    def complete(ctx: typer.Context) -> list[str]:
+        from reservoir_cli.cli import completion_from_store
+
+        place = _root_option(ctx, "db"), _root_option(ctx, "config_file")
+        return completion_from_store.read(kind, ctx.params, *place)
+
+    return complete
+
+
+complete_partitions = complete_stored("partition")
+complete_instances = complete_stored("instance")
+
+
+def _root_option(ctx: typer.Context, name: str) -> Any:
+    """Return a global option; during completion the callback that stores them has not run."""
+    return ctx.find_root().params.get(name)

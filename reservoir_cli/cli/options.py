@@ -9,8 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import completion_values, console
-from reservoir_cli.cli.declare_options import flag, name_option, option, tokens_option
+from reservoir_cli.cli import console
+from reservoir_cli.cli.declare_options import (
+    complete_among,
+    complete_instances,
+    complete_models,
+    complete_partitions,
+    complete_stored,
+    flag,
+    name_option,
+    option,
+    tokens_option,
+)
 from reservoir_cli.cli.global_options import Globals, globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import StoredMessage, clean_text, cut
@@ -34,23 +44,23 @@ def expand_user(value: Path | None) -> Path | None:
 
 
 def _partition(about: str) -> Any:
-    complete = completion_values.partitions
+    complete = complete_partitions
     return name_option(f"Workspace{about}.", "-p", "--partition", complete=complete)
 
 
 def _instance(about: str) -> Any:
-    complete = completion_values.instances
+    complete = complete_instances
     return name_option(f"Channel in it{about}.", "-i", "--instance", complete=complete)
 
 
 def model_option(about: str) -> Any:
     """Return the option for a known model."""
-    return name_option(about, complete=completion_values.models)
+    return name_option(about, complete=complete_models)
 
 
 def conversation_option(about: str, panel: str | None = None) -> Any:
     """Return the option for a stored conversation."""
-    return option("ID", about, panel=panel, complete=completion_values.stored("conversation"))
+    return option("ID", about, panel=panel, complete=complete_stored("conversation"))
 
 
 def _filter(metavar: str, about: str) -> Any:
@@ -58,10 +68,11 @@ def _filter(metavar: str, about: str) -> Any:
 
 
 def _name_filter(about: str, stored: str) -> Any:
-    return name_option(about, panel=FILTERS, complete=completion_values.stored(stored))
+    return name_option(about, panel=FILTERS, complete=complete_stored(stored))
 
 
-role_completer = completion_values.among("user", "assistant", "system", "tool")  # completes a role
+#: Completes a role.
+role_completer = complete_among("user", "assistant", "system", "tool")
 
 Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
 #: The partition of a report; without it the report covers all of them.
