@@ -7,7 +7,7 @@ from contextlib import suppress
 from reservoir_cli.errors import StoreError
 from reservoir_cli.maintenance.shared_folders import describe_shared_folder
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.copying import unfinished_copy
+from reservoir_cli.storage import properties
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.private_files import restrict_permissions
@@ -26,9 +26,9 @@ def open_for_use(
         notify(": ".join(shared))
     mark = None
     with suppress(StoreError):  # later reads report damage
-        mark = store.get_property(unfinished_copy.UNFINISHED_COPY)
+        mark = store.get_property(properties.UNFINISHED_COPY)
     if mark is not None:
-        problem = unfinished_copy.unfinished_copy_error(mark, store.location)
+        problem = properties.unfinished_copy_error(mark, store.location)
         if create:
             store.close()
             raise problem
