@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.maintenance.store_access import open_for_use
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Scope, StoredMessage, clean_text, title_of
+from reservoir_cli.messages import Filter, Key, Scope, StoredMessage, clean_text, title_of
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config

@@ -12,8 +12,7 @@ from reservoir_cli.context.history import History, find_running
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope, to_epoch_ms
+from reservoir_cli.messages import Filter, Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking, sessions
 from reservoir_cli.retrieval.asked_before import find_echoes

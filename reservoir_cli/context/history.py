@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.request import ContextRequest
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Filter, Scope
 from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates

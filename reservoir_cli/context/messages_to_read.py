@@ -11,8 +11,7 @@ from reservoir_cli.context.candidate import Candidate, Tier
 from reservoir_cli.context.choose import SelectionOptions
 from reservoir_cli.context.excerpts import FIRST_SHARE
 from reservoir_cli.context.gather_candidates import Inputs, Ranking
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Filter, Scope
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings

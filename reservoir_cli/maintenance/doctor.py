@@ -26,8 +26,7 @@ from reservoir_cli.errors import (
 from reservoir_cli.maintenance.check_counters_and_models import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.maintenance.shared_folders import describe_shared_folder
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Filter, Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.embed_messages import describe_other_model

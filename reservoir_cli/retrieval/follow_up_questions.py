@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Role, Scope, StoredMessage
+from reservoir_cli.messages import Filter, Role, Scope, StoredMessage
 from reservoir_cli.storage.search.candidates import Said, Talk
 from reservoir_cli.storage.store import Store
 

@@ -13,8 +13,8 @@ from reservoir_cli.agents.connect import CLIENTS, Client, Outcome, Status, clien
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.cli import console, options
-from reservoir_cli.cli.declare_options import complete_among, flag
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.options import complete_among, flag
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.util.installation import install_hint

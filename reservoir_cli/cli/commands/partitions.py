@@ -8,8 +8,8 @@ import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.commands import forget
-from reservoir_cli.cli.declare_options import complete_partitions
 from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
+from reservoir_cli.cli.options import complete_partitions
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import PlaceSummary, Reservoir

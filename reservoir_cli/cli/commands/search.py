@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
-from reservoir_cli.cli.declare_options import argument, flag, option
 from reservoir_cli.cli.escape import escaped
+from reservoir_cli.cli.options import argument, flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir

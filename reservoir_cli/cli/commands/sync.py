@@ -10,8 +10,8 @@ import typer
 
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.cli import console, open_store, options, unseen_errors
-from reservoir_cli.cli.declare_options import argument, complete_sources, flag
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.options import argument, complete_sources, flag
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
