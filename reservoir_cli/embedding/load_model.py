@@ -8,11 +8,16 @@ from pathlib import Path
 
 from reservoir_cli.embedding import compiled_models
 from reservoir_cli.embedding.embedder import Embedder, Engine
-from reservoir_cli.embedding.find_model import ModelSource, check_weights, is_default, locate
+from reservoir_cli.embedding.find_model import (
+    ModelSource,
+    check_weights,
+    is_default,
+    locate,
+    prompts_of,
+)
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
-from reservoir_cli.embedding.plugin_embedder import open_plugin
-from reservoir_cli.embedding.prompts import prompts_of
+from reservoir_cli.embedding.plugin_embedder import PluginEmbedder
 from reservoir_cli.embedding.reject_unsafe_models import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
@@ -70,8 +75,11 @@ def _spare_memory() -> Iterator[None]:
 
 
 def _find_and_load(name: str, *, offline: bool, progress: Progress, ready_only: bool) -> Embedder:
-    if ready := open_package(name) or open_plugin(name):
-        return ready
+    if packaged := open_package(name):
+        return packaged
+    plugin, argument = find_scheme("embedders", name)
+    if plugin is not None:
+        return PluginEmbedder(name, plugin, argument)
     source = _locate(name, offline=offline or ready_only, progress=progress)
     if ready_only:
         return _open_ready(name, source)

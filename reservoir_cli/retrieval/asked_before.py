@@ -22,7 +22,7 @@ from reservoir_cli.retrieval.sessions import Positions, Sessions
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.search.fulltext import count_terms
 from reservoir_cli.storage.store import Store
-from reservoir_cli.util.question_marks import has_question_mark
+from reservoir_cli.util.unicode_text import has_question_mark
 
 #: A message is read if it has this share of the question's stems and this cosine, or the second
 #: cosine alone, and is not much longer than the question.
