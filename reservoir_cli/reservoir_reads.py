@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from reservoir_cli.check_arguments import checked
-from reservoir_cli.maintenance.store_access import open_for_use
 from reservoir_cli.messages import Filter, Key, Scope, StoredMessage, clean_text, title_of
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.settings.setting import Value
+from reservoir_cli.storage.open_store import open_for_use
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.conversations import ConversationSummary
 from reservoir_cli.storage.tables.holdings import PlaceSummary

@@ -25,7 +25,6 @@ from reservoir_cli.errors import (
 )
 from reservoir_cli.maintenance.check_counters_and_models import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
-from reservoir_cli.maintenance.shared_folders import describe_shared_folder
 from reservoir_cli.messages import Filter, Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
@@ -44,6 +43,7 @@ from reservoir_cli.tokens import counter_id, storing_counter
 from reservoir_cli.util import plugins
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress, counted
+from reservoir_cli.util.shared_folders import describe_shared_folder
 
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5

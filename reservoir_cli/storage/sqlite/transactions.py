@@ -67,7 +67,7 @@ class Transactions(transactions.Transactions, ABC):
         """Close the file after the transactions of other threads, and finish a deletion."""
         with self._lock:
             with suppress(sqlite3.Error):
-                if not self.read_only:
+                if not self.read_only and properties.get(self._connection, properties.UNFINISHED):
                     erase_deleted_text.finish(self._connection, wait=0)
             self._connection.close()
 
