@@ -37,7 +37,7 @@ _MODULES = {
     "ContextOptions": "context.prepare_request",
     "ContextWindow": "context.render.formats",
     "ExportReport": "transfer.reports",
-    "Filter": "message_filter",
+    "Filter": "messages",
     "Hit": "retrieval.search_hits",
     "ImportReport": "transfer.reports",
     "Message": "messages",

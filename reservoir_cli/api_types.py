@@ -22,9 +22,9 @@ from reservoir_cli.errors import (
 from reservoir_cli.maintenance.database import Database
 from reservoir_cli.maintenance.doctor import Check
 from reservoir_cli.maintenance.summarize import Outcome
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Message, Role, Scope, StoredMessage, ToolCall
+from reservoir_cli.messages import Filter, Key, Message, Role, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval.embed_messages import Indexer
+from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.models import Model
@@ -55,6 +55,7 @@ __all__ = [
     "Indexer",
     "Ingestor",
     "Key",
+    "Lookup",
     "Message",
     "Model",
     "ModelUnavailableError",

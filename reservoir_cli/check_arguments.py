@@ -11,8 +11,15 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from reservoir_cli.errors import UsageError, wrong_type
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Message, Scope, check_text, check_time, check_valid_text
+from reservoir_cli.messages import (
+    Filter,
+    Key,
+    Message,
+    Scope,
+    check_text,
+    check_time,
+    check_valid_text,
+)
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.keys import Keys
 

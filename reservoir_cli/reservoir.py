@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
-from reservoir_cli.message_filter import Filter, IdField
-from reservoir_cli.messages import Key, Message, Scope, StoredMessage, check_name, clean_text
+from reservoir_cli.messages import (
+    Filter,
+    IdField,
+    Key,
+    Message,
+    Scope,
+    StoredMessage,
+    check_name,
+    clean_text,
+)
 from reservoir_cli.reservoir_reads import ReservoirReads
 from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.storage.tables.conversations import ConversationSummary

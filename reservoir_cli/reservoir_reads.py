@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from reservoir_cli.check_arguments import checked
-from reservoir_cli.maintenance.store_access import open_for_use
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Scope, StoredMessage, clean_text, title_of
+from reservoir_cli.messages import Filter, Key, Scope, StoredMessage, clean_text, title_of
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.settings.setting import Value
+from reservoir_cli.storage.open_store import open_for_use
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.conversations import ConversationSummary
 from reservoir_cli.storage.tables.holdings import PlaceSummary
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
         Hit,
         Indexer,
         Ingestor,
+        Lookup,
         Pieces,
         Recall,
         Runs,
@@ -54,7 +53,6 @@ class ReservoirReads:
     :ivar location: the path of the store, or its URL without the password.
     :ivar config: the settings; :meth:`use` changes them.
     :ivar redactor: redacts all returned messages.
-    :ivar lookup: finds messages by ids and conversations.
     """
 
     def __init__(
@@ -68,7 +66,7 @@ class ReservoirReads:
         notify: Callable[[str], None] = _ignore,
         progress: Progress = _ignore,
     ) -> None:
-        self.store, self.location, self.lookup = store, store.location, Lookup(store)
+        self.store, self.location = store, store.location
         self.config, self.redactor, self.offline = settings, _redactor(settings), offline
         self._embedder, self._ready_only = embedder, ready_only
         self._notify, self._progress = notify, progress
@@ -397,6 +395,13 @@ class ReservoirReads:
         return outcome
 
     # Parts
+
+    @cached_property
+    def lookup(self) -> "Lookup":
+        """Finds messages by ids and conversations."""
+        from reservoir_cli.retrieval.lookup import Lookup
+
+        return Lookup(self.store)
 
     @cached_property
     def indexer(self) -> "Indexer":

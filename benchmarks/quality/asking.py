@@ -24,7 +24,7 @@ from reservoir_cli.storage.search.fulltext import (
     count_terms,
     indexed_text,
 )
-from reservoir_cli.util.question_marks import has_question_mark
+from reservoir_cli.util.unicode_text import has_question_mark
 
 _WORD = re.compile(r"[^\W_]+")
 #: A budget in tokens that every message fits into, so that all are returned with their scores.

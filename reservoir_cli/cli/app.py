@@ -13,8 +13,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import completion_scripts, console, mistyped_commands, unseen_errors
-from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
+from reservoir_cli.cli import console, mistyped_commands, unseen_errors
+from reservoir_cli.cli.command_list import COMPLETED_SHELL, EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals, repeat
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.maintenance.describe_version import describe_version
@@ -43,15 +43,14 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _install_completion(wanted: bool) -> None:
+def _give_completion(param: typer.CallbackParam, wanted: bool) -> None:
     if wanted:
-        console.aside(completion_scripts.install())
-        raise typer.Exit
+        from reservoir_cli.cli import completion_scripts
 
-
-def _show_completion(wanted: bool) -> None:
-    if wanted:
-        console.write(completion_scripts.script())
+        if param.name == "_install":
+            console.aside(completion_scripts.install())
+        else:
+            console.write(completion_scripts.script())
         raise typer.Exit
 
 
@@ -118,7 +117,7 @@ def globals_(
         bool,
         typer.Option(
             "--install-completion",
-            callback=_install_completion,
+            callback=_give_completion,
             help="Install completion for the current shell.",
         ),
     ] = False,
@@ -126,7 +125,7 @@ def globals_(
         bool,
         typer.Option(
             "--show-completion",
-            callback=_show_completion,
+            callback=_give_completion,
             help="Print the completion script for the current shell.",
         ),
     ] = False,
@@ -157,8 +156,7 @@ def main(*, always_succeed: bool = False) -> None:
     try:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, _interrupted)
-        is_asking = completion_scripts.is_asking()
-        code: Any = completion_scripts.answer(typer.main.get_command(app)) if is_asking else _run()
+        code: Any = _complete() if COMPLETED_SHELL in os.environ else _run()
     except SystemExit as leaving:
         code = leaving.code
     except KeyboardInterrupt:
@@ -193,6 +191,13 @@ def _leave(code: int) -> NoReturn:
         with suppress(OSError, ValueError):  # its reader is gone
             stream.flush()
     os._exit(code)
+
+
+def _complete() -> int:
+    from reservoir_cli.cli import completion_scripts
+
+    is_asking = completion_scripts.is_asking()
+    return completion_scripts.answer(typer.main.get_command(app)) if is_asking else _run()
 
 
 def _run() -> int:

@@ -11,6 +11,8 @@ from reservoir_cli.cli.mistyped_commands import quote_command
 from reservoir_cli.errors import UsageError
 from reservoir_cli.util.unicode_text import similar_names
 
+#: The variable in which a completion script names its shell.
+COMPLETED_SHELL = "_RESERVOIR_COMPLETE"
 #: Each command with an example. A command is the function or app of the same name in the module
 #: of the same name, unless :data:`MODULES` names another module.
 EXAMPLES = {

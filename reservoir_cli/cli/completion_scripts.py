@@ -15,10 +15,9 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from reservoir_cli.cli.command_list import SUMMARIES, CommandGroup
+from reservoir_cli.cli.command_list import COMPLETED_SHELL, SUMMARIES, CommandGroup
 from reservoir_cli.errors import ReservoirError, UsageError
 
-VARIABLE = "_RESERVOIR_COMPLETE"  # the variable in which a completion script names its shell
 #: The variable with PowerShell's command line: old versions mangle quotes in arguments.
 _LINE = "_RESERVOIR_LINE"
 #: Characters, besides letters, marks and digits, that names may contain to be offered.
@@ -49,16 +48,16 @@ _SCRIPTS = {
 
 def is_asking() -> bool:
     """Return whether a completion script runs this process; drop the variable otherwise."""
-    value = os.environ.get(VARIABLE, "")
+    value = os.environ.get(COMPLETED_SHELL, "")
     if value in _SCRIPTS or value.startswith(("complete_", "source_")):
         return True
-    os.environ.pop(VARIABLE, None)
+    os.environ.pop(COMPLETED_SHELL, None)
     return False
 
 
 def answer(group: Any) -> int:
     """Print completions; if none, the exit code says whether the shell should offer files."""
-    shell = os.environ.pop(VARIABLE)
+    shell = os.environ.pop(COMPLETED_SHELL)
     if shell not in _SCRIPTS:
         sys.stdout.write(f"{_OLD_ZSH}\n" if shell == "complete_zsh" else "")
         return int(shell == "complete_fish")  # the old script asks whether there are completions

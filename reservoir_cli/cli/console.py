@@ -10,12 +10,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
-from reservoir_cli.cli.escape import escaped
 from reservoir_cli.cli.global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.util.clock import to_local
 from reservoir_cli.util.progress import pace
+from reservoir_cli.util.unicode_text import escaped
 
 if TYPE_CHECKING:
     from rich.console import Console

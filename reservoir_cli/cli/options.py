@@ -1,16 +1,19 @@
-"""Options shared by several commands, and helpers that read and check what the user types."""
+"""Declare options, complete their values, and read and check what the user types.
+
+A panel is a section whose options are rare. Completion offers nothing on errors, and waits for no
+locks.
+"""
 
 import os
 import shlex
 import sys
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import completion_values, console
-from reservoir_cli.cli.declare_options import flag, name_option, option, tokens_option
+from reservoir_cli.cli import console
 from reservoir_cli.cli.global_options import Globals, globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import StoredMessage, clean_text, cut
@@ -20,7 +23,135 @@ from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.settings.read_settings import unknown_variables
 from reservoir_cli.util.progress import counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
-from reservoir_cli.util.unicode_text import plain_digits
+from reservoir_cli.util.unicode_text import plain_digits, plain_number
+
+#: A callback of Typer: it maps the command line so far to possible values.
+Completer = Callable[[typer.Context], Iterable[str]]
+
+
+def flag(name: str, about: str, panel: str | None = None) -> Any:
+    """Return an option without a value; ``--x/--no-x`` declares two."""
+    return typer.Option(name, help=about, rich_help_panel=panel)
+
+
+def option(
+    metavar: str,
+    about: str,
+    *names: str,
+    panel: str | None = None,
+    choices: Sequence[str] = (),
+    complete: Completer | None = None,
+    **checks: Any,
+) -> Any:
+    """Return an option, named like its parameter without names; ``choices`` are completed.
+
+    :param checks: ``min``, ``max`` or ``callback``.
+    """
+    complete = complete_among(*choices) if choices else complete
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=about,
+        rich_help_panel=panel,
+        autocompletion=complete,
+        **checks,
+    )
+
+
+def argument(
+    metavar: str,
+    about: str,
+    *,
+    choices: Sequence[str] = (),
+    complete: Completer | None = None,
+    **checks: Any,
+) -> Any:
+    """Return a positional argument, with the values and checks of :func:`option`."""
+    complete = complete_among(*choices) if choices else complete
+    return typer.Argument(metavar=metavar, help=about, autocompletion=complete, **checks)
+
+
+def name_option(
+    about: str,
+    *names: str,
+    metavar: str = "NAME",
+    complete: Completer | None = None,
+    panel: str | None = None,
+) -> Any:
+    """Return an option that takes a name or an id, which must not be empty."""
+    return option(
+        metavar, about, *names, panel=panel, complete=complete, callback=_check_typed_name
+    )
+
+
+def _check_typed_name(param: typer.CallbackParam, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise UsageError(f"{param.opts[-1]} cannot be empty", hint="leave the option out")
+    return clean_text(value) if value else None
+
+
+def tokens_option(about: str, *names: str, least: int | None = 0, panel: str | None = None) -> Any:
+    """Return an option for a number of tokens, such as 150,000; ``least=None`` allows any."""
+
+    def parse(value: str | int) -> int:
+        try:
+            tokens = int(plain_number(str(value)))
+        except ValueError:
+            # Worded like Typer's own errors, which mistyped_commands rewords.
+            raise typer.BadParameter(f"{value!r} is not a valid int.") from None
+        if least is not None and tokens < least:
+            raise typer.BadParameter(f"{tokens} is not in the range x>={least}.")
+        return tokens
+
+    return typer.Option(*names, metavar="N", help=about, parser=parse, rich_help_panel=panel)
+
+
+def complete_among(*values: str) -> Completer:
+    """Return a completer for a fixed set of values."""
+
+    def complete(ctx: typer.Context) -> list[str]:
+        return list(values)
+
+    return complete
+
+
+def complete_models(ctx: typer.Context) -> list[str]:
+    """Complete the name of a model."""
+    try:
+        known = config.load(_root_option(ctx, "config_file")).known_models()
+    except ReservoirError:
+        return []
+    return [model.name for model in known]
+
+
+def complete_sources(ctx: typer.Context) -> list[str]:
+    """Complete the name of a source in the settings."""
+    try:
+        return list(config.load(_root_option(ctx, "config_file")).sources)
+    except ReservoirError:
+        return []
+
+
+def complete_stored(kind: str) -> Completer:
+    """Return a completer for a kind of names that :mod:`.completion_from_store` reads."""
+
+    def complete(ctx: typer.Context) -> list[str]:
+        from reservoir_cli.cli import completion_from_store
+
+        place = _root_option(ctx, "db"), _root_option(ctx, "config_file")
+        return completion_from_store.read(kind, ctx.params, *place)
+
+    return complete
+
+
+complete_partitions = complete_stored("partition")
+complete_instances = complete_stored("instance")
+
+
+def _root_option(ctx: typer.Context, name: str) -> Any:
+    """Return a global option; during completion the callback that stores them has not run."""
+    return ctx.find_root().params.get(name)
+
 
 FILTERS = "Filters"  # the section of the options that select messages; ``-h`` has only their names
 #: The section of the options for a message that is typed or piped in.
@@ -34,23 +165,23 @@ def expand_user(value: Path | None) -> Path | None:
 
 
 def _partition(about: str) -> Any:
-    complete = completion_values.partitions
+    complete = complete_partitions
     return name_option(f"Workspace{about}.", "-p", "--partition", complete=complete)
 
 
 def _instance(about: str) -> Any:
-    complete = completion_values.instances
+    complete = complete_instances
     return name_option(f"Channel in it{about}.", "-i", "--instance", complete=complete)
 
 
 def model_option(about: str) -> Any:
     """Return the option for a known model."""
-    return name_option(about, complete=completion_values.models)
+    return name_option(about, complete=complete_models)
 
 
 def conversation_option(about: str, panel: str | None = None) -> Any:
     """Return the option for a stored conversation."""
-    return option("ID", about, panel=panel, complete=completion_values.stored("conversation"))
+    return option("ID", about, panel=panel, complete=complete_stored("conversation"))
 
 
 def _filter(metavar: str, about: str) -> Any:
@@ -58,10 +189,11 @@ def _filter(metavar: str, about: str) -> Any:
 
 
 def _name_filter(about: str, stored: str) -> Any:
-    return name_option(about, panel=FILTERS, complete=completion_values.stored(stored))
+    return name_option(about, panel=FILTERS, complete=complete_stored(stored))
 
 
-role_completer = completion_values.among("user", "assistant", "system", "tool")  # completes a role
+#: Completes a role.
+role_completer = complete_among("user", "assistant", "system", "tool")
 
 Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
 #: The partition of a report; without it the report covers all of them.

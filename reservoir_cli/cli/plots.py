@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.cli.escape import escaped
 from reservoir_cli.context.weekly_statistics import count_tools, largest_tools, last_weeks
 from reservoir_cli.util.progress import counted
+from reservoir_cli.util.unicode_text import escaped
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from reservoir_cli.cli.escape import escaped
 from reservoir_cli.util.clock import to_local
+from reservoir_cli.util.unicode_text import escaped
 
 if TYPE_CHECKING:
     from rich.table import Table

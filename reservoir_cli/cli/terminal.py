@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from reservoir_cli.cli.escape import escaped
+from reservoir_cli.util.unicode_text import escaped
 
 
 class Terminal(Console):

@@ -18,7 +18,7 @@ from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.standouts import find_standouts
 from reservoir_cli.context.summaries import select_with_summaries
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.message_filter import Filter
+from reservoir_cli.messages import Filter
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import QuestionVector

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from reservoir_cli.context.budget import NEWEST_SHARE, PINNED_SHARE, RUNNING_SHARE, SMALL_BUDGET
 from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
-from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.fill_window import LITTLE_LEFT, fill_by_score, fill_by_tier
-from reservoir_cli.context.layout import ids, is_system
+from reservoir_cli.context.layout import Exchanges, ids, is_system
 from reservoir_cli.context.message_groups import (
     MessageGroup,
     group_tool_calls,

@@ -8,17 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.history import History, find_running
+from reservoir_cli.context.history import History, embed_talk, find_running, read_running_talk
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope, to_epoch_ms
+from reservoir_cli.messages import Filter, Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking, sessions
 from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
-from reservoir_cli.retrieval.follow_up_questions import embed_talk, read_running_talk
 from reservoir_cli.retrieval.question_dates import date_scores, describe_empty_days, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor

@@ -6,8 +6,7 @@ from dataclasses import replace
 from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.candidate import Candidate, Dropped, Tier
 from reservoir_cli.context.excerpts import discount
-from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import by_time
+from reservoir_cli.context.layout import Exchanges, by_time
 from reservoir_cli.context.standing_instructions import is_standing
 from reservoir_cli.context.window_builder import WindowBuilder
 from reservoir_cli.messages import Role

@@ -1,4 +1,7 @@
-"""Choose the messages worth reading for a context: those with a tier, pins and fillers."""
+"""Choose the messages worth reading for a context: those with a tier, pins and fillers.
+
+A tier is recent, similar, synapse or older.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,13 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.assign_tiers import assign_tiers, find_unprintable
 from reservoir_cli.context.candidate import Candidate, Tier
-from reservoir_cli.context.choose import SelectionOptions
+from reservoir_cli.context.choose import SelectionOptions, is_printable
 from reservoir_cli.context.excerpts import FIRST_SHARE
 from reservoir_cli.context.gather_candidates import Inputs, Ranking
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Filter, Role, Scope
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
@@ -136,3 +137,83 @@ def compute_ages(turns: NDArray[np.bool_], positions: NDArray[np.intp]) -> list[
         len(places) - 1 - older_count if is_turn else None
         for older_count, is_turn in zip(older, turns[positions].tolist(), strict=True)
     ]
+
+
+def assign_tiers(
+    scored: Scored,
+    has_question: bool,
+    settings: Settings,
+    store: Store,
+    scope: Scope,
+    hidden: NDArray[np.bool_],
+) -> dict[int, Tier]:
+    """Map the positions of candidates to the first tier that applies.
+
+    :param has_question: without one no message is similar, and links are not followed.
+    :param hidden: shape (n,), whether a message is never printed.
+    """
+    candidates = scored.candidates
+    best = _best(scored.similarity, hidden, settings.semantic_context_size if has_question else 0)
+    is_similar = np.nan_to_num(candidates.cosine[best], nan=-1) > settings.similar_cosine
+    similar = dict(zip(best, is_similar.tolist(), strict=True))
+    recent = set(_newest(candidates.own & ~hidden, settings.recent_context_size))
+    seeds = sorted(int(candidates.ids[position]) for position in recent | similar.keys())
+    depth = settings.synapse_depth if has_question else 0
+    linked_ids = store.linked(seeds, depth, scope, settings.link_cosine)
+    tiers = dict.fromkeys(similar, Tier.OLDER)
+    linked, _ = candidates.places(np.array(linked_ids, np.int64))
+    tiers |= dict.fromkeys(linked[~hidden[linked]].tolist(), Tier.SYNAPSE)
+    tiers |= {position: Tier.SIMILAR for position, passes in similar.items() if passes}
+    return tiers | dict.fromkeys(recent, Tier.RECENT)
+
+
+def find_unprintable(
+    scored: Scored,
+    query: str,
+    settings: Settings,
+    options: SelectionOptions,
+    store: Store,
+    scope: Scope,
+) -> tuple[NDArray[np.bool_], list[int]]:
+    """Find messages that would count as recent or similar but are never printed.
+
+    :returns: shape (n,), whether a message is never printed; and the positions of messages that
+        repeat the question, whose replies count.
+    """
+    candidates = scored.candidates
+    hidden, checked = np.zeros(len(candidates.ids), bool), np.zeros(len(candidates.ids), bool)
+    repeated: list[int] = []
+    while True:
+        extra = 2 * int(np.count_nonzero(hidden))
+        similar = settings.semantic_context_size if query.strip() else 0
+        positions = {
+            *_best(scored.similarity, hidden, similar + extra if similar else 0),
+            *_newest(candidates.own & ~hidden, settings.recent_context_size + extra),
+        }
+        unchecked = np.array(
+            [position for position in sorted(positions) if not checked[position]], np.intp
+        )
+        checked[unchecked] = True
+        rows = store.by_id(candidates.ids[unchecked].tolist(), scope)
+        unprintable = [row for row in rows if not is_printable(row, query, options)]
+        if not unprintable:
+            return hidden, repeated
+        unprintable_positions, _ = candidates.places(
+            np.array([row.id for row in unprintable], np.int64)
+        )
+        hidden[unprintable_positions] = True
+        repeated += [
+            int(position)
+            for position, row in zip(unprintable_positions, unprintable, strict=True)
+            if row.role is not Role.SYSTEM
+        ]
+
+
+def _best(scores: ranking.Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
+    best = ranking.best(scores, count + int(np.count_nonzero(hidden)) if count else 0)
+    return [int(position) for position in best[~hidden[best]][:count]]
+
+
+def _newest(wanted: NDArray[np.bool_], count: int) -> list[int]:
+    positions = np.flatnonzero(wanted)
+    return [int(position) for position in positions[max(0, len(positions) - count) :]]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context import excerpts, rank_passages
+from reservoir_cli.context import excerpts
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.candidate import Candidate, Scores, Span, Tier
 from reservoir_cli.context.cut_tool_results import cut_tool_result
@@ -63,7 +63,7 @@ def as_printed(inputs: Inputs, rows: PoolRows, *, marked_only: bool = False) -> 
     """
     recounted = recount(rows.messages, inputs.store, inputs.meter)
     printed = redact(recounted, inputs.redactor, inputs.meter, marked_only=marked_only)
-    parts = rank_passages.map_to_printed(rows.parts, rows.messages, printed)
+    parts = excerpts.map_to_printed(rows.parts, rows.messages, printed)
     return rows._replace(messages=printed, parts=parts)
 
 
@@ -121,10 +121,10 @@ def read_passages(
     cosines: dict[int, tuple[float, ...]] = {}
     if vector is not None:
         for key, stored in store.passages([row.key for row in long_rows]).items():
-            parts[key.id], cosines[key.id] = rank_passages.compute_cosines(stored, vector)
+            parts[key.id], cosines[key.id] = excerpts.compute_cosines(stored, vector)
     for row in long_rows:
         if row.id not in parts:
-            parts[row.id] = rank_passages.cut(row.content, excerpts.Outline(row.content).breaks)
+            parts[row.id] = excerpts.cut(row.content, excerpts.Outline(row.content).breaks)
     return parts, cosines
 
 

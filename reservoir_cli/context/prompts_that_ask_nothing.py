@@ -6,7 +6,7 @@ from itertools import chain, dropwhile, product
 
 from reservoir_cli.storage.search.fulltext import STOP_WORDS
 from reservoir_cli.util.languages import is_function_word, language_of_function_words
-from reservoir_cli.util.question_marks import has_question_mark
+from reservoir_cli.util.unicode_text import has_question_mark
 
 #: What may be a command of a client, such as ``/compact``. A path has a second slash.
 _COMMAND = re.compile(r"/([^\W\d][\w:.-]*)(?=\s|$)\s*")

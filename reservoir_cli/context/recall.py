@@ -16,8 +16,7 @@ from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.context.request import Prompt
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Role, clean_text
+from reservoir_cli.messages import Filter, Role, clean_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import recall_switch
 from reservoir_cli.settings.config import Config

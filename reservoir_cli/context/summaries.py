@@ -10,8 +10,7 @@ from reservoir_cli.context.gather_candidates import Inputs, Ranking
 from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.shrink_to_fit import Chooser
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope, from_epoch_ms
+from reservoir_cli.messages import Filter, Scope, from_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.summaries import Summaries, Summary

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Role, Scope, StoredMessage, from_epoch_ms
+from reservoir_cli.messages import Filter, Role, Scope, StoredMessage, from_epoch_ms
 from reservoir_cli.storage.store import Store
 
 USE, RECALL = "use", "recall"  # the format of such a record, and of the record of a recall

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reservoir_cli.context.candidate import Candidate
-from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import Layout, find_run, lay_out
+from reservoir_cli.context.layout import Exchanges, Layout, find_run, lay_out
 from reservoir_cli.util.clock import local_day
 
 #: Counts the tokens of recalled messages and history; exact up to a limit.

@@ -1,18 +1,29 @@
-"""Load a model: open its compiled form, or compile it on its first use."""
+"""Load a model: open its compiled form, or compile it on its first use.
 
+The default model is also compiled in the package ``reservoir-model-minilm``, for some runtimes.
+"""
+
+import json
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from reservoir_cli.embedding import compiled_models
 from reservoir_cli.embedding.embedder import Embedder, Engine
-from reservoir_cli.embedding.find_model import ModelSource, check_weights, is_default, locate
+from reservoir_cli.embedding.find_model import (
+    ModelSource,
+    check_weights,
+    is_default,
+    locate,
+    prompts_of,
+    sha256,
+)
 from reservoir_cli.embedding.onnx import CompiledEmbedder
-from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
-from reservoir_cli.embedding.plugin_embedder import open_plugin
-from reservoir_cli.embedding.prompts import prompts_of
+from reservoir_cli.embedding.plugin_embedder import PluginEmbedder
 from reservoir_cli.embedding.reject_unsafe_models import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
@@ -27,6 +38,10 @@ from reservoir_cli.util.read_files import read_bounded
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
+PACKAGE, DISTRIBUTION = "reservoir_model_minilm", "reservoir-model-minilm"
+_PACKAGED = Engine(
+    "compiled", "compiled, and verified against the reference, before it was packaged", "package"
+)
 _SPARE = 8 << 20  #: Bytes set aside while a model is loaded: a search by words takes two million.
 _VERIFIED = "compiled on this machine, and verified against the reference"
 _COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
@@ -70,8 +85,11 @@ def _spare_memory() -> Iterator[None]:
 
 
 def _find_and_load(name: str, *, offline: bool, progress: Progress, ready_only: bool) -> Embedder:
-    if ready := open_package(name) or open_plugin(name):
-        return ready
+    if packaged := open_package(name):
+        return packaged
+    plugin, argument = find_scheme("embedders", name)
+    if plugin is not None:
+        return PluginEmbedder(name, plugin, argument)
     source = _locate(name, offline=offline or ready_only, progress=progress)
     if ready_only:
         return _open_ready(name, source)
@@ -215,3 +233,78 @@ def _load_reference(
     _require_tokenizer(name, source)
     progress(doing, 0, total)
     return ReferenceEmbedder(name, source, reason, model_id)
+
+
+def open_package(name: str) -> CompiledEmbedder | None:
+    """Open the packaged model if it has this name and supports these runtimes."""
+    folder = _package_folder(name)
+    if folder is None:
+        return None
+    try:
+        stored = _read_package(folder)
+        if not _is_supported(stored):
+            return None
+        contents = compiled_models.contents_of(folder, _package_files(folder, stored))
+        if contents != compiled_models.hash_json(stored["files"]):
+            raise ValueError("a file has changed")
+        return CompiledEmbedder(
+            name, folder, compiled_models.Manifest(**stored["model"]), _PACKAGED
+        )
+    except Exception as error:  # the package cannot be used, whatever the error
+        compiled_models.require_resources(error)
+        raise _damage_error() from error
+
+
+def verify_package(name: str) -> bool:
+    """Read the whole packaged model, and return whether there is one for these runtimes."""
+    folder = _package_folder(name)
+    if folder is None:
+        return False
+    try:
+        stored = _read_package(folder)
+        hashes = {path.name: sha256(path) for path in _package_files(folder, stored)}
+    except (*compiled_models.DAMAGE, UnicodeError) as error:
+        raise _damage_error() from error
+    if hashes != stored["files"]:
+        raise _damage_error()
+    return _is_supported(stored)
+
+
+def _package_folder(name: str) -> Path | None:
+    spec = find_spec(PACKAGE) if is_default(name) else None
+    locations = spec.submodule_search_locations if spec else None
+    return Path(next(iter(locations))) if locations else None
+
+
+def _read_package(folder: Path) -> dict[str, Any]:
+    stored = json.loads((folder / compiled_models.MANIFEST).read_text(encoding="utf-8"))
+    if not isinstance(stored, dict):
+        raise ValueError("not a manifest")
+    return stored
+
+
+def _package_files(folder: Path, stored: Mapping[str, Any]) -> list[Path]:
+    return [folder / name for name in stored["files"]]
+
+
+def _is_supported(stored: Mapping[str, Any]) -> bool:
+    supported, installed = stored["runtimes"], compiled_models.runtimes()
+    matches = all(_is_within(installed[name], supported[name]) for name in installed)
+    return matches and stored["rules"] == compiled_models.portable_rules()
+
+
+def _is_within(version: str, bounds: str) -> bool:
+    """Return whether a version is within bounds such as ``>=1.22,<2``."""
+    low, high = bounds.split(",<")
+    return _release(low) <= _release(version) < _release(high)
+
+
+def _release(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
+
+
+def _damage_error() -> ModelUnavailableError:
+    return ModelUnavailableError(
+        "the installed embedding model is damaged",
+        install_command(f"--force-reinstall {DISTRIBUTION}"),
+    )

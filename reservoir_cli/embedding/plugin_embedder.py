@@ -17,23 +17,17 @@ if TYPE_CHECKING:
 _PIECE = re.compile(r"\w{1,4}|[^\w\s]")
 
 
-def open_plugin(name: str) -> "PluginEmbedder | None":
-    """Return the model of a plugin; ``None`` if the name has no scheme of one."""
-    plugin, argument = plugins.find_scheme("embedders", name)
-    if plugin is None:
-        return None
-    model = plugins.run(plugin, lambda: plugins.load(plugin)(argument))
-    return PluginEmbedder(name, plugin, model)
-
-
 class PluginEmbedder(Embedder):
     """An :class:`~reservoir_cli.embedding.Embedder` that calls a plugin.
 
-    :param model: has ``model_id``, ``dimensions``, ``encode_query(text)`` and
-        ``encode_documents(texts)``, which return vectors of any length.
+    Its model has ``model_id``, ``dimensions``, ``encode_query(text)`` and
+    ``encode_documents(texts)``, which return vectors of any length.
+
+    :param argument: what follows the plugin's scheme in the name.
     """
 
-    def __init__(self, name: str, plugin: Plugin, model: Any) -> None:
+    def __init__(self, name: str, plugin: Plugin, argument: str) -> None:
+        model: Any = plugins.run(plugin, lambda: plugins.load(plugin)(argument))
         self.name, self._plugin, self._model = name, plugin, model
         self.model_id, self.dimensions = plugins.run(
             plugin, lambda: (f"{plugin.name}:{model.model_id}", int(model.dimensions))

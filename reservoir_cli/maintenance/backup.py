@@ -6,7 +6,7 @@ from pathlib import Path
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.locations import is_on_a_server
-from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY, refuse
+from reservoir_cli.storage.properties import UNFINISHED_COPY, refuse_unfinished
 from reservoir_cli.storage.sqlite.care.replace_file import count_messages, publish
 from reservoir_cli.storage.sqlite.care.salvage import Lost, rescue
 from reservoir_cli.storage.store import Store
@@ -22,7 +22,7 @@ def back_up(store: Store, target: Path, settings: Path, progress: Progress) -> N
             f"there is no store at {store.location}", hint="reservoir ingest creates it"
         )
     try:
-        refuse(store.get_property(UNFINISHED_COPY), store.location)
+        refuse_unfinished(store.get_property(UNFINISHED_COPY), store.location)
         paths.refuse_own_files(target, store.files(), settings)
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")

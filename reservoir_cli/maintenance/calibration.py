@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Role, Scope, StoredMessage
+from reservoir_cli.messages import Filter, Key, Role, Scope, StoredMessage
 from reservoir_cli.retrieval.recall_floor import (
     FLOORS,
     count_absent,

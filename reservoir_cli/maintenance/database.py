@@ -8,9 +8,9 @@ from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.copying import copy_store
-from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import tables
+from reservoir_cli.storage.properties import UNFINISHED_COPY
 from reservoir_cli.storage.sqlite.care.replace_file import check_count
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.progress import Progress

@@ -25,9 +25,7 @@ from reservoir_cli.errors import (
 )
 from reservoir_cli.maintenance.check_counters_and_models import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
-from reservoir_cli.maintenance.shared_folders import describe_shared_folder
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Filter, Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.embed_messages import describe_other_model
@@ -37,14 +35,15 @@ from reservoir_cli.settings.check_history_sources import find_missing
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.hook_failures import describe_failures, read_failures
 from reservoir_cli.settings.setting_keys import dotted_key
-from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.problems import Repaired
+from reservoir_cli.storage.properties import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import counter_id, storing_counter
 from reservoir_cli.util import plugins
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress, counted
+from reservoir_cli.util.shared_folders import describe_shared_folder
 
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5

@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from reservoir_cli.embedding.find_model import is_default
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Filter, Scope
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.languages import guess_language
 

@@ -16,8 +16,15 @@ import numpy as np
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Role, Scope, StoredMessage, clean_text, plain_text, to_epoch_ms
+from reservoir_cli.messages import (
+    Filter,
+    Role,
+    Scope,
+    StoredMessage,
+    clean_text,
+    plain_text,
+    to_epoch_ms,
+)
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.embed_summaries import embed_summaries
 from reservoir_cli.storage.passage import Passage

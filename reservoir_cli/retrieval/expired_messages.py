@@ -4,8 +4,7 @@ from bisect import bisect
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Scope
+from reservoir_cli.messages import Filter, Key, Scope
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.store import Store

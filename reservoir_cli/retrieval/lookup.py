@@ -5,8 +5,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.message_filter import Filter, IdField
-from reservoir_cli.messages import Key, Scope, StoredMessage, ThreadName, clean_text
+from reservoir_cli.messages import (
+    Filter,
+    IdField,
+    Key,
+    Scope,
+    StoredMessage,
+    ThreadName,
+    clean_text,
+)
 from reservoir_cli.redaction import MASKED_ID, redact_id, without_secrets
 from reservoir_cli.retrieval.expired_messages import find_expired
 from reservoir_cli.settings.config import Config

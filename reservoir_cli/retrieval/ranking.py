@@ -4,6 +4,8 @@ Half of the messages that a search misses have their words in the messages aroun
 you go?" / "Chicago!"), so a message is scored with its neighbours. See ``docs/ranking.md``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,7 +17,6 @@ from reservoir_cli.retrieval.recall_floor import count_absent, fit
 from reservoir_cli.retrieval.sessions import Sessions, group_sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates, Posting, TalkScores
-from reservoir_cli.util.greatest import greatest
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -428,3 +429,30 @@ def leave_out_others(scored: Scored) -> Scored:
     return scored._replace(
         candidates=candidates, similarity=similarities, priority=priorities, talk=talk
     )
+
+
+_SAMPLING_STEP = 64  #: One value in this many is sampled to guess a lower bound.
+
+
+def greatest(values: NDArray[Any], count: int) -> NDArray[np.intp]:
+    """Return the indices of the greatest values, ascending, including all ties with the least.
+
+    :param values: shape (n,), without NaN.
+    :param count: 0 < count < n.
+    """
+    indices = _guess_candidates(values, count)
+    if len(indices) < count:
+        indices = np.arange(len(values))
+    candidates = values[indices]
+    least = np.partition(candidates, len(candidates) - count)[len(candidates) - count]
+    chosen: NDArray[np.intp] = indices[candidates >= least]
+    return chosen
+
+
+def _guess_candidates(values: NDArray[Any], count: int) -> NDArray[np.intp]:
+    """Return the indices of values above a bound guessed from a sample; may be too few."""
+    sample = values[::_SAMPLING_STEP]
+    rank = 2 * count // _SAMPLING_STEP + 8
+    if rank >= len(sample):
+        return np.zeros(0, np.intp)
+    return np.flatnonzero(values >= np.partition(sample, len(sample) - rank)[len(sample) - rank])

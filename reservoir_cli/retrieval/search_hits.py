@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.messages import Filter, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.store import Store

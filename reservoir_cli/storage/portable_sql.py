@@ -128,6 +128,11 @@ def placeholders(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
+def replacing(columns: str) -> str:
+    """Return the assignments by which an inserted row replaces columns of a stored one."""
+    return ", ".join(f"{name} = excluded.{name}" for name in columns.split(", "))
+
+
 def pack(vector: "NDArray[Any]") -> bytes:
     """Return a vector as float32, little-endian."""
     return vector.astype("<f4", copy=False).tobytes()

@@ -27,7 +27,7 @@ from reservoir_cli.storage.tables.reads import to_message
 from reservoir_cli.storage.tables.writes import find_present, join_kinds, source_of
 from reservoir_cli.tokens import TokenCounter, counter_id
 from reservoir_cli.util.clock import FAR_AHEAD
-from reservoir_cli.util.question_marks import has_question_mark
+from reservoir_cli.util.unicode_text import has_question_mark
 
 LATEST = 2**62  #: A time after that of every message.
 

@@ -4,6 +4,7 @@ The key of a partition's property ends with a colon and the partition's name: ro
 it from members of a server who may not see the partition.
 """
 
+from reservoir_cli.errors import StoreError
 from reservoir_cli.storage.portable_sql import Connection
 
 #: The model whose vectors are compared.
@@ -16,6 +17,7 @@ DIMENSIONS = "embedding_dimensions"
 FORGOTTEN_KEY = "forgotten_key"  #: The key of the fingerprints of forgotten messages.
 #: Set while the file may still contain words of forgotten messages.
 UNFINISHED = "unfinished_forgetting"
+UNFINISHED_COPY = "unfinished_copy"  #: The source of an unfinished copy, and the last copied key.
 INDEX = "index"  #: The description of a partition's approximate index. On a server only.
 
 
@@ -55,3 +57,24 @@ def drop(connection: Connection, *keys: str) -> None:
     """Delete keys."""
     for key in keys:
         connection.execute("DELETE FROM properties WHERE key = ?", [key])
+
+
+def unfinished_copy_error(mark: str, place: str) -> StoreError:
+    """Return the error for a store that is an unfinished copy."""
+    import json
+    from shlex import quote
+
+    try:
+        source = quote(str(json.loads(mark)["source"]))
+    except (ValueError, TypeError, LookupError):  # a damaged value
+        source = "SOURCE"
+    return StoreError(
+        f"the store {place} is a copy that is not finished",
+        hint=f"reservoir db copy {source} {quote(place)} resumes it",
+    )
+
+
+def refuse_unfinished(mark: str | None, place: str) -> None:
+    """Refuse to write to or copy a store that is an unfinished copy."""
+    if mark is not None:
+        raise unfinished_copy_error(mark, place)

@@ -11,8 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.message_filter import EVERYTHING, Filter
-from reservoir_cli.messages import Key, Message, Scope, StoredMessage, to_epoch_ms
+from reservoir_cli.messages import (
+    EVERYTHING,
+    Filter,
+    Key,
+    Message,
+    Scope,
+    StoredMessage,
+    to_epoch_ms,
+)
 from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.portable_sql import batches

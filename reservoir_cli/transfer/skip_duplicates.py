@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from reservoir_cli.context.render import frame
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Message, Scope
+from reservoir_cli.messages import Filter, Message, Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.content_identity import parts_of, plain, session_of
 from reservoir_cli.storage.store import Store

@@ -13,10 +13,9 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
 _DURATION = r"(?a)\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*"
 
 
-_NUMBERS = dict.fromkeys(("a", "an", "one"), 1) | {
-    word: number
-    for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
-}
+_NUMBERS = dict.fromkeys(("a", "an", "one"), 1) | dict(
+    zip("two three four five six seven eight nine ten".split(), range(2, 11), strict=True)
+)
 _AGO = rf"(?a)(\d{{1,6}}|{'|'.join(_NUMBERS)}) (second|minute|hour|day|week|month|year)s?(?: ago)?"
 _MONTH = _UNITS["y"] / 12
 _FIRST_YEAR = 1970

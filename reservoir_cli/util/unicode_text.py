@@ -1,5 +1,6 @@
-"""Compare texts that are typed differently; list invisible characters, which can hide a secret."""
+"""Compare texts that are typed differently; escape characters that could mislead a reader."""
 
+import re
 from collections.abc import Sequence
 from unicodedata import normalize
 
@@ -21,6 +22,8 @@ CONTROLS = (
     "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
     "\U000e01f0-\U000e0fff"
 )
+_CONTROL = f"[{CONTROLS}]"  # compiled when a text may need it: none of them is printable
+_ASTRAL = 0x10000
 #: How similar a suggested name must be, and the shortest typed text that may be a part of one.
 _SIMILAR, _MIN_PART = 0.7, 4
 
@@ -49,3 +52,23 @@ def similar_names(typed: str, names: Sequence[str]) -> list[str]:
 def plain_number(text: str) -> str:
     """Return a typed whole number without separators of thousands, as in 150,000."""
     return plain_digits(text).replace(",", "").replace("_", "")
+
+
+def escaped(text: str) -> str:
+    """Escape characters that could control a terminal, or hide text; JSON stays valid."""
+    return text if text.isprintable() else re.sub(_CONTROL, _escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return f"\\x{code:02x}"
+    if code < _ASTRAL:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - _ASTRAL, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+def has_question_mark(text: str) -> bool:
+    """Return whether a text contains a question mark, of any width."""
+    return "?" in text or "\uff1f" in text

@@ -12,8 +12,8 @@ from trials import Home, copied, settle
 
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.maintenance import backup
-from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.open_store import open_store
+from reservoir_cli.storage.properties import UNFINISHED_COPY
 
 
 @pytest.fixture

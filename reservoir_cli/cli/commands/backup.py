@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.cli.declare_options import argument
+from reservoir_cli.cli.options import argument
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import describe
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.cli.declare_options import tokens_option
+from reservoir_cli.cli.options import tokens_option
 from reservoir_cli.context.budget import TokenBudget
 from reservoir_cli.context.prepare_request import plan_budget
 

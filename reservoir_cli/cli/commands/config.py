@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, NoReturn
 import typer
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.cli.declare_options import argument, flag, option
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
+from reservoir_cli.cli.options import argument, flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config as settings
 from reservoir_cli.settings import paths

@@ -12,9 +12,9 @@ from reservoir_cli.agents import connect as agents
 from reservoir_cli.agents.connect import CLIENTS, Client, Outcome, Status, client_named
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
-from reservoir_cli.cli import completion_values, console, options
-from reservoir_cli.cli.declare_options import flag
+from reservoir_cli.cli import console, options
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.options import complete_among, flag
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.util.installation import install_hint
@@ -26,7 +26,7 @@ def client_argument(metavar: str) -> Any:
     return typer.Argument(
         metavar=metavar,
         help=f"{', '.join(names)} or {last}.",
-        autocompletion=completion_values.among(*CLIENTS),
+        autocompletion=complete_among(*CLIENTS),
     )
 
 

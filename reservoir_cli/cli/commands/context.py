@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import clipboard, console, filters, nothing_found, open_store, options
-from reservoir_cli.cli.declare_options import argument, flag, name_option, option, tokens_option
+from reservoir_cli.cli.options import argument, flag, name_option, option, tokens_option
 from reservoir_cli.context.candidate import Candidate, describe_reason
 from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.context.render.formats import ContextWindow

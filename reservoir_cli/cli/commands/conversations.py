@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
-from reservoir_cli.cli.declare_options import option
+from reservoir_cli.cli.options import option
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
 from reservoir_cli.util.unicode_text import fold

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, open_store, options, tables
-from reservoir_cli.cli.declare_options import argument, flag
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
+from reservoir_cli.cli.options import argument, flag
 from reservoir_cli.maintenance import database
 from reservoir_cli.util.progress import counted
 

@@ -12,7 +12,7 @@ import typer
 
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.commands.tag_and_pin import Number, check_order, find
-from reservoir_cli.cli.declare_options import argument
+from reservoir_cli.cli.options import argument
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import StoredMessage
 from reservoir_cli.redaction import Mode

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.cli.declare_options import flag, name_option
+from reservoir_cli.cli.options import flag, name_option
 from reservoir_cli.embedding import find_model
 from reservoir_cli.retrieval.embed_messages import EmbeddingState
 from reservoir_cli.settings import edit_settings_file

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
-from reservoir_cli.cli.declare_options import flag, option
+from reservoir_cli.cli.options import flag, option
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, Reservoir

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
-from reservoir_cli.cli.declare_options import flag, option
+from reservoir_cli.cli.options import flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.reservoir import Filter, Reservoir

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.agents import hooks
-from reservoir_cli.cli.declare_options import argument, option
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.options import argument, option
 from reservoir_cli.settings.schema import RECALL_BUDGET
 
 EVENTS = ("user-prompt", "stop", "session-end", "session-start")

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, filters, open_store, options
-from reservoir_cli.cli.declare_options import argument, flag, option
+from reservoir_cli.cli.options import argument, flag, option
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir

@@ -20,9 +20,9 @@ from reservoir_cli.cli.commands.sync import (
     print_left_out,
     save_sources,
 )
-from reservoir_cli.cli.declare_options import flag
 from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.global_options import complete, globals_of
+from reservoir_cli.cli.options import flag
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope, check_name, clean_name

@@ -8,7 +8,7 @@ import typer
 from reservoir_cli.agents.mcp.reserve_pipes import end_on_signals, take_wire
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.app import terminated_by
-from reservoir_cli.cli.declare_options import flag
+from reservoir_cli.cli.options import flag
 from reservoir_cli.errors import UsageError
 from reservoir_cli.util.installation import install_hint
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.cli.declare_options import argument
+from reservoir_cli.cli.options import argument
 from reservoir_cli.settings import config
 
 

@@ -9,7 +9,7 @@ import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.commands.forget import preview, print_found, print_lines
-from reservoir_cli.cli.declare_options import flag, option
+from reservoir_cli.cli.options import flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.reservoir import Filter, Reservoir

@@ -12,8 +12,8 @@ from typing import IO, Annotated
 import typer
 
 from reservoir_cli.cli import console
-from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.options import flag, option
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers
 from reservoir_cli.util import installation

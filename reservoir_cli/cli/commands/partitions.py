@@ -6,9 +6,10 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from reservoir_cli.cli import completion_values, console, nothing_found, open_store, options
+from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.commands import forget
 from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
+from reservoir_cli.cli.options import complete_partitions
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
@@ -43,7 +44,7 @@ action = partial(partitions.command, cls=HelpfulCommand)
 
 
 def _name(metavar: str, about: str = "A partition.") -> Any:
-    complete = completion_values.partitions
+    complete = complete_partitions
     return typer.Argument(metavar=metavar, help=about, autocompletion=complete)
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
-from reservoir_cli.cli.declare_options import argument, flag, option, tokens_option
 from reservoir_cli.cli.filters import complete_session
+from reservoir_cli.cli.options import argument, flag, option, tokens_option
 from reservoir_cli.cli.show_injections import show_injections
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.errors import UsageError

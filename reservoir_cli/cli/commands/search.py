@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
-from reservoir_cli.cli.declare_options import argument, flag, option
-from reservoir_cli.cli.escape import escaped
+from reservoir_cli.cli.options import argument, flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
@@ -18,6 +17,7 @@ from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.util.clock import to_local
 from reservoir_cli.util.languages import LANGUAGES, guess_language
+from reservoir_cli.util.unicode_text import escaped
 
 if TYPE_CHECKING:
     from rich.text import Text

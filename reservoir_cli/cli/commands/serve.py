@@ -8,8 +8,8 @@ import typer
 
 from reservoir_cli.agents import hooks
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.cli.declare_options import flag, option
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.options import flag, option
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.server import running_servers
 from reservoir_cli.server.state import ServerState

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options, plots, tables
-from reservoir_cli.cli.declare_options import flag
+from reservoir_cli.cli.options import flag
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.parse_time_options import parse_time
 

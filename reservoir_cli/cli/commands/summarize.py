@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
-from reservoir_cli.cli.declare_options import flag, option
+from reservoir_cli.cli.options import flag, option
 from reservoir_cli.maintenance.summarize import Outcome
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor

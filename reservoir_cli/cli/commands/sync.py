@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.agents.connect.connection import own_command
-from reservoir_cli.cli import completion_values, console, open_store, options, unseen_errors
-from reservoir_cli.cli.declare_options import argument, flag
+from reservoir_cli.cli import console, open_store, options, unseen_errors
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.options import argument, complete_sources, flag
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
@@ -81,7 +81,7 @@ def sync(
         argument(
             "[SOURCE]...",
             "Sources by name or tool (default: all).",
-            complete=completion_values.sync_sources,
+            complete=complete_sources,
         ),
     ] = None,
     watch: Annotated[bool, flag("--watch", "Keep running, and sync every 30 seconds.")] = False,

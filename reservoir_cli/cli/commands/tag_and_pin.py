@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, mistyped_commands, nothing_found, open_store, options
-from reservoir_cli.cli.declare_options import argument
+from reservoir_cli.cli.options import argument
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, check_name
 from reservoir_cli.reservoir import Reservoir

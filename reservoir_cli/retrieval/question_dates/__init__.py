@@ -1,7 +1,7 @@
 """Find the dates in a question, and score messages by how near they are to them.
 
 Phrases in German, French, Spanish and Chinese are first rewritten in English
-(``rewrite_foreign``). The rest reads only English: ``lexer`` lists the words, and
+(``parser.in_english``). The rest reads only English: ``lexer`` lists the words, and
 ``date_rules`` says what they mean. Ambiguous phrases are read as follows:
 
 * Weeks begin on Monday. Seasons are those of the northern hemisphere, in whole months; a winter

@@ -12,7 +12,7 @@ from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Key
 from reservoir_cli.storage.copying import dump
 from reservoir_cli.storage.copying.dump import DumpBatch, DumpMetadata
-from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY, refuse
+from reservoir_cli.storage.properties import UNFINISHED_COPY, refuse_unfinished
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.transactions import reading
 from reservoir_cli.util.progress import Progress
@@ -46,7 +46,7 @@ def check(source: Store, target: Store) -> dict[str, int]:
 def _refuse_itself(source: Store, target: Store) -> None:
     if _place(source) == _place(target):
         raise UsageError("a store cannot be copied into itself", hint="name another target")
-    refuse(source.get_property(UNFINISHED_COPY), source.location)
+    refuse_unfinished(source.get_property(UNFINISHED_COPY), source.location)
 
 
 def _counts(store: Store) -> dict[str, int]:

@@ -8,10 +8,10 @@ from typing import Any
 
 from reservoir_cli.messages import Key
 from reservoir_cli.storage import properties
-from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import pack
+from reservoir_cli.storage.properties import UNFINISHED_COPY
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables import (
     context_runs,

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
-from reservoir_cli.message_filter import EVERYTHING, Filter
-from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
+from reservoir_cli.messages import EVERYTHING, Filter, Key, Scope, StoredMessage, check_name
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.keys import by_partition, thread_key
 from reservoir_cli.storage.passage import Passage

@@ -12,8 +12,7 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import transactions
-from reservoir_cli.storage.copying import unfinished_copy
+from reservoir_cli.storage import properties, transactions
 from reservoir_cli.storage.postgres import lift_timeouts, lock_holders, schema
 from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
 from reservoir_cli.storage.postgres.ids import IdSource
@@ -38,7 +37,7 @@ _PAUSES_IF_LOST = (0, 1)
 WAIT_FOR_TABLES = 3
 
 #: Read the mark of a store that is an unfinished copy.
-_READ_MARK = f"SELECT value FROM properties WHERE key = '{unfinished_copy.UNFINISHED_COPY}'"
+_READ_MARK = f"SELECT value FROM properties WHERE key = '{properties.UNFINISHED_COPY}'"
 
 Result = TypeVar("Result")
 
@@ -146,8 +145,8 @@ class Transactions(transactions.Transactions, ABC):
         if not self.read_only:
             return
         if not self.receiving:
-            unfinished_copy.refuse(
-                self.get_property(unfinished_copy.UNFINISHED_COPY), self.location
+            properties.refuse_unfinished(
+                self.get_property(properties.UNFINISHED_COPY), self.location
             )
         raise StoreError(
             f"the store {self.location} cannot be written to",
@@ -241,7 +240,7 @@ class Transactions(transactions.Transactions, ABC):
             while cursor.nextset():
                 pass
             row = cursor.fetchone()
-            unfinished_copy.refuse(row[0] if row else None, self.location)
+            properties.refuse_unfinished(row[0] if row else None, self.location)
 
     def _commit(self, *, writes: bool) -> None:
         """Commit the transaction."""

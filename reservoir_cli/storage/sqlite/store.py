@@ -7,8 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.message_filter import EVERYTHING, Filter
-from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
+from reservoir_cli.messages import EVERYTHING, Filter, Key, Scope, StoredMessage, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import batches

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from reservoir_cli.errors import StoreError
 from reservoir_cli.settings.paths import file_identity
 from reservoir_cli.storage import properties, transactions
-from reservoir_cli.storage.copying import unfinished_copy
 from reservoir_cli.storage.sqlite import store_file
 from reservoir_cli.storage.sqlite.care import erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import Connection, errors
@@ -68,7 +67,7 @@ class Transactions(transactions.Transactions, ABC):
         """Close the file after the transactions of other threads, and finish a deletion."""
         with self._lock:
             with suppress(sqlite3.Error):
-                if not self.read_only:
+                if not self.read_only and properties.get(self._connection, properties.UNFINISHED):
                     erase_deleted_text.finish(self._connection, wait=0)
             self._connection.close()
 
@@ -142,8 +141,8 @@ class Transactions(transactions.Transactions, ABC):
             return
         mark = None
         with suppress(sqlite3.DatabaseError):  # a damaged file must stay writable for repair
-            mark = properties.get(self._connection, unfinished_copy.UNFINISHED_COPY)
-        unfinished_copy.refuse(mark, self.location)
+            mark = properties.get(self._connection, properties.UNFINISHED_COPY)
+        properties.refuse_unfinished(mark, self.location)
 
     def _require_writable(self) -> None:
         self._refuse_unfinished()

@@ -18,12 +18,6 @@ from reservoir_cli.storage.portable_sql import Connection, decoding, where_scope
 
 #: The columns of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 COLUMNS = "id, title, source, model, project, branch"
-_METADATA = COLUMNS.split(", ")[1:]
-#: What is kept if a conversation is stored already: what is new, else what was stored.
-_NEW_FIRST, _STORED_FIRST = (
-    ", ".join(f"{name} = coalesce({first}.{name}, {second}.{name})" for name in _METADATA)
-    for first, second in (("excluded", "conversations"), ("conversations", "excluded"))
-)
 _PUT = f"""
     INSERT INTO conversations (partition, instance, {COLUMNS})
     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (partition, instance, id)
@@ -50,6 +44,12 @@ class ConversationSummary(NamedTuple):
         return self.partition, self.instance, self.conversation.id
 
 
+def _keep(first: str, second: str) -> str:
+    """Return the assignments that keep the values of one row, and else those of another."""
+    names = COLUMNS.split(", ")[1:]
+    return ", ".join(f"{name} = coalesce({first}.{name}, {second}.{name})" for name in names)
+
+
 def add(connection: Connection, scope: Scope, conversations: Sequence[Conversation]) -> None:
     """Store titles and models of conversations; update those already stored."""
     connection.lock([str(scope.partition)])
@@ -57,7 +57,7 @@ def add(connection: Connection, scope: Scope, conversations: Sequence[Conversati
         (scope.partition, scope.instance, clean_name(conversation.id), *astuple(conversation)[1:])
         for conversation in conversations
     ]
-    connection.executemany(f"{_PUT} {_NEW_FIRST}", rows)
+    connection.executemany(f"{_PUT} {_keep('excluded', 'conversations')}", rows)
 
 
 def move(connection: Connection, old: tuple[str, str], new: tuple[str, str]) -> None:
@@ -65,7 +65,9 @@ def move(connection: Connection, old: tuple[str, str], new: tuple[str, str]) -> 
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM conversations c WHERE c.partition = ? AND c.instance = ?", old
     ).fetchall()
-    connection.executemany(f"{_PUT} {_STORED_FIRST}", [(*new, *row) for row in rows])
+    connection.executemany(
+        f"{_PUT} {_keep('conversations', 'excluded')}", [(*new, *row) for row in rows]
+    )
 
 
 def read_known(

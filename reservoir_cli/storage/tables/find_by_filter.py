@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from reservoir_cli.message_filter import EVERYTHING, Filter
 from reservoir_cli.messages import (
     DOCUMENT_SOURCES,
+    EVERYTHING,
+    Filter,
     Scope,
     StoredMessage,
     ThreadName,

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Scope, clean_name
+from reservoir_cli.messages import Filter, Scope, clean_name
 from reservoir_cli.storage.portable_sql import Connection, of_message, where_scope
 from reservoir_cli.storage.tables.conversations import moment_of
 from reservoir_cli.storage.tables.find_by_filter import conditions

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from reservoir_cli.message_filter import EVERYTHING, Filter
-from reservoir_cli.messages import DOCUMENT_SOURCES, Conversation, Scope
+from reservoir_cli.messages import DOCUMENT_SOURCES, EVERYTHING, Conversation, Filter, Scope
 from reservoir_cli.storage.portable_sql import Connection, placeholders
 from reservoir_cli.storage.tables import conversations
 from reservoir_cli.storage.tables.conversations import moment_of

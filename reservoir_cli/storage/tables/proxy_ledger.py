@@ -11,26 +11,22 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reservoir_cli.messages import to_epoch_ms
-from reservoir_cli.storage.portable_sql import Connection, select_messages
+from reservoir_cli.storage.portable_sql import Connection, replacing, select_messages
 from reservoir_cli.storage.transactions import Table, reading, reads_with, writing
 
 LIFETIME = timedelta(days=30)  #: How long a row is kept.
 #: Insert or replace the block added to a user's message.
-_PUT = """
+_PUT = f"""
     INSERT INTO ledger (partition, conversation, ordinal, question, block, tokens, masked, at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (partition, conversation, ordinal, question) DO UPDATE SET
-    block = excluded.block, tokens = excluded.tokens, masked = excluded.masked, at = excluded.at
+    {replacing("block, tokens, masked, at")}
 """
 #: Insert a message that a row quotes.
 _PUT_QUOTED = """
     INSERT INTO ledger_messages (partition, message_id, conversation, ordinal, question)
     VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
-_ROW_OF = " AND ".join(
-    f"ledger.{name} = ledger_messages.{name}"
-    for name in ("partition", "conversation", "ordinal", "question")
-)
 
 
 class LedgerEntry(NamedTuple):
@@ -137,8 +133,11 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
 
 def drop_quoted(connection: Connection, partition: str) -> None:
     """Delete the quoted messages of rows that no longer exist."""
-    entry = f"SELECT 1 FROM ledger WHERE {_ROW_OF}"
-    connection.delete("ledger_messages", partition, f"NOT EXISTS ({entry})")
+    names = ("partition", "conversation", "ordinal", "question")
+    same = " AND ".join(f"ledger.{name} = ledger_messages.{name}" for name in names)
+    connection.delete(
+        "ledger_messages", partition, f"NOT EXISTS (SELECT 1 FROM ledger WHERE {same})"
+    )
 
 
 def clear(connection: Connection, partition: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from reservoir_cli.chat.tool_calls import find_unpaired
 from reservoir_cli.errors import StoreCorruptError
-from reservoir_cli.message_filter import IdField
 from reservoir_cli.messages import (
+    IdField,
     Key,
     Role,
     Scope,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.portable_sql import Condition, Connection
+from reservoir_cli.storage.portable_sql import Condition, Connection, replacing
 from reservoir_cli.storage.tables import holdings, reads, writes
 from reservoir_cli.storage.transactions import Table, reading, writing
 
@@ -21,7 +21,7 @@ ALL = f"SELECT {COLUMNS} FROM sources ORDER BY partition, machine, path"
 PUT = f"""
     INSERT INTO sources ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (partition, machine, path) DO UPDATE SET
-    {", ".join(f"{name} = excluded.{name}" for name in _STATE.split(", "))}
+    {replacing(_STATE)}
 """
 _FEW = 50  #: Up to this number of conversations, only the rows that name one of them are reset.
 

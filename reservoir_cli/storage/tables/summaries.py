@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.keys import conversation_ids
-from reservoir_cli.storage.portable_sql import Connection, decoding, pack, where_scope
+from reservoir_cli.storage.portable_sql import Connection, decoding, pack, replacing, where_scope
 from reservoir_cli.storage.transactions import Table, reading, writing
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #: Insert a row, or replace that of the conversation.
 _PUT = f"""
     {INSERT} ON CONFLICT (partition, instance, conversation_id) DO UPDATE SET
-    {", ".join(f"{name} = excluded.{name}" for name in COLUMNS.split(", ")[3:])}
+    {replacing("digest, text, made_by, first_at, model_id, vector")}
 """
 #: Replace the vector of a summary, unless the summary was deleted or renewed meanwhile.
 _SET_VECTOR = """

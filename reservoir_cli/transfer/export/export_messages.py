@@ -11,8 +11,15 @@ from pathlib import Path
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.render.request_bodies import to_anthropic, to_openai
 from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Role, Scope, StoredMessage, ThreadName, ToolCall, plain_text
+from reservoir_cli.messages import (
+    Filter,
+    Role,
+    Scope,
+    StoredMessage,
+    ThreadName,
+    ToolCall,
+    plain_text,
+)
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.store import Store

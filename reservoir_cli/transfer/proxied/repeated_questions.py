@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.messages import Filter, Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.sources import Sources

@@ -9,8 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.context.counter_factors import count_record
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.messages import Conversation, Filter, Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.tables.proxy_ledger import Ledger
 from reservoir_cli.storage.tables.sources import Sources

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.costs import build_costs, count_printed, count_sections
-from reservoir_cli.context.exchanges import Exchanges
+from reservoir_cli.context.layout import Exchanges
 from reservoir_cli.context.render.formats import count_framed
 from reservoir_cli.context.request import FORMATS, PROVIDERS, ContextRequest, Piece
 from reservoir_cli.context.window_builder import WindowBuilder

@@ -17,7 +17,7 @@ from long_replies import (
 )
 
 from reservoir_cli import Message, Reservoir
-from reservoir_cli.context import excerpts, rank_passages
+from reservoir_cli.context import excerpts
 from reservoir_cli.context.request import FORMATS
 from reservoir_cli.tokens import load_counter
 
@@ -120,7 +120,7 @@ def test_excerpts_keep_the_budget_and_follow_their_questions(
 def test_offsets_are_mapped_past_replaced_text():
     changes = [(5, 10, 2), (20, 21, 9)]
     spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
-    assert rank_passages.map_spans(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
+    assert excerpts.map_spans(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
 
 
 class Offset(int):
@@ -141,7 +141,7 @@ class Offset(int):
 def test_mapping_offsets_takes_few_steps_for_each_however_many_are_replaced():
     count = 2_000
     spans = [(Offset(10 * n), Offset(10 * n + 10)) for n in range(count)]
-    mapped = rank_passages.map_spans(spans, [(10 * n + 3, 10 * n + 5, 4) for n in range(count)])
+    mapped = excerpts.map_spans(spans, [(10 * n + 3, 10 * n + 5, 4) for n in range(count)])
     assert mapped == [(12 * n, 12 * n + 12) for n in range(count)]
     assert Offset.comparisons < 2 * count * 14
 

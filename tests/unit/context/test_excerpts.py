@@ -22,7 +22,7 @@ from long_replies import (
 )
 
 from reservoir_cli import Message, Reservoir
-from reservoir_cli.context import excerpts, rank_passages
+from reservoir_cli.context import excerpts
 from reservoir_cli.messages import Scope, ToolCall
 
 
@@ -252,8 +252,8 @@ def test_a_heading_is_printed_with_its_text():
     text = f"{paragraph('amber')}\n\n# Delta\n\n{paragraph('delta')}"
     heading = text.index("# Delta"), text.index("delta0")
     spans = [(0, heading[0]), heading, (heading[1], len(text))]
-    parts = rank_passages.join_crumbs(spans)
-    best, *_ = rank_passages.Nearness("unheard").rank(text, parts, [0.0, 1.0, 0.0])
+    parts = excerpts.join_crumbs(spans)
+    best, *_ = excerpts.Nearness("unheard").rank(text, parts, [0.0, 1.0, 0.0])
     assert best == (heading[0], len(text))
 
 
@@ -317,8 +317,8 @@ def test_a_long_message_without_vectors_is_cut_by_words(tmp_path):
 
 def test_passages_by_words_cover_a_text_without_breaks():
     text = "x" * 1_990 + " delta"
-    spans = rank_passages.cut(text, excerpts.Outline(text).breaks)
-    assert rank_passages.Nearness("deltas").rank(text, spans, ())[0][1] == len(text)
+    spans = excerpts.cut(text, excerpts.Outline(text).breaks)
+    assert excerpts.Nearness("deltas").rank(text, spans, ())[0][1] == len(text)
     assert "".join(text[start:end] for start, end in spans) == text
 
 
@@ -326,7 +326,7 @@ def test_passages_by_words_cover_a_text_without_breaks():
 def test_passages_by_words_split_no_word_and_no_line(between, words):
     lines = [" ".join([f"word{number}"] * words) for number in range(1_000)]
     text = between.join(lines)
-    spans = rank_passages.cut(text, excerpts.Outline(text).breaks)
+    spans = excerpts.cut(text, excerpts.Outline(text).breaks)
     passages = [text[start:end].strip() for start, end in spans]
     assert between.join(passages) == text
     assert {line for passage in passages for line in passage.split(between)} == set(lines)
@@ -351,20 +351,20 @@ def test_passages_are_ranked_by_meaning_and_words(question, cosines, best):
     text = "".join(PASSAGES)
     ends = list(itertools.accumulate(map(len, PASSAGES)))
     spans = list(zip([0, *ends], ends, strict=False))
-    ranked = rank_passages.Nearness(question).rank(text, spans, cosines)
+    ranked = excerpts.Nearness(question).rank(text, spans, cosines)
     assert ranked[0] == spans[best]
     assert sorted(ranked) == spans
 
 
 def test_of_equal_passages_the_one_next_to_a_relevant_one_comes_first():
     spans = [(0, 1), (1, 2), (2, 3), (3, 4)]
-    assert rank_passages.Nearness("?").rank("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
+    assert excerpts.Nearness("?").rank("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
 
 
 @hypothesis.given(st.text(max_size=300), st.text(max_size=40))
 def test_passages_of_any_text_can_be_ranked_by_any_question(text, question):
-    spans = rank_passages.cut(text, excerpts.Outline(text).breaks)
-    assert sorted(rank_passages.Nearness(question).rank(text, spans, ())) == spans
+    spans = excerpts.cut(text, excerpts.Outline(text).breaks)
+    assert sorted(excerpts.Nearness(question).rank(text, spans, ())) == spans
 
 
 def test_a_note_on_excerpts_is_printed_if_there_is_room(open_reservoir):

@@ -18,8 +18,7 @@ from candidates import (
 from hypothesis import strategies as st
 
 from reservoir_cli.context.choose import SelectionOptions, select
-from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import is_system
+from reservoir_cli.context.layout import Exchanges, is_system
 from reservoir_cli.context.message_groups import MessageGroup, group_tool_calls, join_answers
 from reservoir_cli.context.window_builder import Costs, WindowBuilder
 from reservoir_cli.messages import Role

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reservoir_cli.embedding import Embedder, compiled_models, packaged
+from reservoir_cli.embedding import Embedder, compiled_models, load_model
 from reservoir_cli.embedding.find_model import DEFAULT_MODEL
 from reservoir_cli.embedding.load_model import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import ModelUnavailableError
@@ -30,7 +30,7 @@ def slim(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def package(compiled_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of the installed package."""
-    folder = tmp_path / "site" / packaged.PACKAGE
+    folder = tmp_path / "site" / load_model.PACKAGE
     folder.mkdir(parents=True)
     [compiled] = compiled_models.glob("[!.]*")
     for file in compiled.iterdir():
@@ -157,7 +157,7 @@ def test_without_torch_a_model_in_the_cache_is_used(compiled_models, monkeypatch
     [("1.22", True), ("1.22.0", True), ("1.9.9", False), ("1.31.1", True), ("2.0.0rc1", False)],
 )
 def test_versions_are_compared_as_numbers(version, fits):
-    assert packaged._is_within(version, ">=1.22,<2") == fits
+    assert load_model._is_within(version, ">=1.22,<2") == fits
 
 
 def test_the_manifest_describes_the_package(package):

@@ -13,8 +13,7 @@ from builders import NOW, FakeEmbedder
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.maintenance.summarize import LONGEST, CannotRunError, Outcome
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Conversation, Message, Scope
+from reservoir_cli.messages import Conversation, Filter, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.copying.copy_store import copy
 from reservoir_cli.storage.open_store import open_store

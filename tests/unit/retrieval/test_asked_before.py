@@ -10,7 +10,7 @@ from each import each
 
 from reservoir_cli import Message, Reservoir, ToolCall
 from reservoir_cli.messages import Conversation, Scope
-from reservoir_cli.retrieval.empty_replies import adds_something
+from reservoir_cli.retrieval.asked_before import adds_something
 from reservoir_cli.settings import config
 from reservoir_cli.tokens import load_counter
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from builders import NOW
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.messages import Filter, Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.search import search

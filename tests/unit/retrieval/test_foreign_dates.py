@@ -11,7 +11,7 @@ from test_question_dates import NEGATIVE as ENGLISH_WITHOUT
 from test_question_dates import POSITIVE
 
 from reservoir_cli.retrieval.question_dates import find_dates
-from reservoir_cli.retrieval.question_dates.rewrite_foreign import in_english
+from reservoir_cli.retrieval.question_dates.parser import in_english
 
 GERMAN = {
     "Was haben wir im Sommer 2023 besprochen?": "2023-06-01/2023-08-31",

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.retrieval import ranking
+from reservoir_cli.retrieval.ranking import greatest
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates, Posting
 
@@ -235,3 +237,22 @@ def test_the_mean_of_neighbours_ends_with_their_session():
     sessions = ranking.group_sessions(candidates, GAP)
     means = ranking.window_mean(np.array([3.0, 0, 0, 8, 0, 0, 0]), sessions, 2)
     np.testing.assert_allclose(means, [1, 1, 1, 8 / 3, 2, 2, 0])
+
+
+@each("size", [2, 63, 700, 20_000])
+@each("different", [1, 3, 50, 10**6])
+@each("ordered", [False, True])
+def test_the_greatest_equal_those_of_sorting(size, different, ordered):
+    values = np.random.default_rng(size).integers(0, different, size).astype(np.float32)
+    if ordered:  # no sample is representative
+        values.sort()
+    for count in {1, size // 100 or 1, size // 2, size - 1}:
+        threshold = np.sort(values)[size - count]
+        assert greatest(values, count).tolist() == np.flatnonzero(values >= threshold).tolist()
+
+
+def test_a_misleading_sample_does_not_change_the_result():
+    values = np.zeros(10_000)
+    values[::64] = 1  # exactly the sampled ones
+    assert len(greatest(values, 100)) == 157
+    assert len(greatest(values, 200)) == 10_000

@@ -10,8 +10,7 @@ import pytest
 from builders import NOW, FakeEmbedder, embed
 
 from reservoir_cli.errors import StoreCorruptError
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Message, Scope, ToolCall
+from reservoir_cli.messages import Filter, Message, Scope, ToolCall
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.tokens import load_counter
 

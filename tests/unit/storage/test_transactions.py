@@ -7,8 +7,7 @@ from builders import NOW, FakeEmbedder, embed
 from stored import HERE
 
 from reservoir_cli.errors import StoreError, StoreLockedError
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Message
+from reservoir_cli.messages import Filter, Message
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.search import search
 from reservoir_cli.retrieval.search_hits import SearchCriteria

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.tokens import ApproximateCounter, RatioCounter, load_counter
-from reservoir_cli.tokens.word_costs import _cost_of_piece, cost_of_words
+from reservoir_cli.tokens.estimates import _cost_of_piece, cost_of_words
 
 approximate = ApproximateCounter().count
 ratio = RatioCounter().count

@@ -9,8 +9,7 @@ from zipfile import ZipFile
 import pytest
 from each import each
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Scope
+from reservoir_cli.messages import Filter, Key, Scope
 from reservoir_cli.reservoir import Reservoir
 
 SAMPLES = Path(__file__).parent / "formats/samples"

@@ -15,9 +15,9 @@ from typing import Any
 from reservoir_cli.errors import StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope, ThreadName, clean_text
 from reservoir_cli.storage import properties
-from reservoir_cli.storage.copying.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.problems import Problem, derived_problems
+from reservoir_cli.storage.properties import UNFINISHED_COPY
 from reservoir_cli.storage.schema import OF_MESSAGES
 from reservoir_cli.storage.sqlite import keyword_search, store_file
 from reservoir_cli.storage.sqlite.care import check_blocks

@@ -13,8 +13,7 @@ from builders import embed
 from on_server import EVERYWHERE, HOSTILE, contents, say
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Message, Scope
+from reservoir_cli.messages import Filter, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import tables

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from builders import NOW, FakeEmbedder, embed, indexer
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Conversation, Message, Scope
+from reservoir_cli.messages import Conversation, Filter, Message, Scope
 from reservoir_cli.retrieval.ranking import Scored, score, score_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.open_store import open_store

@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 from builders import NOW, FakeEmbedder, embed
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Message, Scope, ToolCall
+from reservoir_cli.messages import Filter, Message, Scope, ToolCall
 
 P, HERE, EVERYWHERE = Scope("p"), Scope("p", "i"), Scope(None)
 

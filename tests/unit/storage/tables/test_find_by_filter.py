@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from builders import NOW
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.messages import Conversation, Filter, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.store import Store

@@ -6,8 +6,7 @@ import pytest
 from builders import NOW
 from sqlite_steps import steps
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Conversation, Message, Scope
+from reservoir_cli.messages import Conversation, Filter, Message, Scope
 from reservoir_cli.storage.store import Store
 
 EVERYWHERE = Scope(None)

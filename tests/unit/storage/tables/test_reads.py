@@ -9,8 +9,7 @@ from behind import behind
 from builders import NOW
 from stored import EVERYWHERE, HERE, HOUR, contents, delete, ids_of
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.messages import Conversation, Filter, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 

@@ -10,8 +10,7 @@ from behind import behind
 from builders import NOW, Adding
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Key, Message, Scope
+from reservoir_cli.messages import Filter, Key, Message, Scope
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, row_security, schema, tables
 from reservoir_cli.storage.store import Store

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from validators import problems
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.messages import Conversation, Filter, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.export import export_messages

@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Conversation, Message, Role, Scope, StoredMessage, ToolCall
+from reservoir_cli.messages import (
+    Conversation,
+    Filter,
+    Message,
+    Role,
+    Scope,
+    StoredMessage,
+    ToolCall,
+)
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from builders import EVERYWHERE, NOW, embed, ingestor
 
-from reservoir_cli.message_filter import Filter
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.messages import Conversation, Filter, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config

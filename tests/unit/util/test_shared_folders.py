@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.maintenance import shared_folders
 from reservoir_cli.maintenance.doctor import Check, Status, examine
-from reservoir_cli.maintenance.shared_folders import MOUNTS, network_file_system, sync_service
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.util import shared_folders
+from reservoir_cli.util.shared_folders import MOUNTS, network_file_system, sync_service
 
 linux = pytest.mark.skipif(not MOUNTS.exists(), reason="only Linux has this table")
 TABLE = r"""overlay / overlay rw,relatime 0 0
