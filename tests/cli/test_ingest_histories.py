@@ -104,7 +104,7 @@ def test_an_unreadable_file_fails_and_the_others_are_imported(cli, tmp_path):
     result = cli("ingest", "--no-embed", str(torn), note, code=1)
     assert result.err.startswith("imported 1, already there 0, skipped 1\n")
     problem = f"no message could be read from {torn}"
-    hint = "the lines above give the reasons; export it again, or mend the file"
+    hint = "the lines above give the reasons; export it again, or repair the file"
     assert result.err.endswith(f"error: {problem}\nhint: {hint}\n")
     assert len(cli.rows()) == 1
     document = cli("ingest", "--no-embed", "--json", str(torn), note, code=1).document

@@ -128,7 +128,7 @@ def _describe_unreadable(report: ImportReport, form: str | None) -> ReservoirErr
     if not report.unreadable:
         return None
     names = ", ".join(report.unreadable)
-    hint = "the lines above give the reasons; export it again, or mend the file"
+    hint = "the lines above give the reasons; export it again, or repair the file"
     if form:
         hint = "without --format the format is detected from the content"
     return ReservoirError(f"no message could be read from {names}", hint)
