@@ -51,7 +51,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
         endpoint = Endpoint(f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", endpoint.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield endpoint
         server.shutdown()
