@@ -260,7 +260,7 @@ def compiled_models(shared_folder: Path, pytestconfig: pytest.Config) -> Path:
     done, models = home / "done", home / "cache" / "models"
     with _one_worker(home / "lock"):
         if not done.exists():
-            kept = _kept_models(pytestconfig)
+            kept = _kept(pytestconfig, "compiled")
             if kept.exists():
                 shutil.copytree(kept, models)
             else:
@@ -272,13 +272,21 @@ def compiled_models(shared_folder: Path, pytestconfig: pytest.Config) -> Path:
     return models
 
 
-def _kept_models(config: pytest.Config) -> Path:
-    """Return where the compiled model is kept until what compiles it changes."""
+@pytest.fixture(scope="session")
+def kept_exports(pytestconfig: pytest.Config) -> Path:
+    """Return the folder of the graphs of small models, which later runs use, too."""
+    kept = _kept(pytestconfig, "exported")
+    kept.mkdir(exist_ok=True)
+    return kept
+
+
+def _kept(config: pytest.Config, name: str) -> Path:
+    """Return where something compiled is kept until what compiles it changes."""
     code = b"".join(file.read_bytes() for file in sorted(EMBEDDING.glob("*.py")))
     versions = {name: version(name) for name in ("onnxruntime", "torch", "transformers")}
     key = hashlib.sha256(code + repr(versions).encode()).hexdigest()[:16]
     assert config.cache is not None
-    kept = config.cache.mkdir("compiled") / key
+    kept = config.cache.mkdir(name) / key
     for older in kept.parent.glob("*"):
         if older != kept:
             shutil.rmtree(older, ignore_errors=True)

@@ -92,21 +92,19 @@ if hasattr(os, "fork"):
     del os.fork
 from reservoir_cli.agents import hook_time_limit
 hook_time_limit._age = lambda: 0.0
+hook_time_limit.LIMIT = 0.4
 hook_time_limit.begin()
 """
 
 
 def test_without_fork_a_thread_ends_a_hanging_hook():
-    code = NO_FORK.replace(
-        "hook_time_limit.begin", "hook_time_limit.LIMIT = 0.4; hook_time_limit.begin"
-    )
-    command = [sys.executable, "-c", code + "time.sleep(600)"]
+    command = [sys.executable, "-c", NO_FORK + "time.sleep(600)"]
     result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
     assert (result.returncode, result.stdout) == (0, b"")
 
 
 def test_without_fork_output_is_never_truncated():
-    code = "hook_time_limit.finish(); time.sleep(2.5); os.write(1, b'whole')"
+    code = "hook_time_limit.finish(); time.sleep(0.8); os.write(1, b'whole')"
     command = [sys.executable, "-c", NO_FORK + code]
     result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
     assert (result.returncode, result.stdout) == (0, b"whole")

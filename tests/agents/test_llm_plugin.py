@@ -96,7 +96,7 @@ class Provider(BaseHTTPRequestHandler):
 def provider() -> Iterator[ThreadingHTTPServer]:
     handler = type("Handler", (Provider,), {"requests": []})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()

@@ -67,13 +67,7 @@ def test_a_session_of_each_protocol_revision(client_env, era):
         listed = client.request("tools/list")["result"]["tools"]
         assert {
             tool["name"]: tool["annotations"].get("readOnlyHint", False) for tool in listed
-        } == {
-            "recall": True,
-            "search": True,
-            "read": True,
-            "remember": False,
-            "forget": False,
-        }
+        } == {"recall": True, "search": True, "read": True, "remember": False, "forget": False}
         hints = {tool["name"]: tool["annotations"] for tool in listed}
         # Codex asks before it calls a tool that may delete, or change something elsewhere.
         assert hints["remember"] == {"destructiveHint": False, "openWorldHint": False}

@@ -88,12 +88,7 @@ HINTS = [
     (["context", "x", "--profile", "a"], 2, "--profile cannot be 'a'", "one of small, large"),
     (["context", "x", "--recall-scope", "a"], 2, "--recall-scope cannot be", "one of auto, inst"),
     (["context", "x", "--recent", "100001"], 2, "--recent cannot be 100001", "0 to 100,000"),
-    (
-        ["context", "x", "--reserve", "999999999"],
-        2,
-        "--reserve cannot",
-        "100,000,000",
-    ),
+    (["context", "x", "--reserve", "999999999"], 2, "--reserve cannot", "100,000,000"),
     (["search", ""], 2, "empty", "reservoir view"),
     (["view", "--since", ""], 2, "'' is not a time", "use 2026-05-09"),
     (["recall", "x", "--since", ""], 2, "'' is not a time", "use 2026-05-09"),

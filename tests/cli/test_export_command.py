@@ -316,7 +316,7 @@ def test_exported_samples_are_imported_with_their_embeddings(samples, tmp_path):
 
 
 def test_exporting_needs_memory_for_one_batch_only(cli):
-    cli.store(*({"content": f"{number} " + "x" * 20_000} for number in range(3_000)))
+    cli.store(*({"content": f"{number} " + "a word or " * 2_000} for number in range(3_000)))
     measured = (
         "import resource, subprocess, sys;"
         "subprocess.run(['reservoir', 'export'], stdout=subprocess.DEVNULL, check=True);"

@@ -138,11 +138,7 @@ MISTAKES = [
     ("config set similarity_threshold=.9", 2, "hint: did you mean similar_cosine?"),
     ("config set synapse_threshold=.9", 2, "hint: did you mean link_cosine?"),
     ("config set partitions.work.budgt=3000", 2, "hint: did you mean max_context_tokens, "),
-    (
-        "config set partitions.work.model=m",
-        2,
-        "hint: a partition may have every setting but ",
-    ),
+    ("config set partitions.work.model=m", 2, "hint: a partition may have every setting but "),
     (
         "config set partitions.work.database=d",
         2,

@@ -190,10 +190,7 @@ NOTES = [
         ["--match", "secret", "-i", "empty"],
         "error: nothing in default/empty; 1 message in default/",
     ),
-    (
-        ["--match", "three"],
-        "error: nothing in default; 1 message in work/work (-p work -i work",
-    ),
+    (["--match", "three"], "error: nothing in default; 1 message in work/work (-p work -i work"),
     (["--match", "absent"], "note: nothing to forget in default\n"),
     (["--conversation", "absent"], "note: nothing to forget in default"),
     (

@@ -200,11 +200,7 @@ def test_two_partitions_are_merged(spread):
         (["delete"], 2, "missing argument P\nhint: reservoir partitions delete P\n"),
         (["--rename", "work", "x"], 2, "hint: reservoir partitions rename work x\n"),
         (["delete", "work"], 2, "a terminal: forget all of work, 1 message, for good?"),
-        (
-            ["rename", "work", "x"],
-            2,
-            "a terminal: rename work to x, with 1 message in 1 instance?",
-        ),
+        (["rename", "work", "x"], 2, "a terminal: rename work to x, with 1 message in 1 instance?"),
         (["delete", "wrok"], 1, "there is no partition wrok"),
         (["rename", "wrok", "x"], 1, "there is no partition wrok"),
         (["merge", "work", "default"], 2, "add --yes"),

@@ -8,7 +8,7 @@ import killing
 import pytest
 from trials import RESERVOIR
 
-TRIALS = 6
+TRIALS = 4
 #: Every run repeats the same trials; `make soak` tries more.
 SEED = 1
 

@@ -24,7 +24,7 @@ class Index(BaseHTTPRequestHandler):
 def index() -> Iterator[str]:
     """Return the URL of an index that answers."""
     server = HTTPServer(("127.0.0.1", 0), Index)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/whl/cpu"
     server.shutdown()

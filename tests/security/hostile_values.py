@@ -20,35 +20,22 @@ ESCAPES = (
     *("\u2060\u2061\u2064", "\u2067\u2068", "\u206a\u206f", "\ufeff", "\ufff9a\ufffab\ufffb"),
     *("\U0001d173\U0001d17a", "\U000e0001\U000e0041\U000e007f"),
 )
-INJECTIONS = (
+#: Words that would leave a statement of SQL or a pattern, if they were put into one.
+STATEMENTS = (
     "'; DROP TABLE messages; --",
     '"; DELETE FROM messages; --',
     "' OR 1=1 --",
     "x' UNION SELECT content FROM messages --",
     "'); ATTACH DATABASE 'stolen.db' AS s; --",
     "default' AND load_extension('x') --",
-    "%",
-    "_",
-    "*",
-    '"',
-    '"unclosed',
-    '""',
-    "a AND",
-    "OR",
-    "NOT a",
-    "NEAR(a b, 5)",
-    "text : a",
-    "scope : p",
-    "^a",
-    "{text scope} : a",
-    "a + b",
-    "-a",
-    "a*b*",
-    "(((((((((((",
-    "; PRAGMA writable_schema = ON;",
-    "\\",
-    "rowid",
+    *("%", "_", "*", '"', "-a", "; PRAGMA writable_schema = ON;", "\\", "rowid"),
 )
+#: Words that are syntax in a query of the full-text index.
+QUERIES = (
+    *('"unclosed', '""', "a AND", "OR", "NOT a", "NEAR(a b, 5)", "text : a", "scope : p", "^a"),
+    *("{text scope} : a", "a + b", "a*b*", "((((((((((("),
+)
+INJECTIONS = (*STATEMENTS, *QUERIES)
 NUMBERS = (
     "0",
     "-1",

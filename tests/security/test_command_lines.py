@@ -15,7 +15,7 @@ from settings_files import BROKEN, environments, settings_bytes
 
 #: The same examples in every run; the long form is random.
 short = settings(
-    max_examples=8,
+    max_examples=5,
     derandomize=True,
     database=None,
     deadline=None,

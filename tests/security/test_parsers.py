@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from parsers import PARSERS
 from seeds import damaged_zip, spliced
 
-short = settings(max_examples=60, derandomize=True, database=None, deadline=None)
+short = settings(max_examples=30, derandomize=True, database=None, deadline=None)
 
 
 @pytest.mark.parametrize("name", PARSERS)

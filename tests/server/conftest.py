@@ -11,6 +11,7 @@ from upstream import Upstream
 
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import limits
 from reservoir_cli.util import time_limits
 
 if any(find_spec(name) is None for name in ("starlette", "uvicorn", "httpx2", "mcp_types")):
@@ -28,6 +29,7 @@ def without_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setattr(time_limits, "RECALL_OF_REQUEST", 60.0)  # generous for a loaded machine
+    monkeypatch.setattr(limits, "PAUSE", 0.01)  # a server that ends waits for one, too
 
 
 @pytest.fixture

@@ -76,7 +76,11 @@ def test_waiting_exchanges_are_stored_in_one_transaction(served, provider, clien
     assert seen == [0, 0, 0]
 
 
-def test_an_exchange_is_stored_while_a_long_message_is_embedded(served, provider, client):
+def test_an_exchange_is_stored_while_a_long_message_is_embedded(
+    served, provider, client, monkeypatch
+):
+    monkeypatch.setattr(limits, "MAX_DELAY", 0.2)
+
     def is_stored() -> bool:
         with Reservoir.open(served.store) as reservoir:
             return bool(reservoir.view(Scope("default"), 0))

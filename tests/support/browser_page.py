@@ -9,12 +9,14 @@ if TYPE_CHECKING:
 
 #: Seconds that a loaded machine may take.
 PATIENCE = 300
+#: Seconds between two looks at a page.
+POLL = 0.03
 
 
 def until(browser: "WebDriver", holds: Callable[[], object]) -> None:
     from selenium.webdriver.support.wait import WebDriverWait
 
-    WebDriverWait(browser, PATIENCE).until(lambda _: holds())
+    WebDriverWait(browser, PATIENCE, POLL).until(lambda _: holds())
 
 
 def text(browser: "WebDriver", selector: str) -> str:

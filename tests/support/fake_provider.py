@@ -48,7 +48,7 @@ class FakeProvider(ThreadingHTTPServer):
 def running() -> Iterator[FakeProvider]:
     """Serve until the block ends."""
     with FakeProvider() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield server

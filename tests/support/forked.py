@@ -37,7 +37,7 @@ _PIPE = 4096
 #: What a fork server also loads whose commands may overlap, or use the real model.
 _OVERLAPPING = (
     *("reservoir_cli.agents.mcp", "reservoir_cli.server"),
-    *("onnxruntime", "tokenizers", "uvicorn"),
+    *("onnxruntime", "tokenizers", "short_sleeps"),
 )
 _busy = threading.Lock()
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import plain_http
 import uvicorn
+from server_thread import running
 from starlette.applications import Starlette
 
 from reservoir_cli.embedding import Embedder
@@ -114,15 +115,10 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
     )
     app = build_app(state)
     server = Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none"), ready.set)
-    thread = threading.Thread(target=server.run, args=([listener],), name="server")
     try:
-        with plain_http.without_certificates():
-            thread.start()
-            assert ready.wait(120), "the server does not answer"
-        yield PageServer(state.origin, app, log)
+        with running(server, listener, ready):
+            yield PageServer(state.origin, app, log)
     finally:
-        server.should_exit = True
-        thread.join(120)
         close(state)
         listener.close()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import plain_http
+from server_thread import PATIENCE, running
 from starlette.types import ASGIApp
 
 from reservoir_cli.reservoir import Reservoir
@@ -17,8 +17,6 @@ from reservoir_cli.server.app import build_app
 from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings import config
-
-PATIENCE = 300.0
 
 
 @dataclass
@@ -70,14 +68,9 @@ def serving(
     )
     ready = threading.Event()
     server = process.build_server(wrap(build_app(state)), ready.set)
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     try:
-        with plain_http.without_certificates():
-            thread.start()
-            assert ready.wait(PATIENCE)
-        yield Served(state, store, lines)
+        with running(server, listener, ready):
+            yield Served(state, store, lines)
     finally:
-        server.should_exit = True
-        thread.join(PATIENCE)
         process.close(state)
         listener.close()

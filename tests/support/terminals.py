@@ -16,7 +16,7 @@ def read_to_end(master: int, slave: int, ended: Callable[[], bool]) -> bytes:
     :param ended: whether the process has ended.
     """
     parts = []
-    while ready(master, 0.02) or not ended():
+    while ready(master, 0.005) or not ended():
         if ready(master, 0):
             parts.append(os.read(master, 65_536))
     os.close(slave)

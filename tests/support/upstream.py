@@ -68,7 +68,7 @@ class Upstream(ThreadingHTTPServer):
 def running() -> Iterator[Upstream]:
     """Serve until the block ends."""
     with Upstream() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield server
@@ -81,6 +81,7 @@ def running() -> Iterator[Upstream]:
 class _Handler(BaseHTTPRequestHandler):
     server: Upstream
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a body waits 40 ms for the receipt of its head
 
     def log_message(self, *_: object) -> None:
         pass

@@ -79,10 +79,7 @@ def test_every_parameter_of_a_public_method_has_a_rule():
         (lambda r: r.find(Scope("p"), {"role": "user"}), "a Filter, such as .*, not dict"),
         (lambda r: r.search("a", limit="5"), "limit must be a whole number, not str"),
         (lambda r: r.messages("12"), "ids must be a list of ids from 0 up, or of keys, not str"),
-        (
-            lambda r: r.forget(["12"]),
-            "a list of ids from 0 up, or of keys, not a list of str",
-        ),
+        (lambda r: r.forget(["12"]), "a list of ids from 0 up, or of keys, not a list of str"),
         (lambda r: r.edit("12", "new"), "message must be the id of a message, not str"),
         (lambda r: r.tag(1, 2), "names must be text, not int"),
         (lambda r: r.untag(1, HALF), "names is not valid text"),

@@ -106,11 +106,26 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["WebDriver"]:
 
 
 @pytest.fixture
-def page(browser: "WebDriver", server: PageServer) -> Iterator["WebDriver"]:
-    """Return a browser that is signed in."""
+def blank(browser: "WebDriver", server: PageServer) -> Iterator["WebDriver"]:
+    """Return a browser at no page, which leaves the server before it ends."""
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    browser.get(f"{server.origin}/ui/enter?code={server.code()}")
-    until(browser, lambda: browser.title == "Conversations · Reservoir")
     yield browser
     browser.get("about:blank")
     browser.delete_all_cookies()
+
+
+@pytest.fixture
+def start(blank: "WebDriver", server: PageServer) -> "WebDriver":
+    """Return a browser at the first page, where a link with a code has signed it in."""
+    blank.get(f"{server.origin}/ui/enter?code={server.code()}")
+    until(blank, lambda: blank.title == "Conversations · Reservoir")
+    return blank
+
+
+@pytest.fixture
+def page(blank: "WebDriver", server: PageServer, client: httpx2.Client) -> "WebDriver":
+    """Return a browser with the session of a client, before its first page."""
+    [cookie] = client.cookies.jar
+    name = {"name": cookie.name, "value": cookie.value, "url": f"{server.origin}/ui/"}
+    blank.execute_cdp_cmd("Network.setCookie", {**name, "path": "/ui", "httpOnly": True})
+    return blank

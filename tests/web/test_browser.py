@@ -47,34 +47,34 @@ def test_hostile_messages_run_no_script_and_the_policy_stops_an_injected_one(pag
     assert page.execute_script("return window.ran") is None
 
 
-def test_results_appear_while_typing(page, server):
-    press(page, "/")
-    assert page.execute_script("return document.activeElement.name") == "q"
-    press(page, "redis")
-    until(page, lambda: "<mark>Redis</mark>" in page.page_source)
-    until(page, lambda: page.current_url == f"{server.origin}/ui/?q=redis")
+def test_results_appear_while_typing(start, server):
+    press(start, "/")
+    assert start.execute_script("return document.activeElement.name") == "q"
+    press(start, "redis")
+    until(start, lambda: "<mark>Redis</mark>" in start.page_source)
+    until(start, lambda: start.current_url == f"{server.origin}/ui/?q=redis")
 
 
-def test_letters_that_are_being_composed_are_not_searched(page, server):
-    press(page, "/")
+def test_letters_that_are_being_composed_are_not_searched(start, server):
+    press(start, "/")
     composed = {"text": "redi", "selectionStart": 4, "selectionEnd": 4}
-    page.execute_cdp_cmd("Input.imeSetComposition", composed)
+    start.execute_cdp_cmd("Input.imeSetComposition", composed)
     time.sleep(1)
-    assert page.current_url == f"{server.origin}/ui/"
-    page.execute_cdp_cmd("Input.insertText", {"text": "redis"})
-    until(page, lambda: page.current_url == f"{server.origin}/ui/?q=redis")
+    assert start.current_url == f"{server.origin}/ui/"
+    start.execute_cdp_cmd("Input.insertText", {"text": "redis"})
+    until(start, lambda: start.current_url == f"{server.origin}/ui/?q=redis")
 
 
-def test_keys_move_between_rows_and_open_one(page):
-    press(page, "j")
-    first = page.switch_to.active_element.get_attribute("href")
-    press(page, "j")
-    second = page.switch_to.active_element.get_attribute("href")
+def test_keys_move_between_rows_and_open_one(start):
+    press(start, "j")
+    first = start.switch_to.active_element.get_attribute("href")
+    press(start, "j")
+    second = start.switch_to.active_element.get_attribute("href")
     assert first != second
-    press(page, "k")
-    assert page.switch_to.active_element.get_attribute("href") == first
-    press(page, Keys.ARROW_DOWN, Keys.ENTER)
-    until(page, lambda: page.current_url.split("#")[0] == second)
+    press(start, "k")
+    assert start.switch_to.active_element.get_attribute("href") == first
+    press(start, Keys.ARROW_DOWN, Keys.ENTER)
+    until(start, lambda: start.current_url.split("#")[0] == second)
 
 
 @pytest.mark.parametrize("address", VIEWS)

@@ -55,8 +55,7 @@ def test_a_list_loads_more_after_a_search(page, server, memory):
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
-    [("/ui/", "The best "), ("/ui/context?p=work", " of 4,000 tokens")],
+    ("address", "said"), [("/ui/", "The best "), ("/ui/context?p=work", " of 4,000 tokens")]
 )
 def test_results_and_problems_are_announced(page, server, address, said):
     page.get(server.origin + address)
@@ -69,8 +68,7 @@ def test_results_and_problems_are_announced(page, server, address, said):
     page.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*"]})
     press(page, "!")
     until(
-        page,
-        lambda: "does not answer" in page.execute_script("return window.watched.textContent"),
+        page, lambda: "does not answer" in page.execute_script("return window.watched.textContent")
     )
     page.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
 

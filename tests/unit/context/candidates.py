@@ -58,7 +58,7 @@ def pool(*candidates):
     ]
     return [
         candidate._replace(
-            age=own_ids.index(candidate.message.id) if candidate.message.id in own_ids else None,
+            age=own_ids.index(candidate.message.id) if candidate.message.id in own_ids else None
         )
         for candidate in placed
     ]

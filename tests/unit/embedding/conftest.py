@@ -13,8 +13,8 @@ from reservoir_cli.embedding import compiler
 
 
 @pytest.fixture(scope="session")
-def exports(tmp_path_factory: pytest.TempPathFactory) -> Exports:
-    return Exports(tmp_path_factory.mktemp("exports"))
+def exports(kept_exports: Path) -> Exports:
+    return Exports(kept_exports)
 
 
 @pytest.fixture(autouse=True)

@@ -159,7 +159,7 @@ def test_a_name_that_the_hub_does_not_know_is_an_error(monkeypatch, name):
         "except ModelUnavailableError as error: print(error.message); print(error.hint)"
     )
     with ThreadingHTTPServer(("127.0.0.1", 0), _EmptyHub) as hub:
-        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        threading.Thread(target=hub.serve_forever, args=(0.01,), daemon=True).start()
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{hub.server_port}")
         result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

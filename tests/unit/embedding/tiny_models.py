@@ -3,8 +3,10 @@
 import hashlib
 import importlib
 import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,8 @@ SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 class Exports:
     """The graphs that the real exporter made of small models, each exported once, then copied.
 
-    One export takes six seconds. Models with the same layers and weights have the same graph,
-    whatever their prompts.
+    They are kept for later runs until what exports them changes. One export takes six seconds.
+    Models with the same layers and weights have the same graph, whatever their prompts.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,9 +38,11 @@ class Exports:
     def export(self, model: Any, target: Path) -> None:
         """Do what ``compiler._export`` does."""
         stored = self.folder_of(model)
-        if not (stored / target.name).exists():
-            stored.mkdir(exist_ok=True)
-            self._export(model, stored / target.name)
+        if not stored.exists():
+            unfinished = Path(tempfile.mkdtemp(dir=self._folder))
+            self._export(model, unfinished / target.name)
+            with suppress(OSError):  # another worker has exported it meanwhile
+                unfinished.rename(stored)
         shutil.copytree(stored, target.parent, dirs_exist_ok=True)
 
     def folder_of(self, model: Any) -> Path:

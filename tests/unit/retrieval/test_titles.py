@@ -22,10 +22,7 @@ def reservoir(store):
             [("a", "The dough rests overnight."), ("b", "Tyres are inflated."), ("c", "It rained.")]
         ):
             message = Message(
-                "user",
-                text,
-                created_at=NOW + timedelta(days=number),
-                conversation_id=conversation,
+                "user", text, created_at=NOW + timedelta(days=number), conversation_id=conversation
             )
             opened.ingest([message], partition="p", instance="p", embed=False)
         store.add_conversations(HERE, [Conversation("a", "Baking Zürich loaves")])
@@ -70,11 +67,6 @@ def test_the_words_of_a_message_weigh_more_than_those_of_its_title(reservoir):
 def test_titles_are_compared_by_stems():
     titles = ["Studies of ports", "Portugal", "Café au lait", "備考について", "Airports, a _port_"]
     found = Titles([(title,) for title in titles]).find(["studi", "port", "cafe", "備", "none"])
-    assert found == {
-        "studi": [0],
-        "port": [0, 4],
-        "cafe": [2],
-        "備": [3],
-    }
+    assert found == {"studi": [0], "port": [0, 4], "cafe": [2], "備": [3]}
     assert titled_with_all(titles, "a port study") == []
     assert titled_with_all(titles, "port study") == [0]

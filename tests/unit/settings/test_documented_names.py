@@ -53,8 +53,7 @@ def test_a_reserve_in_the_environment_overrides_every_table(file, monkeypatch, k
 
 @pytest.mark.parametrize("header", ["", "[partitions.default]\n", "[models.gpt-4]\n"])
 @pytest.mark.parametrize(
-    "text",
-    ["reserve_tokens = 5\ntoken_reserve = 6\n", "token_reserve = 6\nreserve_tokens = 5\n"],
+    "text", ["reserve_tokens = 5\ntoken_reserve = 6\n", "token_reserve = 6\nreserve_tokens = 5\n"]
 )
 def test_of_two_names_in_one_source_ours_wins_with_a_warning(file, header, text):
     file.write_text(header + text, encoding="utf-8")

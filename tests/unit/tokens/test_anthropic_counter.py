@@ -51,7 +51,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
         endpoint = Endpoint(f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", endpoint.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield endpoint
         server.shutdown()
@@ -170,7 +170,7 @@ def test_a_broken_answer_is_an_error(monkeypatch, answer):
 def test_three_requests_fill_the_budget_to_within_5_percent(endpoint, tmp_path, times, budget):
     endpoint.times = times
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
-        messages = [Message("user", f"word {n} " * (1 + n % 4)) for n in range(2_400)]
+        messages = [Message("user", f"word {n} " * (1 + n % 4)) for n in range(budget * 6 // 10)]
         reservoir.ingest(messages, embed=False)
         window = reservoir.context("word?", budget=budget, format="anthropic")
     assert len(endpoint.asked) <= 3

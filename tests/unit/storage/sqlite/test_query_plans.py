@@ -42,10 +42,7 @@ def plans(store, add):
 
 
 WORK = {
-    "the newest of all partitions": (
-        lambda store: store.last(EVERYWHERE, 3),
-        "messages_by_time",
-    ),
+    "the newest of all partitions": (lambda store: store.last(EVERYWHERE, 3), "messages_by_time"),
     "the newest of a partition": (lambda store: store.last(P, 3), "messages_by_partition"),
     "the newest of an instance": (lambda store: store.last(HERE, 3), "messages_by_instance"),
     "a conversation": (

@@ -11,11 +11,7 @@ import pytest
 from sqlite_utils import Database
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import (
-    Message,
-    Scope,
-    StoredMessage,
-)
+from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.schema import VERSION
 from reservoir_cli.storage.sqlite import schema, store_file

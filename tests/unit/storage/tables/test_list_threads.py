@@ -82,9 +82,7 @@ def test_a_message_of_another_thread_costs_little(filled, add):
         return steps(filled, lambda: filled.newest_threads(EVERYWHERE, count=2))
 
     def talk(first: int) -> None:
-        add(
-            *(said("user", "x" * 500, -n, f"t{n // 20}") for n in range(first, first + 400)),
-        )
+        add(*(said("user", "x" * 500, -n, f"t{n // 20}") for n in range(first, first + 400)))
 
     talk(0)
     before = cost()

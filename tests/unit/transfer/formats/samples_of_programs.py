@@ -53,12 +53,7 @@ FILES: dict[str, list[tuple[Any, ...]]] = {
     ],
     "gemini.json": [
         ("user", "How do I oil a hinge?", "08:01:00", "first"),
-        (
-            "assistant",
-            "Use graphite:\n\n- clean it\n- one drop & wait",
-            "08:01:00",
-            "first",
-        ),
+        ("assistant", "Use graphite:\n\n- clean it\n- one drop & wait", "08:01:00", "first"),
         ("user", "And a lock?", "08:04:00", "first"),
     ],
     "deepseek.json": [

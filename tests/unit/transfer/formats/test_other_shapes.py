@@ -278,10 +278,7 @@ SHAPES: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
             {
                 "loglines": [
                     {"type": "user", "message": ASKED},
-                    {
-                        "type": "assistant",
-                        "message": {"role": "assistant", "content": [TOOL_USE]},
-                    },
+                    {"type": "assistant", "message": {"role": "assistant", "content": [TOOL_USE]}},
                     {"type": "user", "message": {"role": "user", "content": [TOOL_RESULT]}},
                     {"type": "assistant", "message": SAID},
                 ]
@@ -438,10 +435,7 @@ def test_a_session_of_kimi_code_is_described_by_the_files_around_it(tmp_path):
         for record in records(entries_of(tmp_path, "kimi-code"))
         if record.conversation
     }
-    assert found == {
-        "session_1": ("Tides", "harbour"),
-        "session_1/agent-1": (None, "harbour"),
-    }
+    assert found == {"session_1": ("Tides", "harbour"), "session_1/agent-1": (None, "harbour")}
 
 
 def test_a_journal_of_kimi_code_without_words_does_not_hide_the_list_of_messages(tmp_path):
