@@ -136,7 +136,8 @@ class Config(settings_file.Contents):
         names = {known.name: known.name for known in built_in_models()}
         for name in self.models:
             known = find_model(name)
-            names[known.name if known else name] = name
+            is_found = known and match_name(known.name, self.models) == name
+            names[known.name if known and is_found else name] = name
         models = []
         for key, name in sorted(names.items()):
             window, known = self.context_window(name), find_model(name)

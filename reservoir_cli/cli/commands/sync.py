@@ -181,7 +181,7 @@ def save_sources(config: Config, sources: list[Source]) -> None:
         edit_settings_file.add_sources(config.path, tables)
         console.note(
             f"added {', '.join(tables)} to [sources] of {config.path}: reservoir sync "
-            "keeps them up to date"
+            "imports what is new there"
         )
 
 

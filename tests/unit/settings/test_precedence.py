@@ -135,6 +135,7 @@ def test_known_models_are_the_built_in_table_and_the_settings(file):
     text = (
         "[models.gpt-4]\ncontext_window = 9000\n[models.mine]\ncontext_window = 50\n"
         "reserve_tokens = 5\n[models.unsized]\nreserve_tokens = 5\n"
+        "[models.'gemma3:4b']\ncontext_window = 4096\n"
     )
     models = {model.name: model for model in config.load(write_settings(file, text)).known_models()}
     assert models["gpt-4"].context_window == 9_000
@@ -142,6 +143,7 @@ def test_known_models_are_the_built_in_table_and_the_settings(file):
     assert (models["mine"].context_window, models["mine"].reserve) == (50, 5)
     assert models["gpt-4o"].recommended == 100_000
     assert "unsized" not in models
+    assert (models["gemma3"].context_window, models["gemma3:4b"].context_window) == (128_000, 4_096)
     assert list(models) == sorted(models)
 
 
