@@ -165,7 +165,9 @@ _PIECES = _rule(
     lambda pieces: _are(_is_pair)([*pieces.items()] if isinstance(pieces, Mapping) else pieces),
 )
 #: The parameters that are lists.
-LISTS = frozenset("messages ids without shown talk procedure knowledge episode sources".split())
+LISTS = frozenset(
+    "messages ids without shown talk procedure knowledge episode sources exclude".split()
+)
 #: The rules by the names of parameters.
 RULES: dict[str, _Rule] = {
     **dict.fromkeys("query question term text system trace_id".split(), check_text),
@@ -188,7 +190,7 @@ RULES: dict[str, _Rule] = {
     "talk": _rule("a list of pairs of texts", _are(_is_pair)),
     "message": _rule("the id of a message", lambda value: _is_whole(value) or _is_key(value)),
     "messages": _rule("a list of Message values", _are(_is(Message))),
-    "episode": _rule("a list of texts", _are(_is(str))),
+    **dict.fromkeys(("episode", "exclude"), _rule("a list of texts", _are(_is(str)))),
     "scope": _rule('a Scope, such as Scope("work")', _is(Scope)),
     "where": _rule('a Filter, such as Filter(role="user")', _is(Filter)),
     "options": _rule("ContextOptions", _has("flags")),

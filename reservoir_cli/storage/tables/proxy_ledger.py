@@ -133,11 +133,10 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
 
 def drop_quoted(connection: Connection, partition: str) -> None:
     """Delete the quoted messages of rows that no longer exist."""
-    names = ("partition", "conversation", "ordinal", "question")
+    names = ("conversation", "ordinal", "question")
     same = " AND ".join(f"ledger.{name} = ledger_messages.{name}" for name in names)
-    connection.delete(
-        "ledger_messages", partition, f"NOT EXISTS (SELECT 1 FROM ledger WHERE {same})"
-    )
+    entry = f"SELECT 1 FROM ledger WHERE ledger.partition = ledger_messages.partition AND {same}"
+    connection.delete("ledger_messages", partition, f"NOT EXISTS ({entry})")
 
 
 def clear(connection: Connection, partition: str) -> None:
