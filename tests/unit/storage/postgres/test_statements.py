@@ -67,8 +67,8 @@ _TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(tables.SPREAD)}|\{{table\}}|\{{embeddi
 _SPREAD = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|VACUUM \(SKIP_LOCKED\))\s+{_TABLE}")
 _BOUND = re.compile(
     rf"\bpartition = (\?|%s)|{CONDITIONS}|c\.partition = m\.partition"
-    r"|ledger\.partition = ledger_messages\.partition|m\.partition = conversations\.partition|t\.partition = of_partition"
-    r"|q\.partition = t\.partition"
+    r"|ledger\.partition = ledger_messages\.partition|m\.partition = conversations\.partition"
+    r"|t\.partition = of_partition|q\.partition = t\.partition"
 )
 _INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO messages \(\{")
 
