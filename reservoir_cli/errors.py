@@ -52,8 +52,9 @@ _PASSWORD = r"""(?ix)
 
 def mask_passwords(text: str) -> str:
     """Return a text with the passwords in URLs of stores masked, for display."""
-    if ":" not in text and "password" not in text.casefold():  # then no pattern is compiled
-        return text
+    lowered = text.casefold()
+    if not any(sign in lowered for sign in (":/", "postgres", "password")):
+        return text  # no pattern is compiled, for which there may be no memory
     return re.sub(_PASSWORD, lambda match: f"{''.join(filter(None, match.groups()))}***", text)
 
 

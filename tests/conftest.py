@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import hypothesis
@@ -283,7 +283,10 @@ def kept_exports(pytestconfig: pytest.Config) -> Path:
 def _kept(config: pytest.Config, name: str) -> Path:
     """Return where something compiled is kept until what compiles it changes."""
     code = b"".join(file.read_bytes() for file in sorted(EMBEDDING.glob("*.py")))
-    versions = {name: version(name) for name in ("onnxruntime", "torch", "transformers")}
+    versions: dict[str, str] = {}
+    for library in ("onnxruntime", "torch", "transformers"):
+        with suppress(PackageNotFoundError):  # then nothing is compiled
+            versions[library] = version(library)
     key = hashlib.sha256(code + repr(versions).encode()).hexdigest()[:16]
     assert config.cache is not None
     kept = config.cache.mkdir(name) / key

@@ -110,7 +110,7 @@ def hash_json(values: Mapping[str, Any]) -> str:
 def _rules() -> list[str]:
     try:
         return [*portable_rules(), *runtimes().values()]
-    except (ImportError, MemoryError) as error:
+    except (ImportError, MemoryError, OSError) as error:
         require_resources(error)  # the reference needs even more of them
         raise CacheUnusableError("ONNX Runtime cannot be loaded") from error
 

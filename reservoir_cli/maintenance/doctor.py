@@ -5,6 +5,7 @@ import shlex
 import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -88,33 +89,40 @@ def examine(
     if config is not None:
         yield from _settings_checks(config, check_source)
     store = yield from _try_open("store", lambda: _open_store(location, config), repair=repair)
-    if store is not None:
-        try:
-            if repair and config is not None:
-                progress("repairing", 0, 0)
-                if loose := restrict_permissions(_files(store)):
-                    names = ", ".join(path.name for path in loose)
-                    yield Check("privacy", Status.NOTE, f"{names}: now readable only by you")
-                yield from _losses(store.repair())
-                _mark_secrets(store, config, progress)
-            progress("checking the store", 0, 0)
-            yield from _store_checks(store, repaired=repair)
-            yield from _partition_checks(store, config)
-            if config is not None:
-                yield from _factor_checks(store, config)
-        except ReservoirError as error:
-            beyond = repair and isinstance(error, StoreCorruptError)
-            yield _unrepaired(error, _restore_hint(store)) if beyond else _fault("store", error)
-            store.close()
-            store = None
-    yield from _log_checks()
+    with ExitStack() as opened:
+        if store is not None:
+            opened.callback(store.close)
+            try:
+                yield from _examine_store(store, config, progress, repair=repair)
+            except ReservoirError as error:
+                beyond = repair and isinstance(error, StoreCorruptError)
+                hint = _restore_hint(store)
+                yield _unrepaired(error, hint) if beyond else _fault("store", error)
+                opened.close()
+                store = None
+        yield from _log_checks()
+        if config is not None:
+            try:
+                yield from _model_checks(config, store, progress, repair=repair)
+            except ReservoirError as error:  # from reading the store
+                yield _fault("store", error)
+
+
+def _examine_store(
+    store: Store, config: Config | None, progress: Progress, *, repair: bool
+) -> Iterator[Check]:
+    if repair and config is not None:
+        progress("repairing", 0, 0)
+        if loose := restrict_permissions(_files(store)):
+            names = ", ".join(path.name for path in loose)
+            yield Check("privacy", Status.NOTE, f"{names}: now readable only by you")
+        yield from _losses(store.repair())
+        _mark_secrets(store, config, progress)
+    progress("checking the store", 0, 0)
+    yield from _store_checks(store, repaired=repair)
+    yield from _partition_checks(store, config)
     if config is not None:
-        try:
-            yield from _model_checks(config, store, progress, repair=repair)
-        except ReservoirError as error:  # from reading the store
-            yield _fault("store", error)
-    if store is not None:
-        store.close()
+        yield from _factor_checks(store, config)
 
 
 def _log_checks() -> Iterator[Check]:
