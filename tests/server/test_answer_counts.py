@@ -59,3 +59,16 @@ def test_answers_calibrate_estimates_also_where_sync_stores_them(
     with Reservoir.open(store_path) as reservoir:
         is_stored = bool(reservoir.view(Scope("default", "proxy"), 0))
     assert is_stored == (agent == "some/1")
+
+
+def test_checks_that_are_left_early_close_the_store(store_path, tmp_path):
+    with Reservoir.open(store_path) as reservoir:
+        reservoir.ingest([Message("user", ANSWER)], embed=False)
+    settings, log = tmp_path / "settings.toml", store_path.with_name(f"{store_path.name}-wal")
+    settings.write_text("", "utf-8")
+    progress = check_source = lambda *_: None
+    checks = examine(store_path, settings, progress, check_source=check_source)
+    assert any(check.name == "vectors" for check in checks)
+    assert log.exists()
+    checks.close()
+    assert not log.exists()
