@@ -321,21 +321,15 @@ def test_each_of_several_histories_of_a_tool_is_a_source(machine):
 
 
 def test_folders_that_the_settings_exclude_are_left_out(machine):
-    folder = f"{machine.env['HOME']}/.claude/projects"
-    keys = {"path": folder, "exclude": f"{folder}/-src"}
-    machine("config", "set", *(f"sources.claude-code.{key}={keys[key]}" for key in keys))
-    machine("init", "--yes", "--no-embed")
-    assert {instance for _, instance in stored(machine)} == {"codex", "llm"}
-
-
-def test_excluded_projects_are_not_announced_as_new(machine):
-    machine("config", "set", "sources.claude-code.exclude=/src")
-    for new in (0, 0):
+    folder = f"{machine.env['HOME']}/.claude/projects/-src"
+    for excluded, note in ((folder, ""), ("/src", ": in excluded folders, and not imported: ")):
+        machine("config", "set", f"sources.claude-code.exclude={excluded}")
         result = machine("init", "-p", "code", "--yes", "--no-embed", "--json")
         [claude] = [row for row in result.document["histories"] if row["format"] == "claude-code"]
-        assert [claude[key] for key in ("messages", "new", "imported")] == [0, new, new]
-        assert "claude-code: in excluded folders, and not imported: " in result.err
+        assert [claude[key] for key in ("messages", "new", "imported")] == [0, 0, 0]
+        assert f"claude-code{note}" in result.err
         assert "stay there" not in result.err
+    assert {instance for _, instance in stored(machine)} == {"codex", "llm"}
 
 
 def test_a_marked_session_is_neither_announced_as_new_nor_imported(machine):

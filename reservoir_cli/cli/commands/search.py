@@ -40,7 +40,8 @@ def search(
     words: Annotated[
         list[str],
         argument(
-            "TERM...", """Words, prefix*, '"a phrase"' (together with --keyword); - reads stdin."""
+            "TERM...",
+            """Words, prefix*, '"a phrase"' (kept together by --keyword); - reads stdin.""",
         ),
     ],
     semantic: Annotated[bool, flag("--semantic", "Search by meaning only.")] = False,

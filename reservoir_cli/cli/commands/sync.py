@@ -29,8 +29,8 @@ from reservoir_cli.transfer.sync.history_sources import (
 from reservoir_cli.transfer.sync.sync_reports import SourceReport, SyncReport
 from reservoir_cli.util.progress import counted
 
+EXCLUDED = "in excluded folders, and not imported"  #: What is said of messages left out.
 _PAUSE = 30  # seconds between two runs with --watch
-EXCLUDED = "in excluded folders, and not imported"
 _MINUTES = 10  # minutes between two runs of the timer
 _SYSTEMD = """\
 # ~/.config/systemd/user/reservoir-sync.service
