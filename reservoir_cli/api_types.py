@@ -32,7 +32,7 @@ from reservoir_cli.storage.tables.conversations import ConversationSummary
 from reservoir_cli.storage.tables.holdings import PlaceSummary
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
 from reservoir_cli.transfer.sync.history_sources import Source
 from reservoir_cli.transfer.sync.sync_reports import SyncReport

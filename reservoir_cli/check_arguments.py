@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from reservoir_cli.errors import UsageError, wrong_type
 from reservoir_cli.messages import (
+    LARGEST_ID,
     Filter,
     Key,
     Message,
@@ -118,7 +119,7 @@ def _is_pair(pair: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_ID
 
 
 def _is_key(value: Any) -> bool:
@@ -129,7 +130,7 @@ def _check_whole(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type(name, "a whole number", value)
     if not _is_whole(value):
-        raise UsageError(f"{name} cannot be {value}", hint=f"it must be from 0 to {_LARGEST:,}")
+        raise UsageError(f"{name} cannot be {value}", hint=f"it must be from 0 to {LARGEST_ID:,}")
 
 
 def _path(expected: str, kind: Any) -> _Rule:
@@ -158,7 +159,6 @@ def _check_now(name: str, value: Any) -> None:
         raise UsageError(f"{name} is too far from today: {value}") from None
 
 
-_LARGEST = 2**63 - 1  #: The largest number of a store.
 _PATH = (str, os.PathLike)
 _PIECES = _rule(
     "a mapping of texts, or a list of pairs",

@@ -18,6 +18,8 @@ FIRST_MS, LAST_MS = -62_135_424_000_000, 253_402_300_799_999
 _LONGEST_TITLE = 80
 #: Sources of messages imported from text files. They can be recalled, but are never history.
 DOCUMENT_SOURCES = ("markdown", "text")
+THINKING = "thinking"  #: The name of messages of what a model thought.
+LARGEST_ID = 2**63 - 1  #: The largest number that a store can hold.
 #: Characters not allowed in names: control, line separators, and direction overrides.
 _CONTROL = "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 #: An escape in a JSON text; half a surrogate pair has no letter.
@@ -99,7 +101,7 @@ class Message:
 
 
 #: Partition, instance and conversation: ``None`` for the messages outside of any conversation.
-ThreadName = tuple[str, str, str | None]
+ConversationName = tuple[str, str, str | None]
 
 
 class Key(NamedTuple):
@@ -432,4 +434,5 @@ class Filter:
                 check_time(name, value)
 
 
+EVERYWHERE = Scope(None)  #: The scope of all messages.
 EVERYTHING = Filter()  #: The filter that every message matches.

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import (
-    Filter,
-    IdField,
+    EVERYWHERE,
     Key,
     Message,
     Scope,
@@ -22,7 +21,7 @@ from reservoir_cli.reservoir_reads import ReservoirReads
 from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.storage.tables.conversations import ConversationSummary
 from reservoir_cli.storage.tables.holdings import NamedField, PlaceSummary
-from reservoir_cli.storage.tables.list_threads import ListedThread, ThreadList
+from reservoir_cli.storage.tables.list_conversations import ConversationList, ListedConversation
 from reservoir_cli.storage.tables.proxy_ledger import LedgerEntry
 from reservoir_cli.storage.tables.tags_and_pins import TagsAndPins
 from reservoir_cli.util.progress import Progress, counted, no_progress
@@ -42,18 +41,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ConversationList",
     "ConversationSummary",
-    "Filter",
-    "IdField",
     "LedgerEntry",
-    "ListedThread",
+    "ListedConversation",
     "NamedField",
     "PlaceSummary",
     "Reservoir",
-    "ThreadList",
 ]
-
-_EVERYTHING = Scope(None)
 
 
 @checked
@@ -160,7 +155,7 @@ class Reservoir(ReservoirReads):
 
     def embed(
         self,
-        scope: Scope = _EVERYTHING,
+        scope: Scope = EVERYWHERE,
         newest: int | None = None,
         most: int | None = None,
         *,
@@ -194,7 +189,7 @@ class Reservoir(ReservoirReads):
 
     # Change messages
 
-    def edit(self, message: int | Key, text: str, *, scope: Scope = _EVERYTHING) -> StoredMessage:
+    def edit(self, message: int | Key, text: str, *, scope: Scope = EVERYWHERE) -> StoredMessage:
         """Replace the text of a message, and return the message.
 
         The old text is removed from the store's files; the message's embeddings are
@@ -211,7 +206,7 @@ class Reservoir(ReservoirReads):
         self._ingestor.edit(self._stored(key), clean_text(text))
         return self._read(key)
 
-    def tag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
+    def tag(self, message: int | Key, *names: str, scope: Scope = EVERYWHERE) -> StoredMessage:
         """Add tags to a message; return the message with all its tags.
 
         :param message: its id in the scope, or its key.
@@ -223,19 +218,19 @@ class Reservoir(ReservoirReads):
         TagsAndPins(self.store).add_tags(key, stored_names)
         return self._read(key)
 
-    def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
+    def untag(self, message: int | Key, *names: str, scope: Scope = EVERYWHERE) -> StoredMessage:
         """Remove tags from a message; see :meth:`tag`."""
         key = self._key(message, scope)
         TagsAndPins(self.store).remove_tags(key, names)
         return self._read(key)
 
-    def pin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
+    def pin(self, message: int | Key, *, scope: Scope = EVERYWHERE) -> StoredMessage:
         """Pin a message, so that every context includes it; see :meth:`tag`."""
         key = self._key(message, scope)
         TagsAndPins(self.store).pin(key, datetime.now(UTC))
         return self._read(key)
 
-    def unpin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
+    def unpin(self, message: int | Key, *, scope: Scope = EVERYWHERE) -> StoredMessage:
         """Unpin a message; see :meth:`tag`."""
         key = self._key(message, scope)
         TagsAndPins(self.store).unpin(key)
@@ -266,7 +261,7 @@ class Reservoir(ReservoirReads):
 
     # Delete and move
 
-    def forget(self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING) -> None:
+    def forget(self, ids: Sequence[int] | Sequence[Key], scope: Scope = EVERYWHERE) -> None:
         """Delete messages and all data derived from them, for good.
 
         Imports skip them from now on, unless :meth:`import_files` includes forgotten messages. The

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from reservoir_cli.check_arguments import checked
-from reservoir_cli.messages import Filter, Key, Scope, StoredMessage, clean_text, title_of
+from reservoir_cli.messages import (
+    EVERYTHING,
+    EVERYWHERE,
+    Filter,
+    Key,
+    Scope,
+    StoredMessage,
+    clean_text,
+    title_of,
+)
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
@@ -19,7 +28,7 @@ from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.conversations import ConversationSummary
 from reservoir_cli.storage.tables.holdings import PlaceSummary
 from reservoir_cli.util.progress import Progress
-from reservoir_cli.util.time_limits import LOCKED_STORE
+from reservoir_cli.util.timeouts import LOCKED_STORE
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (
@@ -36,8 +45,6 @@ if TYPE_CHECKING:
         Runs,
         Skipped,
     )
-
-_EVERYTHING, _ALL = Scope(None), Filter()
 
 
 def _ignore(*_: object) -> None:
@@ -154,13 +161,13 @@ class ReservoirReads:
     # Read
 
     def view(
-        self, scope: Scope | None = None, count: int = 10, where: Filter = _ALL
+        self, scope: Scope | None = None, count: int = 10, where: Filter = EVERYTHING
     ) -> list[StoredMessage]:
         """Return the latest messages of a scope, oldest first; all of them if ``count`` is 0."""
         return self.redactor.messages(self.store.last(scope or self.scope(), count, where))
 
     def messages(
-        self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING
+        self, ids: Sequence[int] | Sequence[Key], scope: Scope = EVERYWHERE
     ) -> list[StoredMessage]:
         """Return messages by their ids in the scope, or by their keys, oldest first."""
         keys = [key for key in ids if isinstance(key, Key)]
@@ -168,12 +175,12 @@ class ReservoirReads:
         found = self.store.by_key(keys) if keys else self.store.by_id(numbers, scope)
         return self.redactor.messages(found)
 
-    def find(self, scope: Scope, where: Filter = _ALL) -> Sequence[Key]:
+    def find(self, scope: Scope, where: Filter = EVERYTHING) -> Sequence[Key]:
         """Return the keys of the messages that match, in order of time."""
         return self.store.find(scope, where)
 
     def conversations(
-        self, scope: Scope = _EVERYTHING, *, only: str | None = None
+        self, scope: Scope = EVERYWHERE, *, only: str | None = None
     ) -> list[ConversationSummary]:
         """Return the conversations of a scope, oldest first.
 
@@ -184,7 +191,7 @@ class ReservoirReads:
 
     def partitions(self) -> list[PlaceSummary]:
         """Return a summary of each instance of each partition, sorted by name."""
-        return self.store.place_summaries(_EVERYTHING)
+        return self.store.place_summaries(EVERYWHERE)
 
     def export(
         self,
@@ -192,7 +199,7 @@ class ReservoirReads:
         scope: Scope | None = None,
         *,
         format: str = "jsonl",
-        where: Filter = _ALL,
+        where: Filter = EVERYTHING,
         embeddings: bool = False,
         explain_empty: Callable[[], str] = str,
     ) -> "ExportReport":
@@ -233,7 +240,7 @@ class ReservoirReads:
         threshold: float | None = None,
         link: bool = False,
         deduplicate: bool = False,
-        where: Filter = _ALL,
+        where: Filter = EVERYTHING,
         passages: bool = False,
     ) -> "list[Hit]":
         """Find messages by meaning and words.
@@ -288,7 +295,7 @@ class ReservoirReads:
         options: "ContextOptions | None" = None,
         save: bool = False,
         trace_id: str | None = None,
-        where: Filter = _ALL,
+        where: Filter = EVERYTHING,
         now: datetime | None = None,
         explain: bool = False,
         without: Sequence[int] = (),

@@ -23,7 +23,7 @@ from postgres_server import PostgresServer, installed
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
@@ -333,4 +333,4 @@ def _load_real_model(home: Path) -> Embedder:
         warnings.simplefilter("ignore")  # the libraries warn while they load
         from reservoir_cli.embedding.load_model import load_embedder  # sets variables for children
 
-        return load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)
+        return load_embedder(DEFAULT_MODEL, offline=True, progress=lambda *_: None)

@@ -37,7 +37,7 @@ from stores import Stores, progress
 from vectors import cached_embedder
 
 from reservoir_cli import Message
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 
 #: How contexts are made.
 SOURCES = ("newest", "cosine", "mixture", "passages", "ours", "evidence")
@@ -290,7 +290,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="keep all that is made here")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
-    embedder = cached_embedder(DEFAULT_MODEL_NAME, options.cache)
+    embedder = cached_embedder(DEFAULT_MODEL, options.cache)
     collections = choose_questions(read(options.set, options.data), None, options.limit)
     rows = []
     with Stores(collections, embedder, options.cache, {}) as stores:

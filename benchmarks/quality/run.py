@@ -33,7 +33,7 @@ from stores import Stores, by_session, progress
 from vectors import CachedEmbedder, cached_embedder
 from week import play_week, print_week, week_figures
 
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME, SETTINGS
+from reservoir_cli.settings.schema import DEFAULT_MODEL, SETTINGS
 
 SETS = (
     *("locomo", "beam", "mtrag", "memorybank", "qmsum", "realtalk", "realmem", "week"),
@@ -297,7 +297,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--delay", type=int, help="ask this many sessions after the last evidence")
     parser.add_argument("--without-ids", action="store_true", help="remove conversation ids")
     parser.add_argument("--against", type=Path, help="a --json file to compare with, paired")
-    parser.add_argument("--model", default=DEFAULT_MODEL_NAME, help="embedding model or folder")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="embedding model or folder")
     parser.add_argument("--cache", type=Path, help="keep vectors and filled stores here")
     parser.add_argument("--json", type=Path, help="write figures and scores to this file")
     parser.add_argument("--plot", type=Path, help="plot recall over budget in this PNG")

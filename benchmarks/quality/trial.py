@@ -31,7 +31,7 @@ from vectors import CachedEmbedder, cached_embedder
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.agents.mcp.tools import Answers, offered_tools
 from reservoir_cli.context.recall import Recall
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 
 DAYS, TALKS, FACTS = 30, 12, 40
 CHANNELS = ("context", "recall", "mcp")
@@ -259,7 +259,7 @@ def by_week(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     """Live, print the counts by week, and write the requested file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--model", default=DEFAULT_MODEL_NAME, help="embedding model or folder")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="embedding model or folder")
     parser.add_argument("--cache", type=Path, help="keep vectors here")
     parser.add_argument("--json", type=Path, help="write counts and askings to this file")
     options = parser.parse_args()

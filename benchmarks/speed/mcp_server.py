@@ -25,7 +25,7 @@ import synthetic
 from processes import RESERVOIR, machine
 
 from reservoir_cli.embedding.load_model import load_embedder
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 from reservoir_cli.tokens import load_counter
 
 OPENING = {
@@ -203,7 +203,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         os.environ.update(RESERVOIR_HOME=str(folder / "home"), HF_HUB_OFFLINE="1")
-        load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)  # compiles it
+        load_embedder(DEFAULT_MODEL, offline=True, progress=lambda *_: None)  # compiles it
         built = synthetic.build(options.folder, options.messages)
         store = Path(shutil.copy(built, folder / "store.db"))
         one_run(store)  # warms the page cache

@@ -20,7 +20,7 @@ from processes import RESERVOIR, Run, machine, medians, run
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
@@ -109,7 +109,7 @@ def main() -> None:
             local, remote = seconds[f"file {partition}"], seconds[f"server {partition}"]
             reads = [time_reading(store, partition, options.runs) for store in (source, target)]
             rows.append((size, local, remote, remote / local, *reads))
-    print(f"{machine()}; {engine}; {DEFAULT_MODEL_NAME}")
+    print(f"{machine()}; {engine}; {DEFAULT_MODEL}")
     print("messages   file s  server s  ratio   reading: file ms  server ms")
     for size, *figures in rows:
         print("{:>9}  {:7.3f}  {:8.3f}  {:5.2f}  {:16.1f}  {:9.1f}".format(size, *figures))

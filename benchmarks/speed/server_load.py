@@ -30,7 +30,7 @@ from processes import machine
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
@@ -143,7 +143,7 @@ def load(url: str, writers: int, readers: int, seconds: float) -> list[Work]:
     """Run processes that write and read for a number of seconds; return the work of each."""
     vectors = synthetic.vectors(_VECTORS)
     with closing(open_store(url)) as store:
-        store.activate_model("synthetic", DEFAULT_MODEL_NAME)
+        store.activate_model("synthetic", DEFAULT_MODEL)
     queue: Any = multiprocessing.Queue()
     end = time.time() + seconds
     processes = [

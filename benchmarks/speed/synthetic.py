@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.embedding.load_model import load_embedder
 from reservoir_cli.messages import Conversation, Message, Scope
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
@@ -90,7 +90,7 @@ class Writer:
 
 @cache
 def _sample_vectors() -> NDArray[np.float32]:
-    embedder = load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)
+    embedder = load_embedder(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
     return embedder.encode_documents(sentences())
 
 
@@ -120,7 +120,7 @@ def load(store: Store, count: int, *, partitions: int = 1) -> None:
 
 def embed(store: Store) -> None:
     """Store a synthetic vector for every message that has none."""
-    name = DEFAULT_MODEL_NAME
+    name = DEFAULT_MODEL
     model = load_embedder(name, offline=True, progress=lambda *_: None).model_id
     store.activate_model(model, name)
     turn = 0

@@ -34,9 +34,10 @@ class CompiledModel(BuildHookInterface):
 def write_package(folder: Path, requirements: Sequence[str]) -> None:
     """Compile the bundled weights into the folder of the package."""
     from reservoir_cli.embedding.compiler import compile_into
-    from reservoir_cli.embedding.find_model import DEFAULT_MODEL, check_weights, locate, sha256
+    from reservoir_cli.embedding.find_model import check_weights, locate, sha256
     from reservoir_cli.embedding.torch import ReferenceEmbedder
     from reservoir_cli.errors import ModelUnavailableError
+    from reservoir_cli.settings.schema import DEFAULT_MODEL
 
     source = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
     if source.origin != "package":
@@ -52,7 +53,7 @@ def write_package(folder: Path, requirements: Sequence[str]) -> None:
 def describe(folder: Path, weights: str, requirements: Sequence[str]) -> None:
     """Replace the cache's manifest with that of the package."""
     from reservoir_cli.embedding import compiled_models
-    from reservoir_cli.embedding.find_model import DEFAULT_MODEL
+    from reservoir_cli.settings.schema import DEFAULT_MODEL
 
     fingerprints, manifest = compiled_models.read_manifest(folder / compiled_models.MANIFEST)
     parts = (requirement.partition(">=") for requirement in requirements)

@@ -14,7 +14,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.settings.schema import RECALL_BUDGET
-from reservoir_cli.util.time_limits import LOCKED_STORE_OF_HOOK
+from reservoir_cli.util.timeouts import LOCKED_STORE_OF_HOOK
 
 MAX_OUTPUT = 9_000  #: The most characters that are printed; clients truncate beyond 10,000.
 

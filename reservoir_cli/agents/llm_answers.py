@@ -9,7 +9,7 @@ from reservoir_cli.agents.mcp.tools import Answers, Caller, offered_tools
 from reservoir_cli.context.recall import Skipped
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import config
-from reservoir_cli.util.time_limits import LOCKED_STORE_OF_LLM
+from reservoir_cli.util.timeouts import LOCKED_STORE_OF_LLM
 
 
 def recall(question: str) -> str:

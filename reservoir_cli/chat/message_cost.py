@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from reservoir_cli.chat.message_shapes import ChatMessage, is_item
+from reservoir_cli.chat.message_shapes import ChatMessage, content_of, is_item
 from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 
 ATTACHMENT_TOKENS = 1_600  # tokens of a picture, file or recording, if no setting says how many
@@ -13,12 +13,15 @@ _ATTACHMENTS = frozenset(
     "audio audio_url input_audio output_audio video video_url input_video "
     "file input_file document document_url".split()
 )
+#: Keys of parts that hold one: Gemini's, and Bedrock's beside its source.
+_HOLDING = ("inlineData", "inline_data", "fileData", "file_data")
+_HOLDING_SOURCE = ("image", "video", "document")
 _WRITTEN = ("text", "content")  # types of the source of a document that is plain text
 _DEEPEST = 8  # parts are searched for attachments down to this depth; no API nests them deeper
 #: Keys of a message that hold more text.
 _MORE_TEXT = ("reasoning_content", "reasoning", "thinking", "refusal", "name", "tool_call_id")
 #: Keys of a part with the arguments of a call, in which nothing is an attachment.
-_ARGUMENTS = ("input", "arguments")
+_ARGUMENTS = ("input", "arguments", "args")
 
 
 def message_cost(
@@ -35,7 +38,7 @@ def _parts(message: ChatMessage) -> tuple[list[str], int]:
     if is_item(message):
         item, attachments = _without_attachments(message)
         return ([] if item is None else [_compact(item)]), attachments
-    content, attachments = _without_attachments(message.get("content"))
+    content, attachments = _without_attachments(content_of(message))
     texts = [_part_text(part) for part in content] if isinstance(content, list) else []
     if isinstance(content, str):
         texts.append(content)
@@ -69,6 +72,11 @@ def _without_attachments(value: Any, depth: int = 0) -> tuple[Any, int]:
 
 
 def _is_attachment(part: dict[Any, Any]) -> bool:
+    if any(isinstance(part.get(key), dict) for key in _HOLDING):
+        return True
+    held = [part[key] for key in _HOLDING_SOURCE if isinstance(part.get(key), dict)]
+    if any(isinstance(value.get("source"), dict) for value in held):
+        return True
     kind, source = part.get("type"), part.get("source")
     if not isinstance(kind, str) or kind not in _ATTACHMENTS:
         return False

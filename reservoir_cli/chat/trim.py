@@ -4,7 +4,7 @@ Only messages between the first one and the current turn are cut, oldest first: 
 all that answers it, and in the first and the current exchange a step, a call with its results.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from numbers import Integral, Real
@@ -40,8 +40,8 @@ def trim_history(
     The first message, the current turn, and system and developer messages are kept. If anything is
     cut, old exchanges with a result without its call, or a call without a result, are cut as well.
 
-    :param messages: chat messages in OpenAI's, Anthropic's or Ollama's shape, or items of OpenAI's
-        Responses API; never changed.
+    :param messages: chat messages in OpenAI's, Anthropic's, Ollama's, Gemini's or Bedrock's shape,
+        or items of OpenAI's Responses API; never changed.
     :param turn_start: index of the current turn's first message; it and all after it stay. By
         default, the turn begins at the last question.
     :param iteration: 1 for the first request of the turn, which is never trimmed.
@@ -149,6 +149,10 @@ class _OldMessages:
         if self._questions and not (turn and is_question(messages[turn[0]])):
             self._open_question = self._questions[-1]
         self._at_the_end = start == len(messages)
+        #: The last result of each call.
+        self._answered = {
+            key: index for index, message in enumerate(messages) for key in answered_ids(message)
+        }
 
     def units(self) -> list[_Unit]:
         starts = self._unit_starts()
@@ -199,13 +203,16 @@ class _OldMessages:
         needed = {call for call, result in self._pairs() if result >= self._start}
         needed |= {result for call, result in self._pairs() if call == 0}
         needed |= self._steps_cut_apart()
+        needed |= self._last_results(range(self._start, len(self._messages)))
         invalid = self._invalid()
         first = self._questions[0] if self._questions else self._start
         headless = is_instruction(self._messages[0])
-        for unit in units:
+        for unit in reversed(units):  # what a unit needs stands before it
             is_open = self._open_question in unit.indices
             unit.last = is_open and self._at_the_end
             unit.stays = (is_open and not unit.last) or not needed.isdisjoint(unit.indices)
+            if unit.stays:
+                needed |= self._last_results(unit.indices)
             unit.refused = (headless and unit.indices[0] < first) or not invalid.isdisjoint(
                 unit.indices
             )
@@ -224,6 +231,11 @@ class _OldMessages:
             for previous, index, old in sides
             if not self._begins_step(self._messages[previous], self._messages[index])
         }
+
+    def _last_results(self, indices: Iterable[int]) -> set[int]:
+        """Return the last results of calls, by id; of a repeated call, it may be an older one."""
+        ids = {key for index in indices for key in call_ids(self._messages[index])}
+        return {self._answered[key] for key in ids if key in self._answered}
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
         """Yield the indices of each call and its result; a reused id is a new call.

@@ -16,12 +16,13 @@ from reservoir_cli import __version__
 from reservoir_cli.cli import console, mistyped_commands, unseen_errors
 from reservoir_cli.cli.command_list import COMPLETED_SHELL, EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals, repeat
+from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.maintenance.describe_version import describe_version
 from reservoir_cli.settings.locations import check_location
-from reservoir_cli.util import plugins
-from reservoir_cli.util.interrupts import explain_now
+from reservoir_cli.util import installed_plugins
 from reservoir_cli.util.private_files import remove_temporary
+from reservoir_cli.util.progress import explain_now
 
 app = typer.Typer(
     name="reservoir",
@@ -56,7 +57,7 @@ def _give_completion(param: typer.CallbackParam, wanted: bool) -> None:
 
 def _leave_out_plugins(wanted: bool) -> None:
     if wanted:
-        plugins.leave_out()
+        installed_plugins.leave_out()
 
 
 def _choose_color(unwanted: bool) -> None:
@@ -75,7 +76,13 @@ def globals_(
     ctx: typer.Context,
     config_file: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE", callback=_repeat, help="Settings file to use."),
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            parser=parse_path,
+            callback=_repeat,
+            help="Settings file to use.",
+        ),
     ] = None,
     db: Annotated[
         str | None, typer.Option("--db", metavar="PATH|URL", callback=_repeat, help="Store to use.")
@@ -135,9 +142,7 @@ def globals_(
         if not db.strip():
             raise UsageError("--db needs a path or a URL", hint="leave the option out")
         check_location(db, "--db")
-    # The shell expands no ~ within quotes, or after an equals sign.
-    file = config_file and Path(os.path.expanduser(config_file))
-    ctx.obj = Globals(file, db, offline)
+    ctx.obj = Globals(config_file, db, offline)
     if ctx.invoked_subcommand is None:
         program: Any = ctx.command
         console.write(program.get_summary(ctx) + "\n", styled=True)

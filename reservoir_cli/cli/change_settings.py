@@ -11,12 +11,11 @@ from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.embedding.find_model import absolute, locate
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
 from reservoir_cli.maintenance.check_counters_and_models import check_changes
-from reservoir_cli.messages import Scope
-from reservoir_cli.reservoir import Filter
+from reservoir_cli.messages import Filter, Scope
 from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.setting_keys import split_assignment, split_key
 from reservoir_cli.transfer.sync.history_sources import check
-from reservoir_cli.util.plugins import find_scheme
+from reservoir_cli.util.installed_plugins import find_scheme
 from reservoir_cli.util.progress import counted, no_progress
 
 _MODEL = "embedding_model"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.util.time_limits import CLIPBOARD
+from reservoir_cli.util.timeouts import CLIPBOARD
 
 _LONGEST_SEQUENCE = 74_994  # terminals drop longer escape sequences
 _PIPE = "pipe the context to your own command"  # the hint if copying fails

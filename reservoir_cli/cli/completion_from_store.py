@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from reservoir_cli.cli.filters import read_scope, shown_id
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import EVERYWHERE, Scope
 from reservoir_cli.reservoir import NamedField, Reservoir
-from reservoir_cli.util.time_limits import LOCKED_STORE_OF_COMPLETION
+from reservoir_cli.util.timeouts import LOCKED_STORE_OF_COMPLETION
 
 
 def read(
@@ -32,9 +32,10 @@ def _names(kind: str, reservoir: Reservoir, options: Mapping[str, Any]) -> list[
         return sorted({place[0] for place in lookup.places()})
     if kind == "instance":
         return sorted({place[1] for place in lookup.places() if partition in (None, place[0])})
-    is_everywhere = bool(options.get("all_partitions"))
-    scope = read_scope(reservoir, partition, options.get("instance"), is_everywhere)
+    scope = Scope(reservoir.scope(partition).partition, options.get("instance"))
+    if options.get("all_partitions"):
+        scope = EVERYWHERE
     if kind == "conversation":
         ids = lookup.ids("conversation_id", scope)
-        return [shown_id(reservoir, identity, scope) for identity in ids]
+        return [reservoir.redactor.id(scope.partition, identity) for identity in ids]
     return lookup.names(cast(NamedField, kind), scope)

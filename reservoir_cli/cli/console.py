@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from reservoir_cli.cli import tables
+from reservoir_cli.cli import terminal_tables
 from reservoir_cli.cli.global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import StoredMessage, plain_text
@@ -288,7 +288,7 @@ def table(
     """Print a table; in a pipe its cells are separated by tabs, without a header."""
     if sys.stdout.isatty():
         console = _console(sys.stdout)
-        console.print(tables.fit(columns, rows, console.width, numeric=numeric))
+        console.print(terminal_tables.fit(columns, rows, console.width, numeric=numeric))
     else:
         write("".join("\t".join(map(_cell, row)) + "\n" for row in rows))
 
@@ -307,7 +307,7 @@ def side_table(
     if sys.stderr.isatty():
         console = _console(sys.stderr)
         look: dict[str, Any] = {"numeric": numeric, "spare": spare, "cut": columns[-1]}
-        console.print(tables.fit(columns, rows, console.width, **look))
+        console.print(terminal_tables.fit(columns, rows, console.width, **look))
         return
     columns, rows = columns[:-1], [row[:-1] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]

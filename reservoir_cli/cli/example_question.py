@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
-from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.messages import Filter, Scope, StoredMessage
 from reservoir_cli.redaction.find_secrets import find
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.reservoir import Reservoir
 
 _MOST_SEARCHED = 100  # conversations searched for an example question
 #: A question that can be typed at a prompt: one line, neither a command nor markup.

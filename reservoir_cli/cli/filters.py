@@ -1,17 +1,62 @@
-"""Parse the options that select messages: scope, filters such as ``--since``, and ids."""
+"""Declare and parse the options that select messages: filters such as ``--since``, scope, ids."""
 
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 from reservoir_cli.cli import console
+from reservoir_cli.cli.options import (
+    FILTERS,
+    complete_stored,
+    conversation_option,
+    flag,
+    name_option,
+    option,
+    role_completer,
+)
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope, clean_text, parse_role
-from reservoir_cli.redaction import redact_id
-from reservoir_cli.reservoir import Filter, IdField, Reservoir
+from reservoir_cli.messages import EVERYWHERE, Filter, IdField, Scope, clean_text, parse_role
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.util.parse_time_options import parse_time
+
+
+def _filter(metavar: str, about: str) -> Any:
+    return option(metavar, about, panel=FILTERS)
+
+
+def _name_filter(about: str, stored: str) -> Any:
+    return name_option(about, panel=FILTERS, complete=complete_stored(stored))
+
+
+Trace = Annotated[
+    str | None, name_option("Only a question and its replies.", metavar="ID", panel=FILTERS)
+]
+Conversation = Annotated[str | None, conversation_option("Only this conversation.", FILTERS)]
+Match = Annotated[str | None, _filter("TEXT", "Only messages with this text; case is ignored.")]
+Since = Annotated[str | None, _filter("T", "From this time on: 2026-05-09 (inclusive), 7d.")]
+Until = Annotated[str | None, _filter("T", "Up to this time: 2026-05-09 (exclusive), 7d.")]
+Role = Annotated[
+    str | None,
+    option(
+        *("ROLE", "Only user, assistant, system or tool.", "--role"),
+        panel=FILTERS,
+        complete=role_completer,
+    ),
+]
+Source = Annotated[
+    str | None, _name_filter("Only messages from this tool, such as chatgpt or cli.", "source")
+]
+Project = Annotated[
+    str | None, _name_filter("Only conversations held in a folder with this name.", "project")
+]
+Tag = Annotated[str | None, _name_filter("Only messages with this tag.", "tag")]
+ConversationTag = Annotated[
+    str | None, _name_filter("Only conversations with a message that has this tag.", "tag")
+]
+Pinned = Annotated[bool, flag("--pinned", "Only pinned messages.", FILTERS)]
+Secrets = Annotated[bool, flag("--secrets", "Only messages in which secrets were found.", FILTERS)]
 
 #: The options of filters that have another name than their field.
 OPTION_NAMES = {"text": "match", "trace_id": "trace-id", "conversation_id": "conversation"}
@@ -38,7 +83,7 @@ def read_scope(
             hint="leave -i out for the whole partition, --all-instances for that instance",
         )
     if all_partitions:
-        return Scope(None)
+        return EVERYWHERE
     scope = reservoir.scope(partition, instance)
     if all_instances or (instance is None and not one_instance):
         return Scope(scope.partition)
@@ -104,7 +149,7 @@ def note_completed(
     reservoir: Reservoir, typed: str | None, whole: str | None, scope: Scope
 ) -> None:
     """Print the whole id for one that was typed in part."""
-    shown = whole and shown_id(reservoir, whole, scope)
+    shown = whole and reservoir.redactor.id(scope.partition, whole)
     if typed not in (whole, shown):
         console.note(f"{typed} is {shown}")
 
@@ -114,13 +159,6 @@ def _is_random(identity: str) -> bool:
     with suppress(ValueError):
         return str(uuid.UUID(identity)) == identity
     return False
-
-
-def shown_id(reservoir: Reservoir, identity: str, scope: Scope) -> str:
-    """Return an id of a scope as output shows it."""
-    if scope.partition is None:
-        return redact_id(identity)
-    return reservoir.redactor.id(scope.partition, identity)
 
 
 def complete_session(reservoir: Reservoir, typed: str | None, partition: str | None) -> str | None:
@@ -139,7 +177,7 @@ def complete_session(reservoir: Reservoir, typed: str | None, partition: str | N
 def _only(reservoir: Reservoir, scope: Scope, ids: Sequence[str], typed: str, option: str) -> str:
     """Return the only id; the typed text if there is none."""
     if len(ids) > 1:
-        shown = ", ".join(shown_id(reservoir, known, scope) for known in ids[:3])
+        shown = ", ".join(reservoir.redactor.id(scope.partition, known) for known in ids[:3])
         shown += ", …" if len(ids) > 3 else ""
         raise UsageError(f"{option} {typed} is not unique: {shown}", hint="type more of the id")
     return ids[0] if ids else typed

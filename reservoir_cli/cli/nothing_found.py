@@ -8,8 +8,8 @@ from dataclasses import asdict
 from reservoir_cli.cli import console
 from reservoir_cli.cli.filters import OPTION_NAMES
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Key, Scope
-from reservoir_cli.reservoir import Filter, NamedField, Reservoir
+from reservoir_cli.messages import EVERYTHING, Filter, Key, Scope
+from reservoir_cli.reservoir import NamedField, Reservoir
 from reservoir_cli.util.progress import counted
 from reservoir_cli.util.unicode_text import similar_names
 
@@ -237,5 +237,5 @@ def say_elsewhere(
     if not reservoir.view(scope, 1):
         places = reservoir.lookup.elsewhere(scope)
         tell(scope, places, in_partition="--recall-scope partition")
-    elif where != Filter() and not reservoir.view(scope, 1, where):
+    elif where != EVERYTHING and not reservoir.view(scope, 1, where):
         console.note(why_nothing(reservoir, scope, where))

@@ -8,7 +8,6 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence, Sized
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +15,7 @@ import typer
 from reservoir_cli.cli import console
 from reservoir_cli.cli.global_options import Globals, globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import StoredMessage, clean_text, cut
+from reservoir_cli.messages import LARGEST_ID, StoredMessage, clean_text, cut
 from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.locations import is_on_a_server
@@ -45,7 +44,7 @@ def option(
 ) -> Any:
     """Return an option, named like its parameter without names; ``choices`` are completed.
 
-    :param checks: ``min``, ``max`` or ``callback``.
+    :param checks: ``min``, ``max``, ``callback`` or ``parser``.
     """
     complete = complete_among(*choices) if choices else complete
     return typer.Option(
@@ -159,11 +158,6 @@ MESSAGE = "A message from stdin"
 OUTPUT = "Output"  # the section of the options that choose what is printed, and how
 
 
-def expand_user(value: Path | None) -> Path | None:
-    """Expand ``~`` in the path of a file, where the shell did not, as within quotes."""
-    return value and Path(os.path.expanduser(value))
-
-
 def _partition(about: str) -> Any:
     complete = complete_partitions
     return name_option(f"Workspace{about}.", "-p", "--partition", complete=complete)
@@ -184,14 +178,6 @@ def conversation_option(about: str, panel: str | None = None) -> Any:
     return option("ID", about, panel=panel, complete=complete_stored("conversation"))
 
 
-def _filter(metavar: str, about: str) -> Any:
-    return option(metavar, about, panel=FILTERS)
-
-
-def _name_filter(about: str, stored: str) -> Any:
-    return name_option(about, panel=FILTERS, complete=complete_stored(stored))
-
-
 #: Completes a role.
 role_completer = complete_among("user", "assistant", "system", "tool")
 
@@ -209,31 +195,6 @@ TraceId = Annotated[
     str | None,
     name_option("Id that a question and its replies share.", metavar="ID", panel=MESSAGE),
 ]
-TraceFilter = Annotated[
-    str | None, name_option("Only a question and its replies.", metavar="ID", panel=FILTERS)
-]
-Conversation = Annotated[str | None, conversation_option("Only this conversation.", FILTERS)]
-Match = Annotated[str | None, _filter("TEXT", "Only messages with this text; case is ignored.")]
-Since = Annotated[str | None, _filter("T", "From this time on: 2026-05-09 (inclusive), 7d.")]
-Until = Annotated[str | None, _filter("T", "Up to this time: 2026-05-09 (exclusive), 7d.")]
-RoleFilter = Annotated[
-    str | None,
-    option(
-        *("ROLE", "Only user, assistant, system or tool.", "--role"),
-        panel=FILTERS,
-        complete=role_completer,
-    ),
-]
-Source = Annotated[
-    str | None, _name_filter("Only messages from this tool, such as chatgpt or cli.", "source")
-]
-Project = Annotated[
-    str | None, _name_filter("Only conversations held in a folder with this name.", "project")
-]
-Tag = Annotated[str | None, _name_filter("Only messages with this tag.", "tag")]
-ConversationTag = Annotated[
-    str | None, _name_filter("Only conversations with a message that has this tag.", "tag")
-]
 Timestamps = Annotated[
     bool, flag("--timestamps", "Prefix each message with its time and trace id.", OUTPUT)
 ]
@@ -250,7 +211,6 @@ JsonLines = Annotated[bool, flag("--jsonl", "Print one JSON object per line.", O
 #: Variables that a program started outside this shell may not have.
 _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
 _SHOWN = 100  # characters of a message's one-line preview
-MOST = 2**63 - 1  # the largest integer SQLite can hold
 
 
 def load_config(ctx: typer.Context) -> Config:
@@ -303,8 +263,9 @@ def message_number(typed: str, name: str = "--id") -> int:
     digits = _digits_of(typed)
     if not is_number(typed):
         raise UsageError(f"{name}: {typed!r} is not a message number", hint="use 12 or '#12'")
-    if not 1 <= int(digits[:20]) <= MOST:
-        raise UsageError(f"{name}: {typed} is not between 1 and {MOST}", hint="use 12 or '#12'")
+    if not 1 <= int(digits[:20]) <= LARGEST_ID:
+        problem = f"{name}: {typed} is not between 1 and {LARGEST_ID}"
+        raise UsageError(problem, hint="use 12 or '#12'")
     return int(digits)
 
 

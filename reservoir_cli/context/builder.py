@@ -5,20 +5,20 @@ from functools import cache
 from time import perf_counter
 
 from reservoir_cli.context import budget as budgets
+from reservoir_cli.context.add_summaries import select_with_summaries
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.choose import SelectionOptions
 from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
-from reservoir_cli.context.gather_candidates import Inputs, gather_candidates
 from reservoir_cli.context.history import find_history
 from reservoir_cli.context.messages_to_read import find_passed, find_wanted, want
 from reservoir_cli.context.pool import PoolRows, as_printed, build_pool, is_clean, read_rows
 from reservoir_cli.context.prepare_request import Prepared
+from reservoir_cli.context.rank_messages import Inputs, rank_messages
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.standouts import find_standouts
-from reservoir_cli.context.summaries import select_with_summaries
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import Filter
+from reservoir_cli.messages import EVERYTHING, Filter
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import QuestionVector
@@ -37,7 +37,7 @@ def build_context(
     meter: Meter,
     *,
     redactor: Redactor,
-    where: Filter = Filter(),  # noqa: B008 - it is frozen
+    where: Filter = EVERYTHING,
     explain: bool = False,
     without: Collection[int] = (),
 ) -> ContextWindow:
@@ -69,9 +69,7 @@ def build_context(
     embedded_at = perf_counter()
     with store.snapshot():
         history = find_history(request, settings, store)
-        ranking = gather_candidates(
-            inputs, history, vector, where, explain=explain, without=without
-        )
+        ranking = rank_messages(inputs, history, vector, where, explain=explain, without=without)
         question = vector.wait() if vector else None
         if ranking.nothing_fits and not request.recall_only:
             request = request._replace(recall_note=NOTHING_FITS)

@@ -12,10 +12,10 @@ from reservoir_cli.context import excerpts
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.candidate import Candidate, Scores, Span, Tier
 from reservoir_cli.context.cut_tool_results import cut_tool_result
-from reservoir_cli.context.gather_candidates import Inputs, Ranking
 from reservoir_cli.context.messages_to_read import Wanted, compute_ages, longest_whole
+from reservoir_cli.context.rank_messages import Inputs, Ranking
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import Role, StoredMessage, ThreadName, plain_text
+from reservoir_cli.messages import ConversationName, Role, StoredMessage, plain_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
@@ -28,7 +28,7 @@ class PoolRows(NamedTuple):
     """Stored messages for the pool, with titles, and by id the passages of long ones."""
 
     messages: list[StoredMessage]
-    titles: Mapping[ThreadName, str]
+    titles: Mapping[ConversationName, str]
     parts: Mapping[int, list[Span]]
     cosines: Mapping[int, tuple[float, ...]]  # of the passages, if they have vectors
 

@@ -16,7 +16,7 @@ from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.context.request import Prompt
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import Filter, Role, clean_text
+from reservoir_cli.messages import EVERYTHING, Filter, Role, clean_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import recall_switch
 from reservoir_cli.settings.config import Config
@@ -147,7 +147,7 @@ def recall(
     load_embedder: Callable[[], Embedder | None],
     *,
     redactor: Redactor,
-    where: Filter = Filter(),  # noqa: B008 - it is frozen
+    where: Filter = EVERYTHING,
 ) -> tuple[Recall | Skipped, ContextWindow | None]:
     """Recall messages for a question, unless it asks nothing or nothing fits it.
 

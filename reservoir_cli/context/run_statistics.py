@@ -23,7 +23,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log_file
 from reservoir_cli.storage.store import Store
-from reservoir_cli.util.time_limits import LOCKED_STORE_OF_RUN
+from reservoir_cli.util.timeouts import LOCKED_STORE_OF_RUN
 
 _MOST_TOKENS = 2**31 - 1  # more than any provider reports, and the most that a record can hold
 _NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
@@ -53,10 +53,15 @@ class Runs:
         records, self._recalls = self._recalls, []
         return records
 
-    def add(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Store records of recalls and of :func:`answer_record`."""
+    def add(
+        self, records: Sequence[Mapping[str, Any]], wait: float | None = LOCKED_STORE_OF_RUN
+    ) -> None:
+        """Store records of recalls and of :func:`answer_record`.
+
+        :param wait: seconds to wait for a locked store; ``None``: as long as for other writes.
+        """
         with self._report_errors():
-            self._add(*records)
+            self._add(records, wait)
 
     def write_recalls(self) -> None:
         """Store the pending records of recalls."""
@@ -66,7 +71,7 @@ class Runs:
         """Record a printed window; log any truncation."""
         with self._report_errors():
             _log_truncation(window)
-            self._add(_window_record(window))
+            self._add([_window_record(window)])
 
     def record_recall(self, request: ContextRequest, window: ContextWindow | None) -> None:
         """Record the outcome of a recall; there is no window if the question asked nothing."""
@@ -84,7 +89,7 @@ class Runs:
         """Measure the use of recalls that have been answered since, and return all statistics."""
         with self._report_errors():
             now = datetime.now(UTC)
-            self._add(*measure_use(self._store, self._store.runs(None, partition), now))
+            self._add(list(measure_use(self._store, self._store.runs(None, partition), now)))
         return summarize_runs(self._store.runs(since, partition), self._store.holdings(partition))
 
     def by_week(self, since: datetime | None, partition: str | None) -> list[dict[str, Any]]:
@@ -97,9 +102,11 @@ class Runs:
         stored = self._store.stored_by_week(since, partition)
         return summarize_weeks(stored, contexts, recalls, uses)
 
-    def _add(self, *runs: Mapping[str, Any]) -> None:
+    def _add(
+        self, runs: Sequence[Mapping[str, Any]], wait: float | None = LOCKED_STORE_OF_RUN
+    ) -> None:
         if runs and not (self._store.read_only or self._store.missing):
-            with self._store.write(wait=LOCKED_STORE_OF_RUN, durable=False):
+            with self._store.write(wait=wait, durable=False):
                 for run in runs:
                     self._store.add_run(run)
 

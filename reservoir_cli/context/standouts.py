@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.gather_candidates import Ranking
+from reservoir_cli.context.rank_messages import Ranking
 from reservoir_cli.context.request import Prompt
 from reservoir_cli.retrieval import ranking as ranks
 from reservoir_cli.retrieval.ranking import Floats, Positions

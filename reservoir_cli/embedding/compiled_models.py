@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reservoir_cli.embedding import split_passages
-from reservoir_cli.embedding.find_model import Prompts, model_files, sha256
+from reservoir_cli.embedding.find_model import model_files, sha256
+from reservoir_cli.embedding.prompts import Prompts
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.clock import unix_time

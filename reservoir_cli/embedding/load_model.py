@@ -19,17 +19,17 @@ from reservoir_cli.embedding.find_model import (
     check_weights,
     is_default,
     locate,
-    prompts_of,
     sha256,
 )
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.plugin_embedder import PluginEmbedder
+from reservoir_cli.embedding.prompts import prompts_of
 from reservoir_cli.embedding.reject_unsafe_models import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
 from reservoir_cli.util.installation import FULL, install_command
-from reservoir_cli.util.plugins import find_scheme
+from reservoir_cli.util.installed_plugins import find_scheme
 from reservoir_cli.util.progress import Progress, no_progress
 from reservoir_cli.util.read_files import read_bounded
 

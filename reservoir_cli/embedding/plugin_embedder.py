@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding.embedder import Embedder, Engine
 from reservoir_cli.embedding.split_passages import QUESTION, Span, cut
-from reservoir_cli.util import plugins
-from reservoir_cli.util.plugins import Plugin
+from reservoir_cli.util import installed_plugins
+from reservoir_cli.util.installed_plugins import Plugin
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,9 +27,9 @@ class PluginEmbedder(Embedder):
     """
 
     def __init__(self, name: str, plugin: Plugin, argument: str) -> None:
-        model: Any = plugins.run(plugin, lambda: plugins.load(plugin)(argument))
+        model: Any = installed_plugins.run(plugin, lambda: installed_plugins.load(plugin)(argument))
         self.name, self._plugin, self._model = name, plugin, model
-        self.model_id, self.dimensions = plugins.run(
+        self.model_id, self.dimensions = installed_plugins.run(
             plugin, lambda: (f"{plugin.name}:{model.model_id}", int(model.dimensions))
         )
         self.engine = Engine("plugin", str(plugin), "plugin")
@@ -50,10 +50,12 @@ class PluginEmbedder(Embedder):
     def _encode(self, count: int, compute: Callable[[], Any]) -> "NDArray[np.float32]":
         import numpy as np
 
-        vectors = plugins.run(self._plugin, lambda: np.array(compute(), np.float32))
+        vectors = installed_plugins.run(self._plugin, lambda: np.array(compute(), np.float32))
         vectors = vectors.reshape(0, self.dimensions) if not count else vectors
         if vectors.shape != (count, self.dimensions) or not np.isfinite(vectors).all():
-            raise plugins.failure(self._plugin, f"no {count} vectors of {self.dimensions} numbers")
+            raise installed_plugins.failure(
+                self._plugin, f"no {count} vectors of {self.dimensions} numbers"
+            )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         result: NDArray[np.float32] = vectors / np.where(lengths, lengths, 1)
         return result

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding.embedder import Embedder, Engine
-from reservoir_cli.embedding.find_model import ModelSource, model_identity, prompts_of
+from reservoir_cli.embedding.find_model import ModelSource, model_identity
+from reservoir_cli.embedding.prompts import prompts_of
 from reservoir_cli.embedding.split_passages import (
     QUESTION,
     Span,

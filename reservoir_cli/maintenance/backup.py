@@ -68,5 +68,5 @@ def salvage(location: str, target: Path) -> Lost:
     except OSError as error:
         raise ReservoirError(
             f"cannot write {target}: {error.strerror}",
-            hint="name a file in a folder with enough room",
+            hint=suggest_fix(error, target) or "name a file in a folder with enough room",
         ) from None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Filter, Key, Role, Scope, StoredMessage
+from reservoir_cli.messages import EVERYWHERE, Filter, Key, Role, Scope, StoredMessage
 from reservoir_cli.retrieval.recall_floor import (
     FLOORS,
     count_absent,
@@ -50,7 +50,6 @@ FEWEST, MOST = 100, 1_000  #: The minimum and maximum number of questions to mea
 #: Questions needed to measure a loss of 0.2%. With fewer, a single question would decide, so the
 #: floor is not lowered.
 ENOUGH = 500
-_EVERYWHERE = Scope(None)
 
 
 def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progress) -> Calibration:
@@ -123,12 +122,12 @@ def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
 
 
 def _replies(store: Store) -> dict[Key, int]:
-    questions = set(store.find(_EVERYWHERE, Filter(role=Role.USER, documents=False)))
-    replies = set(store.find(_EVERYWHERE, Filter(role=Role.ASSISTANT, documents=False)))
-    threads = store.threads(_EVERYWHERE, Filter(documents=False))
+    questions = set(store.find(EVERYWHERE, Filter(role=Role.USER, documents=False)))
+    replies = set(store.find(EVERYWHERE, Filter(role=Role.ASSISTANT, documents=False)))
+    conversations = store.ids_by_conversation(EVERYWHERE, Filter(documents=False))
     return {
         Key(partition, first): second
-        for (partition, _, _), ids in threads.items()
+        for (partition, _, _), ids in conversations.items()
         for first, second in pairwise(ids)
         if (partition, first) in questions and (partition, second) in replies
     }

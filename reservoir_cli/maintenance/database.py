@@ -14,7 +14,7 @@ from reservoir_cli.storage.properties import UNFINISHED_COPY
 from reservoir_cli.storage.sqlite.care.replace_file import check_count
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.progress import Progress
-from reservoir_cli.util.time_limits import OWN_FILE
+from reservoir_cli.util.timeouts import OWN_FILE
 
 if TYPE_CHECKING:
     from reservoir_cli.maintenance.calibration import Calibration

@@ -26,7 +26,7 @@ from reservoir_cli.errors import (
 )
 from reservoir_cli.maintenance.check_counters_and_models import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
-from reservoir_cli.messages import Filter, Scope
+from reservoir_cli.messages import EVERYWHERE, Filter, Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.embed_messages import describe_other_model
@@ -41,7 +41,7 @@ from reservoir_cli.storage.problems import Repaired
 from reservoir_cli.storage.properties import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import counter_id, storing_counter
-from reservoir_cli.util import plugins
+from reservoir_cli.util import installed_plugins
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress, counted
 from reservoir_cli.util.shared_folders import describe_shared_folder
@@ -221,7 +221,7 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         yield Check("vectors", Status.NOTE, detail, "reservoir embed")
     else:
         yield Check("vectors", Status.OK, f"{counted(counts['embedded'], 'message')} embedded")
-    if secret := len(store.find(Scope(None), Filter(secrets=True))):
+    if secret := len(store.find(EVERYWHERE, Filter(secrets=True))):
         yield Check(
             "secrets",
             Status.NOTE,
@@ -268,7 +268,7 @@ def _partition_checks(store: Store, config: Config | None) -> Iterator[Check]:
 def _mark_secrets(store: Store, config: Config, progress: Progress) -> None:
     """Scan all messages again, as some were stored by a version with other rules or none."""
     is_off = cache(lambda partition: config.lookup("redact", partition)[0] == Mode.OFF)
-    keys = store.find(Scope(None))
+    keys = store.find(EVERYWHERE)
     for start in range(0, len(keys), _BATCH):
         progress("looking for secrets", start, len(keys))
         messages = store.by_key(keys[start : start + _BATCH])
@@ -363,7 +363,7 @@ def _embedder(
 
 
 def _plugin_checks() -> Iterator[Check]:
-    for plugin, error in plugins.check_all():
+    for plugin, error in installed_plugins.check_all():
         detail = f"{plugin.kind}: {plugin.name} of {plugin.package}"
         yield _fault("plugin", error) if error else Check("plugin", Status.OK, detail)
 

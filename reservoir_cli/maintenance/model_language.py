@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from reservoir_cli.embedding.find_model import is_default
-from reservoir_cli.messages import Filter, Scope
+from reservoir_cli.messages import EVERYWHERE, Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.languages import guess_language
 
@@ -23,7 +23,7 @@ def find_wrong_language(store: Store, model: str) -> WrongLanguage | None:
     """Return the problem if a model does not read most of the user's newest messages."""
     if not is_default(model):
         return None
-    newest = store.last(Scope(None), _SAMPLE, Filter(role="user"))
+    newest = store.last(EVERYWHERE, _SAMPLE, Filter(role="user"))
     languages = [language for message in newest if (language := guess_language(message.content))]
     if len(languages) < _FEWEST or 2 * languages.count("en") >= len(languages):
         return None

@@ -30,10 +30,16 @@ _COUNTED = r"0?12345?6?7?8?9?0?|20\d{6}"
 _MOST_DIGITS = 4  #: A placeholder may end with a number, such as a year.
 #: A variable, a template, a colour or a hash of a password: a reference to a secret.
 _REFERENCE = (
-    r"[$@%#&]?[{(<]|.*(?:\$\{|\{\{|%\(|\$\()|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|%[a-z]$|#[0-9a-f]{3,8}$"
+    r"(?:\$[{(]|\{\{|<[%?]|%\()|.*(?:\$\{[^{}]{0,80}\}"
+    r"|\{\{[^{}]{0,80}\}|%\(\w+\)|\$\([^()]{0,80}\))"
+    r"|.*(?:\$[{(]|\{\{)[a-z]*$|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|%[a-z]$|#[0-9a-f]{3,8}$"
     r"|\$(?:2[abxy]|[1-9y]|argon2\w{0,3}|scrypt|pbkdf2[\w-]{0,9}|ansible_vault)[$;]|#\d{1,5}$"
     r"|(?i:enc\[|op://|vault:|arn:|ssm:|secret://|keyring:)"
+    # a key that is public, and rules that check a value: required|min:8
+    r"|pk_(?:live|test)_|(?:[a-z_]+(?::[\w,]{1,20})?\|){1,9}[a-z_]+(?::[\w,]{1,20})?$"
 )
+#: The beginning of a template, if what follows does not look like a password.
+_OPENED = r"[$@%#&]?[{(<]"
 #: A name of a variable behind its sign, as in ``$DB_PASSWORD1`` or ``%USER%``.
 _VARIABLE = r"[$@%&*:!#]+([A-Za-z_]\w*)(?:[.\[:-][\w.\[\]:'\"-]*|%|\$)?$"
 _PATH = r"[~.]{0,2}/"
@@ -55,7 +61,7 @@ _MEASURE = (
 #: Versions, words with a number, addresses, calls, settings, keys that are pressed, and patterns.
 _NOT_MIXED = (
     r"^v?\d+[.\d]*$|^[a-z]+\d{0,3}$|://|::|\w\("
-    r"|^[a-z_]+=|^(?i:[a-z]+\+){1,3}\w{1,3}$|\[\^?\w-\w|(?i:abcdef)"
+    r"|^[a-z]+(?:-[a-z]+)*-\d{1,3}[a-z]?$|^[a-z_]+=|^(?i:[a-z]+\+){1,3}\w{1,3}$|\[\^?\w-\w|(?i:abcdef)"
 )
 _LONGEST_NAME = 200
 #: Nearly every name in the place of a secret contains one of these words.
@@ -83,7 +89,7 @@ _MESSAGE_WORDS = frozenset(
     " reset forgot change changed contain contains least most minimum maximum character characters"
     " letters digits field only cannot failed match new step steps page version part chapter line"
     " error errors try again retry attempt attempts after before per expires login log sign user"
-    " account email confirm repeat times default optional".split()
+    " account email confirm repeat times default optional same last since every".split()
 )
 _MESSAGE = r"(?i)pass|kennw|contrase|senha|parol|wachtw|hasł|heslo|şifre|zeichen|cara[ct]|charact|karakt|tecken|tegn|znak|символ|знак"  # noqa: E501
 #: Words of sentences, which no pass phrase of four words lacks by chance, except one with numbers.
@@ -94,7 +100,7 @@ _SENTENCE_WORDS = frozenset(
     " im am dein deine ihr ihre sein bitte un une du de des et ou pour avec sur votre vos ton"
     " son dans una y o para con por su tu al del il lo gli di del per con tuo che een het van"
     " voor je uw met en att för på och med do da em com sua seu para nie na do od się jest ve"
-    " bir için".split()
+    " bir için wie beim vom zum als que como".split()
 )
 #: How seldom each letter, a to z, follows another one in words of 17 languages and in names of
 #: programs: a digit is what its share costs in bits.
@@ -126,8 +132,41 @@ _RARITY = (
     "34244555554433539423663965",  # y
     "15541966275553359675365934",  # z
 )
+#: Words written as one, or joined by hyphens: a pass phrase, or a name of several words.
+_JOINED_WORDS = re.compile(
+    r"(?:[A-Z][a-z]{2,}){3,}|(?:[A-Z][a-z]{2,}){2,}[!?#$%^&*~]{1,2}|[a-z]{3,}(?:-[a-z]{3,}){3,}"
+)
+#: The same in lower case, in a place that holds nothing but a value. A shorter one may be a word.
+_LOWERCASE_WORDS = re.compile(r"[a-z]{13,40}|(?=[a-z-]{12})[a-z]{3,}(?:-[a-z]{3,}){2,6}")
+#: Endings of long words of several languages.
+_WORD_ENDING = re.compile(
+    "(?:tions?|sions?|ments?|mente|ness|ings?|ed|[ai]bles?|ly|less|ful|ity|[ae]n[ct]es?|ism|ists?|"
+    "i[sz]ed?(?<!aise)|ive|[ao]ry|ious|ical|ator|ung|ungen|[hk]eit(?:en)?|lich(?:e[nrs]?)?|"
+    "isch(?:e[nrs]?)?(?<![ft]isch)|schaft|bare?|iert(?:e[nrs]?)?|ieren|ci[oa]n|cao|"
+    "[ai]d[oa]s?|[aio]ir[eo]|[ao]ri[ao]|zion[ei]|iques?|eurs?|euses?|icat[oaie]|zat[oaie]|"
+    "ivo|iva|heid|lijke?|baar|ingen|owan[yae]|[ae]nie|ning|ligt?|"
+    "else|erad|eret|eerd|isk[at]?|linen|li?wy|low[aey])$"
+)
+#: Parts of names of variables, labels and resources.
+_NAME_PART = re.compile(
+    "pass|word|kenn?w|contras|senha|wacht|secret|token|cred|value|input|field|config|param|string"
+    "|variab|account|login|admin|crypt|your|here|client|server|default|example|managed"
+    "|database|cookie|cluster|service|folder|label|number|nummer|datum|name|naam|answer|anonym"
+    "|(?:^|-)(?:ssh|ftp|https?|smtp|imap|redis|mysql|postgres|prod|dev|stage|staging|test)(?:-|$)"
+)
+#: Letters with a sign behind them that neither names nor sentences have.
+_SIGNED_WORD = re.compile(r"[A-Za-z]{8,}[#$%^&~]{1,2}")
 #: Signs that no name has between letters.
 _ODD_SIGN = re.compile(r"[A-Za-z0-9][!#$^~][A-Za-z0-9]|[A-Za-z][!@#%&][A-Z]")
+#: Signs that are rare in names and addresses: a password without a digit has two of them.
+_STRANGE = "!#$^~|?%&*@(){}[]<>;"
+#: What only code has: calls, indexes, operators, types, and characters in HTML.
+_EXPRESSION = (
+    r"[\w)\]](?:\(\w{0,40}\)|\[\w{0,40}\])|->|::|===|&&|\|\||\(\?[:=!<]|\]\(|\)[;.]|\($|&#?\w{1,8};"
+    r"|^\[?[A-Za-z_]\w*[!?]?[)\]}>!]*:?$"
+    r"|^[A-Za-z_][\w.$:]*(?:[(\[{<][\w.$:=]*){1,4},?$|^[\[{(<][A-Za-z]+[\]})>]"
+)
+_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
 class Proof(IntEnum):
@@ -160,7 +199,15 @@ def _is_wordy(token: str) -> bool:
 _DRAWN = r"[A-Za-z]\d[A-Za-z]|[a-z][A-Z]+\d|[A-Z][a-z]+\d(?=.)|\d[A-Za-z]+\d"
 
 
-def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool = False) -> bool:
+def is_real(
+    value: str,
+    *,
+    in_code: bool,
+    proof: Proof = Proof.WEAK,
+    pin: bool = False,
+    joined: bool = False,
+    held: bool = False,
+) -> bool:
     """Return whether a value may be a secret: not a placeholder, a word or a name.
 
     A value without a digit is more likely a word than a password, unless its letters follow each
@@ -168,6 +215,8 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
 
     :param in_code: the value may be the name of a variable or a resource.
     :param pin: the value may consist of digits.
+    :param joined: the value may consist of words that are joined to one.
+    :param held: these may be in lower case, as the place holds nothing but the value.
     """
     if _is_reference(value):
         return False
@@ -180,6 +229,23 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
         return pin and 4 <= len(value) <= 12 and not re.match(r"(?:19|20)\d\d$", value)
     if not any(map(str.isalpha, value)) or not value.strip("=-_.*#~"):
         return False
+    if held and _LOWERCASE_WORDS.fullmatch(value):
+        return not _is_name_or_word(value)
+    return _looks_like_password(value, in_code=in_code, proof=proof, joined=joined)
+
+
+def _is_name_or_word(value: str) -> bool:
+    """Return whether words in lower case are a name, or one long word of a language."""
+    last = value.rpartition("-")[2]
+    return (
+        _names_or_says_something(value)
+        or _NAME_PART.search(value) is not None
+        or (len(last) >= 7 and _WORD_ENDING.search(last) is not None)
+    )
+
+
+def _looks_like_password(value: str, *, in_code: bool, proof: Proof, joined: bool) -> bool:
+    """Return whether a single word looks like a password, for how sure its surroundings are."""
     if proof <= Proof.HINT and not _is_mixed(value):
         return False
     if proof is Proof.NEAR and not _is_drawn(value):
@@ -187,8 +253,8 @@ def is_real(value: str, *, in_code: bool, proof: Proof = Proof.WEAK, pin: bool =
     if any(map(str.isdigit, value)):
         if len(value) > _LONGEST_NAME:
             return True
-        return not (in_code and (re.match(_PATH, value) or _is_name(value)))
-    return proof > Proof.WEAK and _is_odd(value, certain=proof is Proof.CERTAIN)
+        return not (in_code and (_is_path(value) or _is_name(value)))
+    return proof > Proof.WEAK and _is_odd(value, joined=joined, certain=proof is Proof.CERTAIN)
 
 
 def _is_placeholder(value: str) -> bool:
@@ -219,6 +285,11 @@ def _is_mixed(value: str) -> bool:
     if re.fullmatch(r"(?=.*\d)[0-9a-f]{32,}", bare):
         return True
     return sum(bool(re.search(kind, bare)) for kind in kinds) >= 3 or is_random(bare)
+
+
+def _is_path(value: str) -> bool:
+    """Return whether a value is a path, and not a key in base64 that begins with a slash."""
+    return re.match(_PATH, value) is not None and (value.count("/") > 3 or not _is_drawn(value))
 
 
 def _is_drawn(value: str) -> bool:
@@ -280,8 +351,33 @@ def _is_odd_sentence(words: list[str]) -> bool:
 def _is_reference(value: str) -> bool:
     if re.match(_REFERENCE, value) or re.fullmatch(_DATE, value):
         return True
+    if re.match(_OPENED, value) and not is_scrambled(value):
+        return True
     variable = re.match(_VARIABLE, value)
     return variable is not None and not is_random(variable[1])
+
+
+def is_scrambled(value: str) -> bool:
+    """Return whether letters and signs change as in neither a name nor code with brackets."""
+    kinds = [0 if x.islower() else 1 if x.isupper() else 2 if x.isdigit() else 3 for x in value]
+    if len(value) < 8 or 3 not in kinds or len(set(kinds)) < 3:
+        return False
+    changes = sum(x != y or x == 3 for x, y in pairwise(kinds))
+    strange = sum(x in _STRANGE for x in value)
+    if changes < 0.4 * (len(value) - 1) or strange < (1 if 2 in kinds else 2):
+        return False
+    return not (_is_balanced(value) or re.search(_EXPRESSION, value))
+
+
+def _is_balanced(value: str) -> bool:
+    """Return whether a value has brackets, all of which are closed."""
+    open_brackets: list[str] = []
+    for sign in re.findall(r"[(\[{<>}\])]", value):
+        if sign in _CLOSING:
+            open_brackets.append(_CLOSING[sign])
+        elif not open_brackets or open_brackets.pop() != sign:
+            return False
+    return not open_brackets and not set(_CLOSING).isdisjoint(value)
 
 
 def is_random(word: str) -> bool:
@@ -293,8 +389,12 @@ def is_random(word: str) -> bool:
     return len(word) >= 7 and len(runs) >= 3 and len(word) / len(runs) < 2.6
 
 
-def _is_odd(value: str, *, certain: bool) -> bool:
+def _is_odd(value: str, *, joined: bool, certain: bool) -> bool:
     """Return whether a value without digits is no word of a language."""
+    if (joined and _JOINED_WORDS.fullmatch(value)) or _SIGNED_WORD.fullmatch(value):
+        return not _names_or_says_something(value)
+    if not _is_path(value) and is_scrambled(value):
+        return True
     letters = "".join(filter(str.isalpha, value))
     if len(letters) < 6 or not letters.isascii():
         return certain and len(letters) >= 6
@@ -312,6 +412,12 @@ def _rarity(lowered: str) -> float:
     first = ord("a")
     pairs = [pair for word in re.findall("[a-z]+", lowered) for pair in pairwise(map(ord, word))]
     return sum(int(_RARITY[x - first][y - first]) for x, y in pairs) / max(1, len(pairs))
+
+
+def _names_or_says_something(value: str) -> bool:
+    """Return whether one of a value's words is typical of names or of sentences."""
+    words = {word.lower() for word in re.findall(_WORD, value)}
+    return not words.isdisjoint(_NAME_WORDS | _MESSAGE_WORDS | _SENTENCE_WORDS)
 
 
 def _has_name_word(value: str) -> bool:

@@ -9,23 +9,25 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
 from reservoir_cli.redaction.false_alarms import Proof, is_real, is_real_token
+from reservoir_cli.redaction.names_of_secrets import FOREIGN
 from reservoir_cli.redaction.plain_words import words_to_scan
-from reservoir_cli.redaction.read_values import read_value
+from reservoir_cli.redaction.read_values import Value, read_value
 from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
 from reservoir_cli.redaction.secrets_in_tables import (
     DELIMITERS,
     TABLE_WORDS,
     cells_below_headers,
+    values_of_inserts,
     values_of_kubernetes,
 )
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN, possible_kinds
-from reservoir_cli.util import plugins
+from reservoir_cli.util import installed_plugins
 from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
 #: Longer texts are scanned in blocks of this size; a private key fits in the overlap.
@@ -33,10 +35,27 @@ _BLOCK, _OVERLAP = 1_000_000, 101_000
 #: Values at least this long are also searched elsewhere in the text, up to this many values.
 _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 _SHORTEST_VALUE = 6
-#: Names whose value may be a number.
+#: Names whose value may be a number, and those whose value may be words that are joined to one.
 _PIN_NAMES = (
     r"(?:pass(?:word|wort|code)?|pwd?|pin|puk)(?!\w)|contrase|mot de passe|mdp|senha|密|пароль"
 )
+_PASSWORD_NAMES = (
+    r"(?:pass(?:word|wort|code|phrase|wd|e)|pwd?|psk|(?<=\w_)pass)(?!\w)"
+    rf"|identified by|plaintext|{FOREIGN}"
+)
+#: What makes a password of "pass": a prefix in the same name, or a user before it.
+_WHOSE = re.compile(
+    r"(?:(?i:db|database|key_?store|user|admin|root|smtp|e?mail|imap|ftp|ssh|mqtt|wi-?fi"
+    r"|sudo|sql|pg|postgres|mongo|redis|ldap|bind|vpn|proxy|git|registry|docker|service|app"
+    r"|default)[_.-]?|[A-Z0-9]_|(?:^|\n)[a-z][\w.-]{0,40}\."
+    r"|(?i:user|login|host)(?:name)?[\"']?\s{0,3}[:=,]\s{0,3}[^\s,]{1,40}[\s,]{1,9}[\"']?)$"
+)
+_SECRET_KEY = re.compile(r"(?i:secret|auth)_$")
+_NEAR = 80
+#: What follows a value that no sentence and no code goes on behind, and the end of its line; a
+#: sentence in another script goes on behind a Latin word.
+_ENDED = re.compile(r"[.!]?(?=[\s&;\"'`]|$)")
+_LAST = re.compile(r"[.!;,]?[ \t]{0,9}(?:[\r\n]|$|[^\x00-\x7f]|\()")
 _DIGIT = re.compile("[0-9]")
 _KIND = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")  #: The names of kinds.
 #: What follows the name of a function or of a list instead of a value.
@@ -47,6 +66,12 @@ _HIDING = re.compile(rf"[{ZERO_WIDTH_SPACE}{INVISIBLE}]|(?:\x1b|\\u001b)\[[0-9;]
 #: Where an e-mail in quoted-printable breaks a line. Only tokens are sought across it: a value in
 #: base64 may end with the same sign.
 _SOFT_BREAK = re.compile(r"=(?<=[\w-]=)\r?\n(?=[\w-])|3D(?<==3D)")
+#: Where a terminal or a mail wraps a token: the rest of it is alone on its line, has a digit, and
+#: is no further token. Only tokens are sought across it.
+_WRAP = re.compile(
+    r"(?<=[\w-]{20})\r?\n[ \t>|]{0,8}(?![A-Za-z]{2,10}[_-])"
+    r"(?=(?=[\w-]{0,40}\d)[\w-]{12,400}+(?:[\s\"'`]|$))"
+)
 _TELLING = 3  #: Shorter parts of a word are in too many texts to tell whether to look for it.
 _RARE = re.compile(" ?[^a-z0-9 ]+")
 _INVISIBLE = re.compile(f"[{ZERO_WIDTH_SPACE}{INVISIBLE}]")
@@ -71,11 +96,11 @@ def find(text: str, known: Mapping[str, str] = MappingProxyType({})) -> list[Sec
 
 def _add_of_plugins(text: str, secrets: list[Secret]) -> None:
     """Add the secrets that plugins find, or raise PluginError if one fails."""
-    for plugin in plugins.find_plugins("secrets").values():
-        find_more = plugins.load(plugin)
-        for kind, start, end in plugins.run(plugin, lambda: list(find_more(text))):  # noqa: B023
+    for plugin in installed_plugins.find_plugins("secrets").values():
+        find_more = installed_plugins.load(plugin)
+        for kind, start, end in installed_plugins.run(plugin, lambda: list(find_more(text))):  # noqa: B023
             if not (_KIND.fullmatch(kind) and 0 <= start < end <= len(text)):
-                raise plugins.failure(plugin, "it found no part of the text")
+                raise installed_plugins.failure(plugin, "it found no part of the text")
             _add(Secret(kind, start, end), secrets)
 
 
@@ -94,6 +119,9 @@ def _find(text: str) -> list[Secret]:
         secrets = _find_without(_HIDING, text, _find_visible)
     if "=\n" in text or "=\r\n" in text:
         for secret in _find_without(_SOFT_BREAK, text, _tokens_of):
+            _add(secret, secrets)
+    if "\n" in text:
+        for secret in _find_without(_WRAP, text, _tokens_of):
             _add(secret, secrets)
     for secret in _find_visible(text):  # an invisible character may also separate words
         _add(secret, secrets)
@@ -137,13 +165,14 @@ def _find_visible(text: str) -> list[Secret]:
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []
     _find_tokens(text, scanned, secrets)
-    for rule in BLOCKS if "private" in lowered or "putty-user-key" in lowered else ():
-        for match in re.finditer(rule.pattern, text):
+    for rule in BLOCKS:
+        present = any(word in lowered for word in rule.words)
+        for match in re.finditer(rule.pattern, text) if present else ():
             _add(Secret(rule.kind, *match.span()), secrets)
     by_rule = _words_by_rule(lowered, "\n".join(scanned).lower(), is_ascii=text.isascii())
     for number, words in by_rule.items():
         _apply_rule(GUESSES[number], words, lowered, text, secrets)
-    if by_rule and "\n" in text:
+    if by_rule and ("\n" in text or "insert" in lowered):
         _find_in_tables(
             text, lowered, {word for words in by_rule.values() for word in words}, secrets
         )
@@ -151,15 +180,18 @@ def _find_visible(text: str) -> list[Secret]:
 
 
 def _find_in_tables(text: str, lowered: str, words: Collection[str], secrets: list[Secret]) -> None:
-    """Add the secrets in columns below a header, and in Secrets of Kubernetes."""
+    """Add the secrets in columns below a header or of SQL, and in Secrets of Kubernetes."""
     if "secret" in words and "kind" in lowered:
         for start, end in values_of_kubernetes(text, lowered):
             _add(Secret("secret-value", start, end), secrets)
     names = [word for word in TABLE_WORDS if word in words]
     if names and any(delimiter in text for delimiter in DELIMITERS):
-        for start, end in cells_below_headers(text, lowered, names):
+        inserted = values_of_inserts(text, lowered) if "insert" in lowered else ()
+        for start, end in chain(cells_below_headers(text, lowered, names), inserted):
             value = text[start:end]
-            if len(value) >= _SHORTEST_VALUE and is_real(value, in_code=True, proof=Proof.SURE):
+            if len(value) >= _SHORTEST_VALUE and is_real(
+                value, in_code=True, proof=Proof.SURE, joined=True, held=True
+            ):
                 _add(Secret("secret-value", start, end), secrets)
 
 
@@ -281,20 +313,43 @@ def _guesses(
         if begin <= match.start() < end:
             continue  # inside the last value, which is read only once
         pin = bool(re.match(_PIN_NAMES, match[0]))
+        joined = held = not rule.in_code or _names_password(match, original)
         if not rule.reads:
+            held = joined and (not rule.in_code or rule.proof > Proof.HINT)
             spans = [match.span(match.lastindex or 0)]
         elif value := read_value(original, match.end()):
             begin, end = match.start(), value.end
             if not value.quoted and original[value.end : value.end + 1] in _CALLS:
                 continue
-            spans = value.spans
+            spans, held = value.spans, joined and _is_held(value, original)
         else:
             continue
         text = "".join(original[start:end] for start, end in spans)
         if len(text) >= (4 if pin else _SHORTEST_VALUE) and is_real(
-            text, in_code=rule.in_code, proof=rule.proof, pin=pin
+            text, in_code=rule.in_code, proof=rule.proof, pin=pin, joined=joined, held=held
         ):
             yield spans
+
+
+def _names_password(match: re.Match[str], text: str) -> bool:
+    """Return whether a match names a password, as neither "pass" nor "key" does alone."""
+    if re.search(_PASSWORD_NAMES, match[0]):
+        return True
+    around = text[max(0, match.start() - _NEAR) : match.start()]
+    pattern = _WHOSE if match[0].startswith("pass") else _SECRET_KEY
+    return match[0].startswith(("pass", "key")) and pattern.search(around) is not None
+
+
+def _is_held(value: Value, text: str) -> bool:
+    """Return whether a value fills its place: it is quoted, or no sentence goes on behind it."""
+    if value.quoted:
+        return True
+    start = value.spans[0][0]
+    if not _ENDED.match(text, value.end):
+        return False
+    if text[start - 1 : start] in ("=", ":"):
+        return True
+    return value.end - start >= 14 and _LAST.match(text, value.end) is not None
 
 
 def _add_repeated(values: Mapping[str, str], text: str, secrets: list[Secret]) -> None:

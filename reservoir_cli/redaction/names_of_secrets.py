@@ -7,7 +7,8 @@ _KEYS = (
     "api app access auth service account db database priv private client secret encryption master"
     " root admin signing storage shared preshared subscription deploy license consumer webhook host"
     " account ssh hmac crypt cipher unseal recovery certificate project server rest sdk integration"
-    " function functions sas write personal user application genie wallet jwt aes wifi wlan".split()
+    " function functions sas write personal user application genie wallet jwt aes wifi wlan"
+    " decryption validation".split()
 )
 _TOKENS = (
     "api access auth refresh bearer session bot id csrf xsrf personal user admin root secret deploy"
@@ -35,7 +36,7 @@ _FOREIGN_NAMES = {
     "clave": "clave(?![a-z])(?: de api| api| secreta)?",
     "clé": "clé (?:api|d.api|secrète|privée|(?:du )?wi-?fi)",
     "schlüssel": "schlüssel(?<=wlan[ -]schlüssel)",
-    "parola": "parola(?: d.ordine)?",
+    "parola": "parola(?: d.ordine|nız|sı)?",
     "zugangs": "zugangs(?:code|kennung|schlüssel)",
     "zugriffs": "zugriffs(?:token|schlüssel)",
     "jeton": "jeton d.(?:accès|api)",
@@ -71,16 +72,20 @@ _FOREIGN_NAMES = {
     },
 }
 FOREIGN, FOREIGN_WORDS = "|".join(_FOREIGN_NAMES.values()), tuple(_FOREIGN_NAMES)
+_PASSES = (
+    "db database key store user admin root smtp mail imap ftp ssh mqtt wifi dn ldap bind sudo sql"
+).split()
 #: Names of passwords, which leave no doubt, from the significant word on.
 _PASSWORDS = (
-    f"pass(?:word|wort|wd|phrase|code)|passe(?![a-z])|pwd|{_last_word_pattern(['db', 'database', 'key'], 'pass')}"  # noqa: E501
+    f"pass(?:word|wort|wd|phrase|code)|passe(?![a-z])|pwd|{_last_word_pattern(_PASSES, 'pass')}"
     f"|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)(?<![a-z0-9]pass)"
     f"|{_last_word_pattern(['root', 'bind', 'user', 'admin'], 'pw')}|psk(?![a-z])|{FOREIGN}"
 )
 #: Names of variables that hold secrets, from the significant word on.
 NAMES = (
     f"{_last_word_pattern(_KEYS, 'key')}|{_last_word_pattern(_TOKENS, 'token')}"
-    f"|key-data(?<=client-key-data)|secret(?<!existingsecret)(?<!existing_secret)(?<!\\d:secret)|{_PASSWORDS}"
+    f"|key-data(?<=client-key-data)|key content"
+    f"|secret(?<!existingsecret)(?<!existing_secret)(?<!\\d:secret)|{_PASSWORDS}"
 )
 #: Endings of names that hold something about a secret, not the secret itself.
 _ABOUT_WORDS = (
@@ -96,10 +101,10 @@ _ABOUT = "".join(f"(?<!{endings})" for endings in _by_length(_ABOUT_WORDS))
 NO_SECRET_KEYS = "".join(
     f"(?<!{word}[_-]key)"
     for word in (
-        *("public", "primary", "foreign", "sort", "partition", "cache", "object", "row", "group"),
-        *("idempotency", "dedup", "lookup", "unique", "hash", "range", "file", "map", "s3"),
-        *("websocket", "surrogate", "routing", "translation", "message", "query", "dedupe"),
-        *("block", "commit"),
+        *("public", "publishable", "primary", "foreign", "sort", "partition", "cache", "object"),
+        *("row", "group", "idempotency", "dedup", "lookup", "unique", "hash", "range", "file"),
+        *("map", "s3", "websocket", "surrogate", "routing", "translation", "message", "query"),
+        *("dedupe", "block", "commit"),
     )
 )
 #: What precedes the name of a user.
@@ -124,8 +129,39 @@ IN_LETTERS = {
     "cred": "cred(?:s|entials?|enciales)?(?![a-z])",
     "key": f"(?<![a-z])keys?(?![a-z])|(?:{'|'.join(_KEYS)})key",
     "login": "(?<![a-z])logins?(?![a-z])",
-    "pass": "pass(?:[wpcdo]|e(?![a-z]))|(?<![a-z])pass(?![a-z])|(?:db|database|key)pass",
+    "pass": f"pass(?:[wpcdo]|e(?![a-z]))|(?<![a-z])pass(?![a-z])|(?:{'|'.join(_PASSES)})pass",
     "pin": "(?<![a-z])pin(?:code)?(?![a-z])",
     "secret": "secret(?!ar)",
     "token": f"tokens?(?![a-z])|(?:{'|'.join(_TOKENS)})token",
 }
+_SERVICES = (
+    "airbrake algolia amplitude assemblyai azure bing bitrise bugsnag clockify cloudflare codecov"
+    " cohere coinmarketcap datadog deepgram deepl etherscan exa fastly finnhub freshdesk geoapify"
+    " giphy gitlab github grafana hetzner intercom ipinfo jenkins jira lastfm loggly mailjet"
+    " mailtrap mapquest messagebird mistral mixpanel nasa newsapi nexmo okta openai opencage"
+    " openweather openweathermap opsgenie pagerduty pexels plivo postmark rapidapi rollbar"
+    " scaleway serpapi serper shodan snyk sonar spotify stability stripe sumologic"
+    " tmdb tomtom travis trello twilio unsplash vercel virustotal vonage wandb weatherapi youtube"
+    " zendesk"
+).split()
+#: What people call the key of a service whose keys have no format of their own.
+SERVICES = f"{_last_word_pattern(_SERVICES, 'key')}|{_last_word_pattern(_SERVICES, 'token')}"
+#: Words between a name and its value in a sentence.
+FOR = (
+    r"(?:\s?[(（][^()（）\n]{1,30}[)）]"
+    r"|\s(?:for|of|on|at|für|von|vom|zum|zur|pour|de|du|des|del|do|da|della|dello|la|para|van|voor|per"
+    r"|till?|until|bis|hasta|för|pro|od|для|от|к|на|untuk|cho|za|u|pe|pentru|dla|do|på|hos|fra|bagi|за|до)"
+    r"(?:\s[\w.@'’/-]{1,30}){1,4}?|\s(?:dell|all|nell|sull|d|l)['’]\w[\w.@-]{0,30}(?:\s[\w.@-]{1,30}){0,3}?"
+    r"|\s(?:is|was|has been) (?:generated|created|set)(?: for [\w.@-]{1,40})?(?=:)"
+    r"|\s(?:nova|nueva|neu|nuova|nouveau|temporal|temporaire|temporär|provisoire|actual|actuel|wi-?fi|wlan|admin|root|vpn))?"
+)
+#: Words or signs between a name and the value that follows it.
+IS = (
+    r"(?:(?:['’]s|\s{1,3}(?:(?:is|was|will be|should be|has been|gets?)"
+    r"(?: (?:now|set|changed|reset|updated) ?(?:to)?)?|set to|(?:changed|reset) (?:to|from)"
+    r"|to|becomes|reads|ist|war|lautet|lautete|heißt|auf|est|était|es|este|esta|c['’]est|era|será|é|è|jest"
+    r"|to jest|är|er|je|on|là|adalah|είναι|है|คือ|هي|هو))"
+    r"(?:\s{1,3}(?:now|still|currently|jetzt|immer noch|leider|aktuell|ahora|maintenant))?"
+    r"\s{0,3}[:：]?(?=[\s\"'`“„«])"
+    r"|\s?(?:是|为|為|设为|改为|改成|就是|は|は、|を(?=[「『])|를|는|은)\s?[:：]?|\s{0,2}[:：]|\s{1,3}[-–—]\s)"
+)

@@ -28,7 +28,7 @@ def words_to_scan(text: str) -> list[str]:
     if len(_plain) + len(_others) > _MOST_WORDS:
         _plain.clear()
         _others.clear()
-    for word in rest:
+    for word in dict.fromkeys(rest):
         if word not in _others and len(word) < SHORTEST_TOKEN:
             (_plain if _is_plain(word) else _others).add(word)
     return [word for word in rest if word not in _plain]
@@ -39,7 +39,7 @@ def _is_plain(word: str) -> bool:
         return False
     values = {word, word.strip(".,;:!?()[]\"'"), *_LETTERS.findall(word)}
     long = (value for value in values if len(value) > 3)
-    if any(is_real(value, in_code=False, proof=Proof.SURE) for value in long):
+    if any(is_real(value, in_code=False, proof=Proof.SURE, joined=True) for value in long):
         return False
     return not any(map(_announces_a_secret, _LETTERS.findall(word.lower())))
 

@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from reservoir_cli.redaction.false_alarms import is_scrambled
+
 #: Where unquoted values end. A password may contain most punctuation.
 _UNQUOTED = re.compile(
     r"(?:[^\s\"'`\\,;<>(){}\[\]|，。；、！？）】」』”&]|&(?![\w.-]{1,40}=))+"  # &: of a form
@@ -11,15 +13,19 @@ _UNQUOTED = re.compile(
 _BEFORE = re.compile(
     r"[ \t]{0,40}(?:\{\s{0,20}[\"']value[\"']\s?:\s?)?"
     # Some("value"), SecretStr("value"): a type, which begins with a capital
-    r"(?:(?:(?:String::from|[A-Z]\w{0,30})?\(|\[)(?=\s?[\"']))?"
+    r"(?:(?:(?:String::from|[a-z]\w{0,20}\.String(?:Ptr)?|[A-Z]\w{0,30})?\(|\[)(?=\s?[\"']))?"
     r"(?:!!str[ \t]{1,3}|[bfrunBFRUN@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?",
 )
 _QUOTE = re.compile(r"\"\"\"|'''|\\{1,8}[\"'`]|&quot;|%22|%27|[\"'`“„«‘「『]")
 _CLOSING = {"“": "”", "„": "“", "«": "»", "‘": "’", "「": "」", "『": "』"}
 #: A literal block of YAML, or a value on the next line.
 _BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\n(?=([ \t]+)\S)")
-#: Between two parts of one value: a sign that joins texts, or the end of a line.
-_JOINT = re.compile(r"[ \t]{0,9}(?:(?:->|\+|\.{1,2}|&|\\)[ \t]{0,9}\n?|\n)[ \t]{0,40}(?=[\"'`])")
+#: Between two parts of one value: a sign that joins texts, or the end of a line; nothing, or what a
+#: shell needs, where a quote is doubled.
+_JOINT = re.compile(
+    r"(?<=\")(?=\")|(?<=')(?:\\')?(?=')"
+    r"|[ \t]{0,9}(?:(?:->|\+|\.{1,2}|&|\\)[ \t]{0,9}\n?|\n)[ \t]{0,40}(?=[\"'`])"
+)
 #: Before the value that is used if the first one, a variable, is not set.
 _DEFAULT = re.compile(r"[ \t]?(?:\|\||\?\?|or)[ \t]?([\"'`])")
 _CONTINUED = re.compile(r"\\\n[ \t]{0,9}")
@@ -33,6 +39,8 @@ _SETTING = re.compile(r"(?:^|\n)[ \t+-]{0,9}(?:export[ \t]{1,3}|set[ \t]{1,3})?[
 _INI = re.compile(r"(?:^|\n)[a-z][a-z0-9_.-]{0,60}[ \t]?=[ \t]?$")
 _PHRASE = re.compile(r"\w+(?: \w+){2,11}(?=[ \t]*(?:\n|$))")
 _REST = re.compile(r"[^\s\"'`=:()]*")
+#: A value with brackets: up to a blank, a quote or the next name, as in "a;name=b".
+_RUN = re.compile(r"(?:[^\s\"'`\\;&]|[;&](?![\w .-]{1,40}=)){1,300}")
 _REACH = 120  #: The longest part of a line before a value that is looked at.
 
 
@@ -84,10 +92,10 @@ def _find_closing(text: str, start: int, closing: str) -> int:
     """Return the position of the closing quote in the same line, or -1."""
     line_end = text.find("\n", start)
     end = text.find(closing, start, line_end if line_end >= 0 else len(text))
-    while len(closing) == 1 and end > start and text[end - 1] == "\\":
+    while end > start and text[end - 1] == "\\":
         backslashes = end - start - len(text[start:end].rstrip("\\"))
-        if backslashes % 2 == 0:
-            break
+        if len(closing) == 1 and backslashes % 2 == 0:
+            break  # an escaped backslash; of \\\", all of it escapes, as the closing one is \"
         end = text.find(closing, end + 1, line_end if line_end >= 0 else len(text))
     return end
 
@@ -95,7 +103,8 @@ def _find_closing(text: str, start: int, closing: str) -> int:
 def _read_unquoted(text: str, start: int) -> Value | None:
     match = _UNQUOTED.match(text, start)
     if not match:
-        return None
+        end = _end_of_scrambled(text, start)
+        return Value([(start, end)], False, end) if end > start else None
     if (default := _DEFAULT.match(text, match.end())) and (
         value := _read_quoted(text, default.end(), default[1])
     ):
@@ -128,7 +137,11 @@ def _read_phrase(text: str, start: int) -> Value | None:
 
 def _rest_of_setting(text: str, start: int, end: int) -> int:
     """Return where an unquoted value ends: in a file of settings only with its line."""
-    if end >= len(text) or text[end].isspace() or text[end] in "\"'`([{":
+    if end >= len(text) or text[end].isspace() or text[end] in "\"'`":
+        return end
+    if (whole := _end_of_scrambled(text, start)) > end:
+        return whole
+    if text[end] in "([{":
         return end
     if not _SETTING.search(text[max(0, start - _REACH) : start]):
         return end
@@ -137,6 +150,13 @@ def _rest_of_setting(text: str, start: int, end: int) -> int:
     if further < len(text) and not text[further].isspace():
         return end
     return max(end, start + len(text[start:further].rstrip(",;)}]>|\\")))
+
+
+def _end_of_scrambled(text: str, start: int) -> int:
+    """Return where a value with brackets ends, or its start if it looks like code."""
+    run = _RUN.match(text, start)
+    value = run[0].rstrip(".,;)}]>|") if run else ""
+    return start + (len(value) if is_scrambled(value) else 0)
 
 
 def _read_block(text: str, start: int, indent: str) -> Value:

@@ -105,9 +105,9 @@ class Redactor:
         """Redact a text of a partition for output."""
         return without_secrets(text)[0] if self.hides(partition) else text
 
-    def id(self, partition: str, identity: str) -> str:
-        """Redact an id of a partition for output."""
-        return redact_id(identity) if self.hides(partition) else identity
+    def id(self, partition: str | None, identity: str) -> str:
+        """Redact an id of a partition for output; ``None``: of any, which may hide secrets."""
+        return redact_id(identity) if partition is None or self.hides(partition) else identity
 
 
 def without_secrets(

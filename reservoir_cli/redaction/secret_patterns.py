@@ -6,11 +6,14 @@ from typing import NamedTuple
 from reservoir_cli.redaction.false_alarms import Proof
 from reservoir_cli.redaction.names_of_secrets import (
     CALLS_WITH_NAME,
+    FOR,
     FOREIGN,
     FOREIGN_WORDS,
+    IS,
     NAME_WORDS,
     NAMES,
     NO_SECRET_KEYS,
+    SERVICES,
     SUFFIX,
     USERS,
 )
@@ -41,6 +44,11 @@ BLOCKS = (
     ),
     Rule(
         "private-key",
+        ("static key",),
+        r"-----BEGIN OpenVPN Static key V\d-----[0-9a-f\s\\nr]{32,2000}+",
+    ),
+    Rule(
+        "private-key",
         ("putty-user-key-file-", "private-lines:"),
         r"PuTTY-User-Key-File-\d: (?:[^P]|P(?!uTTY-User)){20,100000}?Private-MAC: [0-9a-f]{1,128}"
         r"|Private-Lines: \d{1,4}(?:(?:\s|\\[nr]){1,4}[A-Za-z0-9+/=]{20,128}+){1,200}+",
@@ -48,10 +56,9 @@ BLOCKS = (
 )
 
 _LITERAL = r"[\"'][^\"'\n]{1,120}[\"']\s{0,3}"  #: A text between quotes, as an argument of a call.
-_BOLD = r"\*{0,2}"  #: The end of a name in bold type: ``**Password:** value``.
-_VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
+_VALUE = r"[^\s\"'`\\;<>()]"
 #: An argument between quotes, which may have blanks, or else a word.
-_ARGUMENT = rf"(?:\"([^\"\\\n]{{4,80}}+)\"|'([^'\n]{{4,80}}+)'|[\"']?({_VALUE}{{%d,}}+))"
+_ARGUMENT = rf"(?:\"((?:[^\"\\\n]|\\.){{4,80}}+)\"|'([^'\n]{{4,80}}+)'|[\"']?({_VALUE}{{%d,}}+))"
 #: The ends of a table's cell in Markdown, possibly in bold type or as code.
 _CELL_START, _CELL_END = r"[ \t]{0,40}[*`]{0,3}", r"[*`]{0,3}[ \t]{0,40}"
 #: The type of a variable between its name and its value.
@@ -59,10 +66,16 @@ _TYPED = (
     r"(?:(?:\?|!)?\s?:\s?(?:&(?:'static )?)?[a-z\[][\w.<>\[\]| ]{0,30}?\s=(?!=)"
     r"|\s(?:string|\[\]byte)\s=|\sas [a-z.]{1,20}\s=)"
 )
-_SIGN = rf"(?:{_TYPED}|:=|=>|={{1,3}}|:|：|＝|->|→){_BOLD}"
+_LINE_END = r"(?=[ \t]{0,9}(?:[\r\n]|$))"
+#: A line that announces a password, up to the line below it.
+_BELOW = (
+    rf"(?:pass(?:word|wort|phrase|code)|{FOREIGN})(?![a-z_])[^\n]{{0,80}}?[:：]"
+    r"[ \t]{0,9}(?:\r?\n[ \t]{0,20}){1,2}"
+)
+_SIGN = rf"(?:{_TYPED}|:=|=>|={{1,3}}|<<<|:|：|＝|->|→)\*{{0,2}}"
 _ENCODED_SIGN = r"(?:%22|%27){0,1}(?:%3a|%3d)(?:%20|\+)?"
-#: name = value, "name": "value", name => value, <add key="name" value="value">, and a pair of lines
-#: or attributes: name: NAME value: value.
+#: name = value, **name:** value, "name": "value", name => value, <add key="name" value="value">,
+#: and a pair of lines or attributes: name: NAME value: value.
 _ASSIGNS = (
     rf"(?:[\]\"'`\\*)]{{0,4}}(?:\s{{0,3}}|[ \t]{{4,30}}){_SIGN}|{_ENCODED_SIGN}"
     rf"|[\"'\\,]{{0,4}}\s{{0,40}}[\"'\\]{{0,2}}(?:parameter|default)?value[\"'\\]{{0,2}}\s{{0,3}}[:=]\s{{0,3}}"
@@ -70,28 +83,9 @@ _ASSIGNS = (
     # X || "value", os.getenv("X") or "value", variable "X" { default = "value" }
     rf"|[\"'\])?]{{0,4}}\s{{0,2}}(?:\|\||\?\?|\sor)\s{{0,2}}(?=[\"'`])"
     rf"|\"\s\{{(?:[^{{}}]|\{{[^{{}}]{{0,80}}\}}){{0,200}}?\sdefault\s{{0,9}}=\s{{0,3}}(?=\")"
-    # X { get; set; } = "value", fetch("X") { "value" }
-    rf"|\s?\{{[^{{}}\n\"']{{1,40}}\}}\s?=(?=\s?[\"'])|[\"']\)\s?\{{\s{{0,3}}(?=[\"']))"
+    # X { get; set; } = "value", fetch("X") { "value" }, X{"value"}
+    rf"|\{{(?=\")|\s?\{{[^{{}}\n\"']{{1,40}}\}}\s?=(?=\s?[\"'])|[\"']\)\s?\{{\s{{0,3}}(?=[\"']))"
 )
-#: Words between a name and its value in a sentence.
-_FOR = (
-    r"(?:\s?[(（][^()（）\n]{1,30}[)）]"
-    r"|\s(?:for|of|on|at|für|von|vom|zum|zur|pour|de|du|des|del|do|da|della|dello|la|para|van|voor|per"
-    r"|till?|until|bis|hasta|för|pro|od|для|от|к|на|untuk|cho|za|u|pe|pentru|dla|do|på|hos|fra|bagi|за|до)"
-    r"(?:\s[\w.@'’/-]{1,30}){1,4}?|\s(?:dell|all|nell|sull|d|l)['’]\w[\w.@-]{0,30}(?:\s[\w.@-]{1,30}){0,3}?"
-    r"|\s(?:is|was|has been) (?:generated|created|set)(?: for [\w.@-]{1,40})?(?=:)"
-    r"|\s(?:nova|nueva|neu|nuova|nouveau|temporal|temporaire|temporär|provisoire|actual|actuel|wi-?fi|wlan|admin|root|vpn))?"
-)
-_IS = (
-    r"(?:(?:['’]s|\s{1,3}(?:(?:is|was|will be|should be|has been|gets?)"
-    r"(?: (?:now|set|changed|reset|updated) ?(?:to)?)?|set to|(?:changed|reset) (?:to|from)"
-    r"|to|becomes|reads|ist|war|lautet|lautete|heißt|auf|est|était|es|este|esta|c['’]est|era|será|é|è|jest"
-    r"|to jest|är|er|je|on|là|adalah|είναι|है|คือ|هي|هو))"
-    r"(?:\s{1,3}(?:now|still|currently|jetzt|immer noch|leider|aktuell|ahora|maintenant))?"
-    r"\s{0,3}[:：]?(?=[\s\"'`“„«])"
-    r"|\s?(?:是|为|為|设为|改为|改成|就是|は|は、|を(?=[「『])|를|는|은)\s?[:：]?|\s{0,2}[:：]|\s{1,3}[-–—]\s)"
-)
-
 #: Secrets recognised by what surrounds them; the value may be a placeholder or a name. The patterns
 #: match lowercased text.
 GUESSES = (
@@ -104,8 +98,17 @@ GUESSES = (
         in_code=False,
         proof=Proof.CERTAIN,
     ),
-    # https://VALUE@host
+    # name:'VALUE'@host
     Rule(
+        "password-in-url",
+        (":'", ':"'),
+        r"(?<=[\w.-]):(?:'([^'\n]{4,80}+)'|\"([^\"\n]{4,80}+)\")@[a-z0-9\[$]",
+        in_code=False,
+        from_word=True,
+        proof=Proof.CERTAIN,
+        needs=("'@", '"@'),
+    ),
+    Rule(  # https://VALUE@host
         "password-in-url",
         ("://",),
         r"://([^\s:/?#@\"'`<>\\]{20,200}+)@(?![\w.-]{0,60}sentry)[a-z0-9]",
@@ -117,8 +120,8 @@ GUESSES = (
     # name/VALUE@//host, thin:name/VALUE@host, name:VALUE@tcp(host)
     Rule(
         "password-in-url",
-        ("@//", "oracle:thin:", "sqlplus ", "@tcp(", "@unix("),
-        r"(?:(?<![\w/])\w{1,30}/([^\s/@\"']{4,80})@//|(?:oracle:thin:|sqlplus\s(?:-\w\s)?)\w{1,30}/"
+        ("@//", "oracle:thin:", "@tcp(", "@unix("),
+        r"(?:(?<![\w/])\w{1,30}/([^\s/@\"']{4,80})@//|oracle:thin:\w{1,30}/"
         r"([^\s/@\"']{4,80})@|(?<![\w/:])[\w.-]{1,40}:([^\s@\"'`]{4,200})@(?:tcp|unix)\()",
         in_code=False,
         proof=Proof.SURE,
@@ -135,9 +138,10 @@ GUESSES = (
     Rule(
         "authorization",
         ("auth",),
-        r"authorization[\"'\\\]]{0,4}\s{0,3}[:=,]\s{0,3}[\"'`\\f]{0,4}(?:bearer|basic|token|apikey"
+        r"authorization(?:[\"'\\\]]{0,4}\s{0,3}[:=,]\s{0,3}[\"'`\\f]{0,4}|\s[\"'](?=[a-z]{5,6}\s))(?:bearer|basic|token|apikey"
         r"|api-key|key|bot|digest|ssws|negotiate|splunk|genie ?key|aws)?[\s:=]{0,3}"
         r"([a-z0-9._~+/=-]{12,}+)",
+        proof=Proof.SURE,
     ),
     Rule(
         "authorization",
@@ -163,21 +167,31 @@ GUESSES = (
         in_code=False,
         proof=Proof.HINT,
     ),
+    Rule(
+        "vault-secret-id",
+        ("secret_id",),
+        r"secret_id[\"'\\:=\s]{1,40}([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})",
+        in_code=False,
+        from_word=True,
+    ),
     Rule("private-key", ('"d"',), r"\"d\"\s?:\s?\"([\w-]{40,}+)\"", from_word=True),
     Rule(
         "session-cookie",
         ("sess", "sid=", "auth", "aspxauth", "remember", "jwt=", "li_at="),
         r"(?:sess(?:ion)?(?:[_-]?(?:token|id|key))?|sid|auth_?(?:token|cookie)|aspxauth|jwt|li_at"
-        r"|remember(?:_\w{2,60}?)?)=(?=[\w%.~+/:-]{0,60}\d)([\w%.~+/:=-]{16,}+)",
+        r"|remember(?:_\w{2,60}?)?)(?:=|\\?\"\s?,\s{0,40}\\?\"value\\?\"\s?:\s?\\?\")"
+        r"(?=[\w%.~+/:-]{0,60}\d)([\w%.~+/:=-]{16,}+)",
         from_word=True,
-        needs=("=",),
+        needs=("=", "value"),
     ),
     # A row of a table: | name | value |, an element: <name>value</name>, and two of them, one after
     # the other: <td>name</td> <td>value</td>, <key>name</key> <string>value</string>
     Rule(
         "secret-value",
         NAME_WORDS,
-        rf"(?:{NAMES}){SUFFIX}(?:(?:\s[^<>\n]{{1,80}})?>([^\s<][^\n<]{{5,200}}+)</|:?</\w{{1,20}}>\s{{0,40}}<\w{{1,20}}[^>\n]{{0,40}}>([^\s<]{{6,}}+)<"
+        rf"(?:{NAMES}){SUFFIX}(?:[\"']?(?:\s[^<>\n]{{1,80}})?>(?:\s{{0,40}}<value>)?"
+        rf"([^\s<][^\n<]{{5,200}}+)</|:?</\w{{1,20}}>\s{{0,40}}"
+        rf"<\w{{1,20}}[^>\n]{{0,40}}>([^\s<]{{6,}}+)<"
         rf"|{_CELL_END}\|{_CELL_START}([^\s|`*\"'\\,;<>(){{}}\[\]]{{6,}}+){_CELL_END}\|)",
         from_word=True,
         proof=Proof.SURE,
@@ -191,14 +205,15 @@ GUESSES = (
         proof=Proof.SURE,
         reads=True,
     ),
-    # ENV NAME value, setenv NAME value, --name value
+    # ENV NAME value, setenv NAME value, #define NAME "value", --name value
     Rule(
         "secret-value",
-        ("--", "env ", "setx ", "set -"),
+        ("--", "env ", "setx ", "set -", "#define "),
         rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?"
-        rf"|(?:env|setx|set(?: --?[a-z]{{1,9}}){{1,3}}) (?=[a-z])[a-z0-9_]{{0,40}}?)"
-        rf"(?:(?:{NAMES}){SUFFIX}|token|auth|pat|secret)(?![\w-])[ \t]{{1,3}}(?![-$])",
+        rf"|(?:env|setx|set(?: --?[a-z]{{1,9}}){{1,3}}|#define) (?=[a-z])[a-z0-9_]{{0,40}}?)"
+        rf"(?:(?:{NAMES}){SUFFIX}|token|auth|pat|secret)(?![\w-])[ \t]{{1,20}}(?![-$])",
         from_word=True,
+        proof=Proof.SURE,
         needs=(*NAME_WORDS, *FOREIGN_WORDS, "auth"),
         reads=True,
     ),
@@ -233,12 +248,12 @@ GUESSES = (
         r"(?:(?: -u {0,3}|--(?:proxy-)?user[ =]| -auth "
         r"|curl(?: --?[a-z#-]{1,20}){0,5}? -[a-z#]{1,9}?u {0,3}"
         r"|(?<![\w/])https?(?: --?[\w=-]{1,20}){0,4}? -a {0,3})"
-        r"(?:\"[^\s:\"'%]{1,80}:([^\"\\\n]{4,80}+)\"|'[^\s:\"'%]{1,80}:([^'\n]{4,80}+)'"
+        r"(?:\"[^\s:\"'%]{1,80}:((?:[^\"\\\n]|\\.){4,80}+)\"|'[^\s:\"'%]{1,80}:([^'\n]{4,80}+)'"
         r"|[\"']?[^\s:\"'%]{1,80}(?::[\"']?([^\s/\"']{4,}+)|%([^\s\"']{4,}+)))"
         # any command -u name -p VALUE, but not a port
         r"|(?: -u {0,3}|--user(?:name)?[ =])[\w.@\\+-]{1,80}\s{1,3}(?:-p|-w)\s{1,3}"
         rf"(?!\S{{0,40}}:\d){_ARGUMENT % 6}|sshpass\s{{1,3}}-p\s{{0,3}}{_ARGUMENT % 4}"
-        r"|-pass(?:in|out)?\s{1,3}pass:([^\s\"']{4,}+)"
+        r"|-pass(?:in|out)?\s{1,3}[\"']?pass:[\"']?([^\s\"']{4,}+)"
         r"|htpasswd\s{1,3}-\w{0,6}b\w{0,6}\s{1,3}\S{1,80}\s{1,3}\S{1,80}\s{1,3}[\"']?"
         r"([^\s\"']{4,}+)|/user:\S{1,80}\s{1,3}([^\s/\"']{6,}+)"
         r"|(?: /p:|-(?:store|key)pass\s{1,3})[\"']?([^\s\"']{4,}+)"
@@ -248,17 +263,19 @@ GUESSES = (
         from_word=True,
         proof=Proof.SURE,
     ),
-    # echo VALUE | sudo -S, echo name:VALUE | chpasswd
+    # echo VALUE | sudo -S, echo name:VALUE | chpasswd, echo VALUE > .vault_pass
     Rule(
         "password-option",
         ("echo ",),
         r"echo\s{1,3}(?:-[ne]{1,2}\s)?[\"']?(?:[\w.-]{1,40}:([^\s\"']{4,}+)[\"']?\s?\|"
         r"\s?(?:sudo )?chpasswd|([^\s\"':]{6,80})[\"']?\s?\|\s?(?:sudo -s|(?:sudo )?\w{0,3}passwd"
         r"|cryptsetup|[^\n|]{1,80}(?:-stdin|--with-token))"
+        r"|[\"']?([^\s\"':]{6,80})[\"']?\s?>\s?[\w./~-]{0,60}?(?:pass|pw|secret|token|key)"
         r"|(?<=(?:key|ile|ass|ord|ret|ken)[ =]<\(echo )[\"']?([^\s\"':)]{6,80}))",
         in_code=False,
         from_word=True,
-        needs=("|", "<("),
+        proof=Proof.SURE,
+        needs=("|", "<(", ">"),
     ),
     # connection.login("name", "VALUE"), connect("source", "name", "VALUE")
     Rule(
@@ -268,27 +285,45 @@ GUESSES = (
             *("connect(", "connection(", "pdo(", "client(", "client.new(", "client.create("),
         ),
         rf"(?:(?:{'|'.join(map(re.escape, CALLS_WITH_NAME))})\s{{0,9}}{_LITERAL},"
-        rf"|(?:connect(?:ion)?|pdo)\(\s{{0,9}}(?:{_LITERAL},\s{{0,9}}(?:\d{{1,5}},\s{{0,9}})?){{2}}"
+        rf"|(?:connect(?:ion)?|pdo)\(\s{{0,9}}(?:{_LITERAL}|[\w.$]{{1,60}}),\s{{0,9}}(?:\d{{1,5}},\s{{0,9}})?"
+        rf"{_LITERAL},\s{{0,9}}(?:\d{{1,5}},\s{{0,9}})?"
         rf"|client(?:\.new|\.create)?\(\s{{0,9}}{_LITERAL},(?=\s{{0,9}}[\"'][^\s\"']{{20}}))"
         r"\s{0,9}[\"']([^\"'\n]{4,200})[\"']",
+        in_code=False,
         from_word=True,
         proof=Proof.SURE,
     ),
-    # builder.with_api_key("VALUE"), user.setPassword("VALUE")
+    # kubectl create secret generic NAME --from-literal=any=VALUE
+    Rule(
+        "secret-value",
+        ("--from-literal",),
+        r"--from-literal[= ][\"']?[\w.-]{1,80}=[\"']?([^\s\"']{6,200})",
+        in_code=False,
+        from_word=True,
+        proof=Proof.HINT,
+        needs=("create secret",),
+    ),
+    # builder.with_api_key("VALUE"), user.setPassword("VALUE"), jwt.sign(claims, "VALUE")
     Rule(
         "password-in-call",
         (
             *(".set", ".with", ".api", ".pass", ".secret", ".token", ".auth", ".access", ".client"),
-            *("setpass", "setsecret", "setapi", "wallet(", "accounts:", "value("),
+            *("setpass", "setsecret", "setapi", "wallet(", "accounts:", "value(", "fernet("),
+            *("jwt.sign(", "jwt.verify(", "jwt.encode(", "jwt.decode(", "secretstring", "client("),
+            *("password(", "plaintext("),
         ),
-        rf"\.?(?=[a-z])(?:set|with)?[a-z_]{{0,20}}?(?:{NAMES}|token)"
-        r"\(\s{0,9}[\"']([^\"'\n]{6,200})[\"']\s{0,9}\)"
+        rf"\.?(?=[a-z])(?:set|with)?[a-z_]{{0,20}}?(?:{NAMES}|token|plaintext)"
+        r"(?:string::(?:from|new))?\(\s{0,9}[\"']([^\"'\n]{6,200})[\"']\s{0,9}\)"
+        r"|client\(\s{0,9}[\"']([\w-]{32,200})[\"']\s{0,9}\)"
         # Wallet("VALUE"), accounts: ["VALUE"], setValue("VALUE", forHTTPHeaderField: "X-Api-Key")
         r"|(?:wallet\(|accounts:\s?\[)\s{0,9}[\"']((?:0x)?[0-9a-f]{64})[\"']"
+        r"|fernet\(b?[\"']([\w=+/-]{32,}+)[\"']"
+        r"|jwt\.(?:sign|verify|encode|decode)\(\s{0,9}(?:[\w.]{1,40}|\{[^{}]{0,200}\})\s?,\s{0,9}"
+        r"b?[\"'`]([^\"'`\n]{6,200})[\"'`]"
         r"|value\(\"([^\"\n]{12,200})\", forhttpheaderfield: \"(?:[\w-]{0,30}(?:key|token|secret))",
         from_word=True,
         proof=Proof.SURE,
-        needs=('("', "('", '["', "['"),
+        needs=('("', "('", '["', "['", "jwt.", "fernet("),
     ),
     # Any other name of a key, with a value that nothing but a key looks like.
     Rule(
@@ -310,6 +345,73 @@ GUESSES = (
         proof=Proof.HINT,
         reads=True,
     ),
+    # A part of a form: name="NAME", an empty line, and the value; and ?u=NAME&p=VALUE
+    Rule(
+        "secret-value",
+        NAME_WORDS,
+        rf"(?:{NAMES}){SUFFIX}\]?\"?\r?\n(?:content-type: [^\n]{{1,80}}\n)?"
+        r"\r?\n([^\s\"']{6,200}+)",
+        in_code=False,
+        from_word=True,
+        proof=Proof.SURE,
+        needs=("form-data",),
+    ),
+    Rule(
+        "url-parameter",
+        ("?u", "&u"),
+        r"[?&]u(?:ser|sername)?=[\w.@%+-]{1,60}&p(?:w|wd|ass)?=([^\s&\"'#]{6,200}+)",
+        in_code=False,
+        from_word=True,
+        proof=Proof.SURE,
+        needs=("&p",),
+    ),
+    # A command that stores a secret: secret set NAME --body VALUE
+    Rule(
+        "password-option",
+        ("secret set ", "secrets set "),
+        rf"secrets? set [^\n]{{0,120}}? (?:--body|--value|-b)[ =]{{1,3}}{_ARGUMENT % 6}",
+        in_code=False,
+        from_word=True,
+        proof=Proof.SURE,
+    ),
+    # At the prompt of a client: user NAME VALUE, auth NAME VALUE; and as the last argument
+    Rule(
+        "password-option",
+        ("> user ", "> auth ", "mysqladmin ", "security add-"),
+        r"(?:> (?:user|auth) [\w.@-]{1,60}|mysqladmin [^\n]{0,80}?(?<= )password"
+        r"|security add-\w{1,20}-password [^\n]{0,200}? -w)"
+        rf" [\"']?([^\s\"'-][^\s\"']{{5,200}}+)[\"']?{_LINE_END}",
+        in_code=False,
+        from_word=True,
+        proof=Proof.SURE,
+    ),
+    # A value alone on the line below a sentence about a password, and one that a tool has set
+    Rule(
+        "password-in-words",
+        ("password", "passwort", "passphrase", "passcode", *FOREIGN_WORDS),
+        rf"{_BELOW}([^\s\"']{{8,128}}+){_LINE_END}",
+        in_code=False,
+        from_word=True,
+        proof=Proof.HINT,
+        needs=(":\n", ": \n", ":\r", "：\n"),
+    ),
+    Rule(  # the same with joined words
+        "password-in-words",
+        ("password", "passwort", "passphrase", "passcode", *FOREIGN_WORDS),
+        rf"{_BELOW}([a-z]{{14,40}}+|[a-z]{{3,12}}(?:-[a-z]{{3,12}}){{2,6}}){_LINE_END}",
+        in_code=False,
+        from_word=True,
+        proof=Proof.SURE,
+        needs=(":\n", ": \n", ":\r", "：\n"),
+    ),
+    Rule(
+        "password-in-words",
+        ("new value: ",),
+        rf"new value: {{1,3}}([^\s\"']{{6,128}}+){_LINE_END}",
+        from_word=True,
+        proof=Proof.SURE,
+        needs=("password", "passwort"),
+    ),
     # mysql -ppassword, redis-cli -a password
     Rule(
         "password-option",
@@ -318,12 +420,15 @@ GUESSES = (
             *(" login", "sqlcmd", "ipmitool", "snmp", "bcp", "tsql", "psexec", "evil-winrm"),
             *("crackmapexec", "nxc ", "ssh-keygen", "kadmin", "rabbitmqctl", "net use", "lftp "),
             *("bw unlock", "wpa_passphrase ", "rclone obscure", "openssl passwd", "mkpasswd"),
+            *("rar ", "sqlplus ", "expdp ", "impdp ", "sqlldr ", "openssl enc ", " auth ", "mc "),
         ),
-        rf"(?:(?:mysql|mariadb|7z)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p{_ARGUMENT % 4}"
+        rf"(?:(?:mysql|mariadb|7z|rar)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p{_ARGUMENT % 4}"
         r"|(?:redis-cli(?=\s)[^\n]{0,200}? -a|ldap\w{1,10}(?=\s)[^\n]{0,200}? -w"
-        r"|snmp\w{1,10}(?=\s)[^\n]{0,200}? -[ax]|ssh-keygen(?=\s)[^\n]{0,200}? -[np]"
+        r"|snmp\w{1,10}(?=\s)[^\n]{0,200}? -[axc]|ssh-keygen(?=\s)[^\n]{0,200}? -[np]"
         r"|(?:sqlcmd|ipmitool|bcp|tsql|psexec|evil-winrm|crackmapexec|nxc)(?=\s)[^\n]{0,200}? -p"
-        r"|kadmin(?=\s)[^\n]{0,200}? -w|lftp [^\n]{0,60}?-u [\w.@-]{1,60},|bw unlock"
+        r"|kadmin(?=\s)[^\n]{0,200}? -w|openssl enc(?=\s)[^\n]{0,200}? -k"
+        r"|mc (?:alias set|config host add) \S{1,40} \S{1,120} \S{1,80}"
+        r"|lftp [^\n]{0,60}?-u [\w.@-]{1,60},|bw unlock"
         r"|net user [\w.-]{1,40}|wpa_passphrase\s{1,3}[\"']?[\w.-]{1,32}[\"']?"
         # net use Z: \\host\share VALUE /user:name
         r"|net use (?:[\w*]:? )?(?:\\{2,4}\S{1,120}|https?://\S{1,120})(?=\s{1,3}[^\s/]\S{1,80}\s{1,3}/)"
@@ -331,12 +436,14 @@ GUESSES = (
         r"|rabbitmqctl (?:add_user|change_password) [\w.-]{1,40}"
         r"|(?:mosquitto_|mongo)\w{1,10}(?=\s)[^\n]{0,200}? -p|zip(?=\s)[^\n]{0,60}? -p"
         rf"| login(?=\s)[^\n]{{0,200}}? -p)\s{{0,3}}{_ARGUMENT % 6}"
-        r"| login\s{1,3}([0-9a-f-]{32,64}+)(?!\w))",
+        r"|(?:sqlplus|expdp|impdp|sqlldr)\s(?:-\w\s)?\w{1,30}/([^\s/@\"']{4,80})"
+        r"| (?:login|auth)\s{1,3}([0-9a-f-]{32,64}+)(?!\w))",
         in_code=False,
         from_word=True,
         needs=(
             *(" -p", " -a", " -w", " -n", " -x", " -u", " login "),
-            *("bw ", "net use", "rabbitmqctl ", "wpa_", "obscure", "passwd "),
+            *("bw ", "net use", "rabbitmqctl ", "wpa_", "obscure", "passwd ", " -c", "sqlplus"),
+            *("expdp", "impdp", "sqlldr", " -k", " auth ", "alias set", "host add"),
         ),
         proof=Proof.SURE,
     ),
@@ -345,7 +452,8 @@ GUESSES = (
         "password-in-file",
         (
             *("login", ":543", ":*:", "requirepass", "masterauth", "auth-pass", "bindpw"),
-            *("wpa-psk", "\npass", "]:", 'send "', "pwd={", "password={"),
+            *("wpa-psk", "\npass", "]:", 'send "', "pwd={", "password={", ": psk", "community"),
+            *("setuser ", "<auth-user-pass>", "random_password"),
         ),
         # Pwd={VALUE} of ODBC: a brace in the value is doubled
         r"(?:pwd|password)=\{(?![\w.]{1,60}![ras]\})((?:[^{}\n]|\}\}|\{(?!\{)){6,200}+)\}(?=[;\"']|\s*$)"
@@ -354,8 +462,18 @@ GUESSES = (
         r"|\npass(?:word|wd)?[ \t]{1,9}([^\s\"'=:]{6,}+)[ \t]{0,9}(?=[\r\n]|$)"
         r"|send \"([^\s\"\\]{5,}+)\\r|\]:\d{2,5}[ \t]{1,9}[\w.@+-]{1,60}:([^\s\"']{6,}+)"
         r"|:(?:543\d|\*):[^\s:]{1,80}:[^\s:]{1,80}:([^\s\"']{6,}+)"
-        r"|(?:requirepass|masterauth|bindpw|wpa-psk|(?<=sentinel )auth-pass\s\S{1,40})\s{1,9}[\"']?([^\s\"']{4,}+)",  # noqa: E501
-        needs=("pass", "masterauth", ":543", ":*:", "bindpw", "wpa-psk", "]:", "wd={", "assword:"),
+        r"|(?:requirepass|masterauth|bindpw|wpa-psk|(?<=sentinel )auth-pass\s\S{1,40}"
+        r"|(?:(?<=r[ow])|(?<=snmp-server ))community6?)"
+        r"\s{1,9}[\"']?([^\s\"']{4,}+)|: psk\s{1,9}\"([^\"\n]{4,80}+)\""
+        # Redis, OpenVPN, a state of Terraform
+        r"|setuser \S{1,60} (?:[^\s>]\S{0,60} ){0,20}?>([^\s\"']{4,}+)"
+        r"|<auth-user-pass>\s{1,4}\S{1,80}\s{1,4}([^\s<]{4,}+)"
+        r"|random_password\"(?:[^\"]|\"(?!result\")){0,1500}?\"result\":\s?"
+        r"\"((?:[^\"\\\n]|\\.){4,200}+)\"",
+        needs=(
+            *("pass", "masterauth", ":543", ":*:", "bindpw", "psk", "]:", "wd={", "assword:"),
+            *("snmp-server", "rocommunity", "rwcommunity", "setuser "),
+        ),
         in_code=False,
         from_word=True,
         proof=Proof.SURE,
@@ -364,7 +482,8 @@ GUESSES = (
         "password-in-words",
         ("pass", "pw", "key", "token", "secret", *FOREIGN_WORDS),
         rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|key(?:(?<=(?:api|ret|ess|ate)[ -]key)|(?<=my key))|token|secret(?<!\d:secret)"  # noqa: E501
-        rf"|{FOREIGN})(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",
+        rf"|(?:{FOREIGN})(?:\s(?!p[uú]bl|prim)[^\W\d_]{{3,20}}(?=:))?)(?![a-z_]){FOR}"
+        rf"[*`\"]{{0,2}}{IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",
         from_word=True,
         proof=Proof.SURE,
         reads=True,
@@ -372,18 +491,19 @@ GUESSES = (
     Rule(
         "password-in-words",
         ("pin", "puk"),
-        rf"(?<![a-z])(?:pin|puk)(?:[ -]?code)?(?![a-z_]){_FOR}[*`\"]{{0,2}}{_IS}"
+        rf"(?<![a-z])(?:pin|puk)(?:[ -]?code)?(?![a-z_]){FOR}[*`\"]{{0,2}}{IS}"
         r"\s{0,3}[*`\"']{0,3}(\d{4,12})(?!\w)",
         from_word=True,
     ),
-    # use VALUE as the password
-    Rule(
+    Rule(  # use VALUE as the password
         "password-in-words",
         ("use ", "using ", "with ", "set ", "nimm ", "utilise ", "usa "),
         r"(?:use|using|with|set|nimm|utilise|usa)\s[\"'`“„«]?([^\s\"'`”“»]{6,80})[\"'`”“»]?\s"
         r"(?:as|als|comme|como)\s(?:the |your |my |das |la |le |mot de )?(?:\w{1,20} )?"
-        r"(?:passe|password|passwort|passphrase|passcode)\b",
+        r"(?:passe|password|passwort|passphrase|passcode)\b"
+        r"(?=\s?(?:[.,;:!?)\n]|$)|\s(?:for|of|to|on|at|in|and|but|if|für|im|pour|de|para)\b)",
         from_word=True,
+        proof=Proof.SURE,
         needs=("passe", "password", "passwort", "passphrase", "passcode"),
     ),
     # VALUE is the password, VALUE (the password)
@@ -398,8 +518,7 @@ GUESSES = (
         proof=Proof.HINT,
         needs=("passw", "passphrase", "passcode", "pw", "mot de passe", "contraseña"),
     ),
-    # mnemonic: twelve words, or up to 24
-    Rule(
+    Rule(  # mnemonic: twelve words, or up to 24
         "seed-phrase",
         ("mnemonic", "seed", "phrase", "wallet"),
         r"(?:mnemonic|seed|wallet words|phrase(?:(?<=(?:covery|secret|backup|wallet)[_ ]phrase)))"
@@ -430,14 +549,14 @@ GUESSES = (
         ),
         r"(?:(?<![a-z])(?:creds|credentials?|logins?|username/password|username and password"
         r"|identifiants|acceso|accès|credenciales)| in with|zugang(?:sdaten)?|账号密码)"
-        rf"(?:{_FOR}\s?[:：]|(?:\sfor\s[\w.-]{{1,30}})?[ \t]{{0,2}}(?:are|is|[:=：→–]|sind|[-=]>)?)"
+        rf"(?:{FOR}\s?[:：]|(?:\sfor\s[\w.-]{{1,30}})?[ \t]{{0,2}}(?:are|is|[:=：→–]|sind|[-=]>)?)"
         # The name may be on the next line only behind a colon.
         r"(?:(?<=[:：])\s{0,3}|[ \t]{0,3})[\"'`]?[\w.@+-]{3,60}[\"'`]?"
         r"(?:[ \t]{0,3}[:/,|][ \t]{0,3}|\s(?:and|und|et|y|e|和)\s)[\"'`]?([^\s\"'`,]{6,}+)",
         from_word=True,
+        proof=Proof.SURE,
     ),
-    # name@host / VALUE, root / VALUE
-    Rule(
+    Rule(  # name@host / VALUE, root / VALUE
         "password-in-words",
         ("@", "root / ", "admin / "),
         r"(?:@[a-z0-9-]{1,60}(?:\.[a-z0-9-]{1,60}){1,4}|(?<![\w/])(?:root|admin)) / "
@@ -465,6 +584,7 @@ GUESSES = (
         r"(?:(?:the|das|dem|le|la|el|il|o|a)\s)?(?:pass|pw|pwd|pass(?:word|wort|code|phrase)"
         rf"|{FOREIGN})(?![a-z_])[ \t:=]{{0,3}}(?<=[ \t:=])",
         from_word=True,
+        proof=Proof.SURE,
         needs=("pass", "pw", *FOREIGN_WORDS),
         reads=True,
     ),
@@ -474,7 +594,7 @@ GUESSES = (
         ("pass", "pw", "key", "token", "secret", "psk", *FOREIGN_WORDS),
         rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e|(?<=with pass))|pw|psk|secret"
         rf"|token(?:(?<=this token)|(?<=my token))|key(?:(?<=(?:this|.api) key)|(?<=my key))"
-        rf"|{FOREIGN})(?![a-z_-])"
+        rf"|{SERVICES}|{FOREIGN})(?![a-z_-])"
         r"(?:(?:\s\w{1,12})?,\s(?:and )?(?:now )?(?:it['’]?s|it is)\s(?:now )?"
         r"|(?:(?<!pass|word|wort|code)(?<!secret|phrase|passwd)(?<!token)(?<!key|psk)(?<!pw)"
         r"|(?<=la password))(?:\s\w{5,15})?\s(?:in|en|a|para|naar|na|на|till?)\s"
@@ -490,7 +610,7 @@ GUESSES = (
             *FOREIGN_WORDS,
         ),
         rf"(?:(?<![a-z0-9+])pw(?![a-z+/])|passw|passphrase|pwd|secret|token|auth(?![a-z])|login"
-        rf"|identify|{FOREIGN}|(?<![a-z])key(?![a-z-])(?<!public.key))"
+        rf"|identify|{FOREIGN}|(?<![a-z])key(?![a-z-])(?<!public.key)(?<!publishable.key))"
         r"(?![a-z]{0,60}[0-9+/][a-z0-9+/]{6,90}\n)"  # nor in a line of base64
         r"[^\n]{0,60}?[\s\"'|>=({<](?=[^\s\"'`,;<>(){}|]{0,30}\d)"
         r"([^\s\"'`,;<>(){}|]{12,128}+)(?![(\[{:])",

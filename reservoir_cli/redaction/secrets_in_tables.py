@@ -1,4 +1,4 @@
-"""Find secrets in columns below a header, and in the data of Secrets of Kubernetes."""
+"""Find secrets in columns below a header, in SQL, and in the data of Secrets of Kubernetes."""
 
 import re
 from collections.abc import Generator, Iterable, Iterator
@@ -16,6 +16,15 @@ DELIMITERS = ("|", "\t", ",", ";", "  ")  #: What separates the cells of a table
 _RULER = re.compile(r"[\s|:+=─-]+")
 #: The text of a cell, with what encloses it.
 _CELL = re.compile(r"\s*(?P<mark>[\"'*`]{0,3})(?P<text>[^\s\"'*`](?:.*\S)??)(?P=mark)\s*$")
+#: The columns of a statement of SQL, each of its rows, and a value in a row.
+_INSERT = re.compile(r"insert\s[^()\n]{1,200}\(([^()]{1,2000})\)\s{0,40}values")
+_ROW = re.compile(
+    r"[\s,]{0,40}\(((?:'(?:[^'\\]|''|\\.)*+'|\"(?:[^\"\\]|\"\"|\\.)*+\"|\([^()]{0,200}+\)|[^'\"()])++)\)"
+)
+_IN_ROW = re.compile(
+    r"\s*+(?:\w{0,9}(?P<mark>['\"])(?P<text>(?:\\.|(?P=mark){2}|(?!(?P=mark))[^\\])*+)(?P=mark)"
+    r"|(?:\([^()]*+\)|[^,(])*+)[^,]*+(?:,|$)"
+)
 _MOST_ROWS = 10_000
 _LONGEST_LINE = 5_000
 
@@ -45,6 +54,19 @@ def cells_below_headers(text: str, lowered: str, words: Iterable[str]) -> Iterat
         }
         if columns:
             done = yield from _cells_of(text, after, delimiter, columns)
+
+
+def values_of_inserts(text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the texts that a statement of SQL puts into columns that name a secret."""
+    for insert in _INSERT.finditer(lowered):
+        names = [name.strip(' \t\r\n`"[]') for name in insert[1].split(",")]
+        columns = {number for number, name in enumerate(names) if _HEADERS.fullmatch(name)}
+        position = insert.end()
+        while columns and (row := _ROW.match(text, position)):
+            position = row.end()
+            for number, cell in enumerate(_IN_ROW.finditer(row[1])):
+                if number in columns and cell["text"]:
+                    yield row.start(1) + cell.start("text"), row.start(1) + cell.end("text")
 
 
 def _is_list_in_code(line: str, delimiter: str) -> bool:

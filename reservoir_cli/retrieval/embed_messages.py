@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from reservoir_cli.embedding import Embedder, Engine
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
-from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
+from reservoir_cli.messages import EVERYWHERE, Key, Scope, StoredMessage, plain_text
 from reservoir_cli.retrieval.embed_summaries import embed_summaries
 from reservoir_cli.retrieval.text_worth_embedding import (
     MOST_PASSAGES,
@@ -21,9 +21,8 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
-from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
-from reservoir_cli.util.progress import Progress, counted, no_progress
+from reservoir_cli.util.progress import Progress, counted, explain_interrupt, no_progress
 
 #: Messages and characters of a batch, which take about five seconds; it is sorted by length.
 BATCH, _BATCH_CHARACTERS = 512, 200_000
@@ -35,8 +34,6 @@ _CACHED_QUESTIONS = 16  # how many of the latest questions keep their embeddings
 
 #: Printed when Ctrl-C ends embedding after messages were stored.
 _INTERRUPTED = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
-
-_EVERYTHING = Scope(None)
 
 
 class Model(NamedTuple):
@@ -111,7 +108,7 @@ class Indexer:
             return self.embedder().engine
         return None
 
-    def pending(self, scope: Scope = _EVERYTHING) -> int:
+    def pending(self, scope: Scope = EVERYWHERE) -> int:
         """Return how many messages have no embedding yet."""
         return self._store.count_unembedded(scope)
 
@@ -128,7 +125,7 @@ class Indexer:
 
     def embed(
         self,
-        scope: Scope = _EVERYTHING,
+        scope: Scope = EVERYWHERE,
         newest: int | None = None,
         most: int | None = None,
         *,
@@ -155,7 +152,7 @@ class Indexer:
             return self._embed_pending(scope, newest, newest=True, long=long)
 
     def embed_if_possible(
-        self, scope: Scope = _EVERYTHING, newest: int | None = None, *, most: int | None = None
+        self, scope: Scope = EVERYWHERE, newest: int | None = None, *, most: int | None = None
     ) -> None:
         """Embed pending messages but the long ones; without a model, only report what is missing.
 
@@ -206,7 +203,7 @@ class Indexer:
         store, embedder = self._store, self.embedder()
         if store.active_model() is None:  # there are no embeddings to use in the meantime
             store.activate_model(embedder.model_id, embedder.name)
-            return self._embed_pending(_EVERYTHING)
+            return self._embed_pending(EVERYWHERE)
         stored_id = store.begin_model(embedder.model_id, embedder.name)
         count, total = 0, store.count_unembedded(model=stored_id)
         while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
@@ -216,7 +213,7 @@ class Indexer:
             self._progress(f"embedding with {embedder.name}", count, max(total, count))
         self._progress("switching to the new embeddings", 0, 0)
         store.switch_model(stored_id)
-        embed_summaries(store, embedder, _EVERYTHING)
+        embed_summaries(store, embedder, EVERYWHERE)
         self._clear_former_model()
         return count
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Filter, Scope, StoredMessage
+from reservoir_cli.messages import EVERYTHING, Filter, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.store import Store
@@ -120,7 +120,7 @@ def _drop_foreign(
     rows: list[StoredMessage], store: Store, criteria: SearchCriteria
 ) -> list[StoredMessage]:
     """Drop messages of other partitions that share an id with one that matches the filter."""
-    if criteria.where == Filter() or criteria.scope.partition is not None:
+    if criteria.where == EVERYTHING or criteria.scope.partition is not None:
         return rows
     passing = set(store.find(criteria.scope, criteria.where))
     return [row for row in rows if row.key in passing]

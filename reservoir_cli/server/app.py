@@ -8,9 +8,12 @@
 Everything else is 404, or 401 if only the token is missing.
 """
 
+import re
 import secrets
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,9 +21,9 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from reservoir_cli.server.access_log import RequestLog
+from reservoir_cli.server import limits
 from reservoir_cli.server.mcp import McpEndpoint
 from reservoir_cli.server.proxy.endpoint import Proxy
 from reservoir_cli.server.security import Guard
@@ -29,6 +32,8 @@ from reservoir_cli.server.web.access import missing
 from reservoir_cli.server.web.handlers import icon, routes
 
 _PREFIX = "/k/"
+#: The place of the token in a path: a wrong one may be that of another server.
+_TOKEN = re.compile(r"/k/[^/]*")
 
 
 def build_app(state: ServerState) -> Starlette:
@@ -93,3 +98,39 @@ async def _unauthorized(scope: Scope, receive: Receive, send: Send) -> None:
     problem = "the base URL has no token or a wrong one; reservoir serve prints the complete URL"
     error = {"type": "authentication_error", "code": "reservoir_token", "message": problem}
     await JSONResponse({"type": "error", "error": error}, 401)(scope, receive, send)
+
+
+class RequestLog:
+    """Log method, path without the token, status, duration, and ``scope["reservoir_log"]``."""
+
+    def __init__(self, app: ASGIApp, log: Callable[[str], None], token: str) -> None:
+        self._app, self._log, self._token = app, log, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and log it when it is complete."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+        notes: list[str] = scope.setdefault("reservoir_log", [])
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            ms = round((time.monotonic() - began) * 1000)
+            now = datetime.now().astimezone().isoformat(timespec="seconds")
+            request = [now, scope["method"], printable_path(scope, self._token)]
+            self._log(" ".join([*request, str(status or "-"), f"{ms} ms", *notes]))
+
+
+def printable_path(scope: Scope, token: str) -> str:
+    """Return a path on one line, without query and token, which a mistyped URL has anywhere."""
+    path = _TOKEN.sub("", scope["raw_path"].decode("ascii", "replace")).replace(token, "…")
+    printable = "".join(letter if letter.isprintable() else "?" for letter in path)
+    return printable[: limits.MAX_LOGGED_PATH] or "/"

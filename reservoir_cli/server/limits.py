@@ -1,4 +1,4 @@
-"""Limits of the server: bytes and seconds; those of locked stores are in ``time_limits``."""
+"""Limits of the server: bytes and seconds; those of locked stores are in ``timeouts``."""
 
 # Requests
 

@@ -1,5 +1,6 @@
 """Run the server process: open its socket, serve until a signal, and shut down."""
 
+import asyncio
 import ctypes
 import errno
 import logging
@@ -14,21 +15,20 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import limits, running_servers, security
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.background_work import Traffic
-from reservoir_cli.server.http_connection import TimedProtocol
 from reservoir_cli.server.security import host_names
-from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.store_threads import StoreThread
+from reservoir_cli.server.state import ServerState, StoreThread
 from reservoir_cli.server.sync_in_pauses import SyncTimer
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
-from reservoir_cli.util.time_limits import LOCKED_STORE, LOCKED_STORE_OF_REQUEST
+from reservoir_cli.util.timeouts import LOCKED_STORE, LOCKED_STORE_OF_REQUEST
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h: limits the number of heaps
 _HOST_HINT = "--host takes an address of this machine, such as 127.0.0.1"
@@ -211,3 +211,33 @@ def _url_host(host: str) -> str:
     if host == "::":
         return "[::1]"  # it accepts no connections to addresses of version 4
     return f"[{host}]" if ":" in host else host
+
+
+class TimedProtocol(H11Protocol):
+    """HTTP connections that are closed if the head of a request does not arrive."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._start_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a piece of a request; wait for the next one unless its head is complete."""
+        self._stop_timer()
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(limits.HEAD_TIMEOUT, self.transport.close)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

@@ -17,7 +17,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir, write_private
 from reservoir_cli.util.process_start_time import process_start_time
 from reservoir_cli.util.read_files import read_regular, suggest_fix
-from reservoir_cli.util.time_limits import SERVER_ANSWER, SERVER_STOP
+from reservoir_cli.util.timeouts import SERVER_ANSWER, SERVER_STOP
 
 _POLL = 0.05
 _MAX_ANSWER = 4096 + MAX_PROOF  # the most bytes that are read of an answer: its head, and the proof

@@ -8,7 +8,7 @@ from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.locations import check_location
 from reservoir_cli.settings.setting import Setting, Value
 
-DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 #: Tokens reserved for the answer if neither a setting nor the model says how many.
 DEFAULT_RESERVE = 4_096
 
@@ -67,7 +67,7 @@ class Settings(NamedTuple):
         None, "model to build contexts for if --model is not given", in_partitions=False
     )
     embedding_model: str = _setting(
-        DEFAULT_MODEL_NAME, "a sentence-transformers name, or a folder", in_partitions=False
+        DEFAULT_MODEL, "a sentence-transformers name, or a folder", in_partitions=False
     )
 
     profile: str | None = _setting(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import is_text
 from reservoir_cli.util.parse_time_options import format_duration, parse_age, parse_duration
-from reservoir_cli.util.unicode_text import plain_digits
+from reservoir_cli.util.unicode_text import plain_digits, plain_number
 
 Value = str | int | float | bool | list[str] | None
 
@@ -52,7 +52,7 @@ class Setting(NamedTuple):
             value = _parse_list(text)
         elif self.kind in (int, float) and not self.duration:
             try:
-                value = self.kind(plain_digits(text))
+                value = int(plain_number(text)) if self.kind is int else float(plain_digits(text))
             except ValueError:
                 value = text
         return self.check(value, where)

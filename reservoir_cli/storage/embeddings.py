@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
+from reservoir_cli.messages import EVERYWHERE, Key, Scope, StoredMessage, plain_text
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.passage import Passage
@@ -21,7 +21,6 @@ from reservoir_cli.storage.transactions import Transactions, reading, writing
 
 _Passages = Mapping[Key, Sequence[Passage]]
 
-_EVERYWHERE = Scope(None)
 #: The suffix of the active model's identity for a second set of its vectors being built.
 _AGAIN = "+"
 
@@ -153,7 +152,7 @@ class Embeddings(Transactions):
     def unembedded(
         self,
         limit: int,
-        scope: Scope = _EVERYWHERE,
+        scope: Scope = EVERYWHERE,
         *,
         model: str | None = None,
         newest: bool = False,
@@ -173,7 +172,7 @@ class Embeddings(Transactions):
         return [reads.to_message(row) for row in rows]
 
     @reading
-    def unembedded_keys(self, scope: Scope = _EVERYWHERE) -> Keys:
+    def unembedded_keys(self, scope: Scope = EVERYWHERE) -> Keys:
         """Return the keys of messages without vectors, newest first."""
         table, (condition, values) = self._waiting_messages(None), where_scope(scope)
         rows = self._connection.execute(
@@ -186,7 +185,7 @@ class Embeddings(Transactions):
         return Keys(rows)
 
     @reading
-    def count_unembedded(self, scope: Scope = _EVERYWHERE, *, model: str | None = None) -> int:
+    def count_unembedded(self, scope: Scope = EVERYWHERE, *, model: str | None = None) -> int:
         """Count the messages that have no vectors yet."""
         condition, values = where_scope(scope)
         table = self._waiting_messages(model) if values else f"{self._waiting_table(model)} p"

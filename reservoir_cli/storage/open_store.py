@@ -12,7 +12,7 @@ from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.shared_folders import describe_shared_folder
-from reservoir_cli.util.time_limits import LOCKED_STORE
+from reservoir_cli.util.timeouts import LOCKED_STORE
 
 #: Suffixes of SQLite's files beside a store, which messages leave out.
 _COMPANIONS = ("-wal", "-shm", "-journal")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from reservoir_cli.messages import ThreadName
+from reservoir_cli.messages import ConversationName
 from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.tables import tag_and_pin_rows
 from reservoir_cli.util.progress import counted
@@ -29,7 +29,7 @@ class Repaired(NamedTuple):
     """
 
     texts: Sequence[int] = ()
-    summaries: Sequence[ThreadName] | None = ()
+    summaries: Sequence[ConversationName] | None = ()
 
 
 def derived_problems(connection: Connection, unindexed: int, unranked: int) -> Iterator[Problem]:

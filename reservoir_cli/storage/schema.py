@@ -1,6 +1,6 @@
 """The tables of a store: one description for both databases."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -122,12 +122,22 @@ TABLES: Mapping[str, Table] = {
 OF_MESSAGES = ("pending", "rebuilding", "tags", "pins")
 
 
-def statements(tables: Mapping[str, Table], define: Callable[[str, Table], str]) -> Iterator[str]:
-    """Yield the statements that create the tables and their indexes."""
+def statements(
+    tables: Mapping[str, Table],
+    define: Callable[[str, Table], str],
+    ending_with_id: Container[str] = (),
+) -> Iterator[str]:
+    """Yield the statements that create the tables and their indexes.
+
+    :param ending_with_id: tables to whose index entries the database appends the id, so that no
+        index names it last.
+    """
     for name, table in tables.items():
         yield define(name, table)
         for index, columns in table.indexes.items():
             columns, where, condition = columns.partition(" WHERE ")
+            if name in ending_with_id:
+                columns = columns.removesuffix(", id")
             yield f"CREATE INDEX {index} ON {name} ({columns}){where}{condition}"
 
 

@@ -30,7 +30,7 @@ from reservoir_cli.storage.tables import (
     delete,
     find_by_filter,
     holdings,
-    list_threads,
+    list_conversations,
     proxy_ledger,
     reads,
     sources,
@@ -166,8 +166,8 @@ class Writes(Embeddings):
         self, old: StoredMessage, message: Message, counter: "TokenCounter", now: int
     ) -> None:
         scope = Scope(old.partition, old.instance)
-        thread = old.partition, old.instance, old.conversation_id
-        known = list(conversations.read_known(self._connection, [thread]).values())
+        name = old.partition, old.instance, old.conversation_id
+        known = list(conversations.read_known(self._connection, [name]).values())
         self._connection.lock([old.partition])
         self._remove({old.partition: [old.id]}, mark=False)
         conversations.add(self._connection, scope, known)
@@ -257,8 +257,8 @@ class Writes(Embeddings):
         connection, partition = self._connection, str(new.partition)
         messages = reads.by_id(connection, ids, old)
         edited = reads.edit_times(connection, messages)
-        threads = {(row.partition, row.instance, row.conversation_id) for row in messages}
-        known = list(conversations.read_known(connection, threads).values())
+        names = {(row.partition, row.instance, row.conversation_id) for row in messages}
+        known = list(conversations.read_known(connection, names).values())
         self._remove({str(old.partition): [row.id for row in messages]}, mark=False)
         conversations.add(connection, new, known)
         taken = {row.id for row in reads.by_id(connection, ids, Scope(partition))}
@@ -431,8 +431,8 @@ class Store(Writes):
     by_key = reads_with(reads.by_key)
     with_partners = reads_with(reads.with_partners)
     find = reads_with(find_by_filter.find)
-    threads = reads_with(find_by_filter.threads)
-    newest_threads = reads_with(list_threads.newest_threads)
+    ids_by_conversation = reads_with(find_by_filter.ids_by_conversation)
+    newest_conversations = reads_with(list_conversations.newest_conversations)
     ids = reads_with(reads.all_ids)
     starting_with = reads_with(reads.starting_with)
     edited = reads_with(reads.find_edited)

@@ -6,7 +6,7 @@ from reservoir_cli.tokens.counter import TokenCounter
 from reservoir_cli.tokens.estimates import ApproximateCounter, RatioCounter
 from reservoir_cli.tokens.huggingface import HuggingFaceCounter
 from reservoir_cli.tokens.tiktoken import TiktokenCounter
-from reservoir_cli.util import plugins
+from reservoir_cli.util import installed_plugins
 
 
 def load_counter(name: str, *, offline: bool = False) -> TokenCounter:
@@ -34,9 +34,11 @@ def load_counter(name: str, *, offline: bool = False) -> TokenCounter:
 
 
 def _load_of_plugin(name: str) -> TokenCounter:
-    counter: TokenCounter | None = plugins.make("counters", name)
+    counter: TokenCounter | None = installed_plugins.make("counters", name)
     if counter is None:
-        others = "".join(f", {scheme}:ARGUMENT" for scheme in plugins.find_plugins("counters"))
+        others = "".join(
+            f", {scheme}:ARGUMENT" for scheme in installed_plugins.find_plugins("counters")
+        )
         raise UsageError(
             f"unknown token counter: {name!r}",
             hint="one of approximate, ratio, tiktoken:ENCODING, huggingface:PATH, "

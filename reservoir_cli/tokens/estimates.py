@@ -1,18 +1,22 @@
 """Estimate tokens: from words and classes of characters, or from the number of characters."""
 
 import re
-from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
+from string import punctuation
 
-from reservoir_cli.tokens.script_costs import COMMON, COMMON_HAN, COMMON_HANGUL, RANGES
+from reservoir_cli.tokens.script_costs import COMMON, RANGES
 
 # What a byte is, where not words count.
 _SYMBOLS = {
     b"0": b"0123456789",
     b"s": b" \t",
     b"n": b"\n\r",
+    # One of these between letters becomes a part of the next word.
+    b"j": b"'(-._",
     # Letters, and all characters beyond ASCII.
     b".": bytes((*range(0x41, 0x5B), *range(0x61, 0x7B), *range(0x80, 0x100))),
 }
@@ -32,51 +36,53 @@ def _table(symbols: dict[bytes, bytes], default: bytes) -> bytes:
     return bytes(table)
 
 
-# All other bytes are ASCII punctuation and control characters.
+# All other bytes are the remaining ASCII punctuation and control characters.
 _CLASSES = _table(_SYMBOLS, default=b"p")
 # Counting b".x" counts the starts of runs: another symbol followed by one of this kind.
 _BREAKS = _table({b"x": b"n"}, default=b".")
 _BLANKS = _table({b"x": b"s"}, default=b".")
-_SIGNS = _table({b"x": b"p"}, default=b".")
 
 # In hundredths of a token: integer sums are exact.
 _DIGITS, _BLANK, _TAB = 100, 100, 75
-#: A run of signs is mostly a token or two; one between letters belongs to the next word.
-_SIGN_RUN, _SIGN, _JOINED, _BARE = 95, 21, 68, 16
+_JOINED, _BARE = 68, 9
 #: An apostrophe between letters, but in English ``'s``, ``'ll`` and the like.
 _ELISION = 60
 #: ``".\n"`` is one token, and so are many blanks, but not without end.
 _LONG_RUN = 100
-_BREAK, _BREAK_JOINED, _INDENT, _BLANK_RUN = 104, 70, 50, 95
-#: Six signs that all differ from the next are rarely one token, as in a regular expression.
-_MIXED = 300
+_BREAK, _BREAK_JOINED, _INDENT, _BLANK_RUN = 100, 74, 50, 95
+#: Many blanks before a sign, as in drawings, are less often a part of another token.
+_BEFORE_SIGN = 30
+#: A return without a line feed is a token of its own.
+_RETURN = 100
 _ASCII = bytes(range(0x80))
 _LETTER = rb"[A-Za-z\x80-\xff]"
 _ELISIONS = re.compile(
     rb"'(?<=%b')(?=%b)(?!(?:[sdmt]|ll?|ve?|re?)(?!%b))" % (_LETTER, _LETTER, _LETTER)
 )
-#: A tab between columns is mostly a token of its own, unlike a blank.
-_COLUMN = re.compile(rb"(?<=[^\s])\t(?=[^\s0-9])")
-_SIX_SIGNS = re.compile(rb"(?:([!-/:-@\[-`{-~])(?!\1)){6}")
+#: A tab between columns or before a sign is mostly a token of its own, unlike a blank.
+_COLUMN = re.compile(rb"(?<=\S)\t+(?=[^\s0-9])|\t(?=[!-/:-@\[-`{-~])")
+#: A blank is a token of its own before these, but a part of other letters, signs and emoji.
+_APART = re.compile(
+    " [¢¤¦¨ª¬¯²-\xb4\xb8-º¼-¾⁰-₫₭-\u20cf⅐-ↈ①-⒛❶-➓─━═║░\u3000-\u9fff\uf900-\uffff"
+    "\U00010000-\U0001efff\U00020000-\U0010ffff]"
+)
 _COMMON = {letter: cost for letters, cost in COMMON.items() for letter in letters}
-_STARTS = [start for start, _ in RANGES]
-_HAN, _HANGUL = ("\u4e00", "\u9fff"), ("\uac00", "\ud7a3")
-#: The first bytes of the first level, in common use, of GB 2312 and of JIS X 0208.
-_HAN_LEVELS = (("gb2312", 0xD7), ("euc_jp", 0xCF))
+#: What a digit of ``RANGES`` stands for, and the cost of Han beyond them.
+_STEP, _BEYOND = 13, 416
 
 
 class ApproximateCounter:
     """A counter that estimates tokens from the counts of kinds of characters.
 
     A Latin word costs what its letters, each after the two before it, cost in many languages; a
-    number a token for each three digits, and one for the blank before it; punctuation has a cost
-    per run and one per sign, by what is beside them. Any other character has a cost of its own.
+    number a token for each three digits, and one for the blank before it; a run of punctuation
+    what its signs, each after the one before it, do. Any other character has a cost of its own.
     Costs were measured on o200k_base and cl100k_base; the larger counts, so a text of any language
     is rarely estimated low for either, and high for the better one.
     """
 
     name = "approximate"
-    version = "6"
+    version = "7"
     exact = False
 
     def count(self, text: str) -> int:
@@ -88,34 +94,41 @@ class ApproximateCounter:
         symbols = b"." + data.translate(_CLASSES)
         hundredths = (
             cost_of_words(data)
-            + _cost_of_signs(symbols)
+            + _cost_of_signs(data)
+            + _cost_beside_signs(symbols)
             + _cost_of_numbers(symbols)
             + _cost_of_blanks(symbols)
-            + (_TAB * len(_COLUMN.findall(data)) if b"\t" in data else 0)
+            + (_cost_of_tabs(data) if b"\t" in data else 0)
             + (_ELISION * len(_ELISIONS.findall(data)) if b"'" in data else 0)
-            + (_MIXED * len(_SIX_SIGNS.findall(data)) if b"pppppp" in symbols else 0)
+            + (_RETURN * _count_lone_returns(data) if b"\r" in data else 0)
         )
         if not text.isascii():
             others = Counter(data.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
             hundredths += sum(_cost(letter) * times for letter, times in others.items())
+            hundredths += _BLANK * len(_APART.findall(text))
         return max(1, (hundredths + 50) // 100)
 
 
-def _cost_of_signs(symbols: bytes) -> int:
-    """Return what signs cost, and words that follow anything but a blank.
+def _cost_beside_signs(symbols: bytes) -> int:
+    """Return what signs change in the cost of the words behind them.
 
     One sign between letters, as in ``a.b`` or ``it's``, becomes a part of the next word. Behind
     other signs, digits and line breaks, a word has no blank, and so is less often one token.
     """
     count = symbols.count
-    runs = _count_runs(symbols, b"p", _SIGNS)
-    apart = count(b"sp.") + count(b"pp.")
-    return (
-        _SIGN_RUN * runs
-        + _SIGN * (count(b"p") - runs)
-        - _JOINED * (count(b"p.") - apart)
-        + _BARE * (apart + count(b"n.") + count(b"0."))
-    )
+    apart = count(b"sj.") + count(b"pj.") + count(b"jj.")
+    joined = count(b"j.") - apart
+    bare = apart + count(b"p.") + count(b"n.") + count(b"0.")
+    return _BARE * bare - _JOINED * joined
+
+
+def _cost_of_tabs(data: bytes) -> int:
+    return _TAB * len(_COLUMN.findall(data)) + _LONG_RUN * data.count(b"\t" * 16)
+
+
+def _count_lone_returns(data: bytes) -> int:
+    """Count the returns that are followed by anything but a line feed."""
+    return data.count(b"\r") - data.count(b"\r\n") - data.endswith(b"\r")
 
 
 def _cost_of_numbers(symbols: bytes) -> int:
@@ -134,9 +147,10 @@ def _cost_of_blanks(symbols: bytes) -> int:
     blanks = symbols.translate(_BLANKS).count(b".xx") if b"ss" in symbols else 0
     return (
         _BREAK * _count_runs(symbols, b"n", _BREAKS)
-        - _BREAK_JOINED * symbols.count(b"pn")
+        - _BREAK_JOINED * (symbols.count(b"pn") + symbols.count(b"jn"))
         + _BLANK_RUN * blanks
         - (_BLANK_RUN - _INDENT) * (symbols.count(b"nss") if blanks else 0)
+        + _BEFORE_SIGN * (symbols.count(b"ssp") + symbols.count(b"ssj") if blanks else 0)
         + _LONG_RUN * (symbols.count(b"n" * 16) + symbols.count(b"s" * 64))
     )
 
@@ -151,16 +165,8 @@ def _count_runs(symbols: bytes, symbol: bytes, table: bytes) -> int:
 def _cost(letter: str) -> int:
     if letter in _COMMON:
         return _COMMON[letter]
-    if _HAN[0] <= letter <= _HAN[1] and _is_common_han(letter):
-        return COMMON_HAN
-    if _HANGUL[0] <= letter <= _HANGUL[1] and len(letter.encode("euc_kr", "ignore")) == 2:
-        return COMMON_HANGUL
-    return RANGES[bisect_right(_STARTS, ord(letter)) - 1][1]
-
-
-def _is_common_han(letter: str) -> bool:
-    encoded = ((letter.encode(codec, "ignore"), last) for codec, last in _HAN_LEVELS)
-    return any(len(code) == 2 and code[0] <= last for code, last in encoded)
+    at = ord(letter) // 64
+    return _STEP * int(RANGES[at], 36) if at < len(RANGES) else _BEYOND
 
 
 class RatioCounter:
@@ -220,7 +226,7 @@ _BEGINNING = -1
 _UNIT = 5
 
 # In hundredths of a token.
-_WORD, _OTHER_WORD = 94, 56
+_WORD, _FIRST_SIGN = 94, 96
 _CAPITAL, _INNER_CAPITAL, _SECOND_CAPITAL = 30, 50, 8
 _MOST_WORDS, _LONGEST_WORD = 50_000, 40
 #: A long word is summed in pieces, so that one letter, or few, repeated without end cost no time.
@@ -241,7 +247,13 @@ def _letters() -> bytes:
 
 
 _TABLE = _letters()
+_PUNCTUATION = punctuation.encode()
+_CONTROLS = bytes({*range(0x20), 0x7F} - {*b"\t\n\r"})
+_SIGNS = _table(
+    {b"0": _CONTROLS, **{bytes([sign]): bytes([sign]) for sign in _PUNCTUATION}}, default=b" "
+)
 _CASES = bytes(ord("U" if chr(byte).isupper() else "l") for byte in range(256))
+_DIGIT_VALUES = bytes.maketrans(b"0123456789abcdefghijklmnopqrstuvwxyz", bytes(range(36)))
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
@@ -251,15 +263,19 @@ def cost_of_words(data: bytes) -> int:
     return sum(map(_word_costs.__getitem__, data.translate(_TABLE, delete).split()))
 
 
-class _WordCosts(dict[bytes, int]):
-    """The costs of the words that were counted last."""
+def _cost_of_signs(data: bytes) -> int:
+    """Return what the runs of signs cost: a token for the first, then each by the one before."""
+    return sum(map(_run_costs.__getitem__, data.translate(_SIGNS).split()))
+
+
+class _Costs(dict[bytes, int]):
+    """The costs of the words, or of the runs of signs, that were counted last."""
+
+    def __init__(self, cost_of: Callable[[bytes], int]) -> None:
+        self._cost_of = cost_of
 
     def __missing__(self, word: bytes) -> int:
-        if _OTHER in word:
-            parts = word.split(bytes([_OTHER]))
-            cost = _OTHER_WORD + sum(_cost_of_word(part) for part in parts if part)
-        else:
-            cost = _cost_of_word(word)
+        cost = self._cost_of(word)
         if len(word) <= _LONGEST_WORD:
             if len(self) >= _MOST_WORDS:
                 self.clear()
@@ -267,7 +283,19 @@ class _WordCosts(dict[bytes, int]):
         return cost
 
 
-_word_costs = _WordCosts()
+def _cost_of_any_word(word: bytes) -> int:
+    if _OTHER not in word:
+        return _cost_of_word(word)
+    parts = word.split(bytes([_OTHER]))
+    return _WORD + sum(_cost_of_word(part) for part in parts if part)
+
+
+def _cost_of_run(signs: bytes) -> int:
+    pieces = (signs[at : at + _PIECE + 1] for at in range(0, len(signs) - 1, _PIECE))
+    return _FIRST_SIGN + _UNIT * sum(map(_cost_of_seconds, pieces))
+
+
+_word_costs, _run_costs = _Costs(_cost_of_any_word), _Costs(_cost_of_run)
 
 
 def _cost_of_word(word: bytes) -> int:
@@ -303,16 +331,34 @@ def _cost_of_thirds(letters: bytes) -> int:
 _cost_of_piece = lru_cache(_MOST_PIECES)(_cost_of_thirds)
 
 
+@lru_cache(_MOST_PIECES)
+def _cost_of_seconds(signs: bytes) -> int:
+    """Return what the signs of a run from the second on cost, in units."""
+    rows = _read_signs()
+    return sum([rows[a][b] for a, b in pairwise(signs)])
+
+
 @cache
 def _read_table() -> list[list[bytes]]:
     """Return by two letters what each third one costs, then what they do, in units."""
     table = [[b""] * _AFTER_LETTERS for _ in range(_AFTER_LETTERS)]
-    digits = bytes.maketrans(b"0123456789abcdefghijklmnopqrstuvwxyz", bytes(range(36)))
-    for line in Path(__file__).with_name("word_costs.txt").read_bytes().splitlines():
-        if line.startswith(b"#"):
-            continue
-        (first, second), begins, thirds = line.split()
+    for row in _rows("word_costs.txt"):
+        (first, second), begins, thirds = row.split()
         costs = thirds if len(thirds) > 1 else thirds * len(_LETTERS)
         # Letters are indexes as they are: what comes before "a" is not used.
-        table[first][second] = (b"0" * _FIRST_SMALL + costs + begins).translate(digits)
+        table[first][second] = (b"0" * _FIRST_SMALL + costs + begins).translate(_DIGIT_VALUES)
     return table
+
+
+@cache
+def _read_signs() -> dict[int, dict[int, int]]:
+    """Return by a sign what each one behind it costs, in units."""
+    return {
+        first: dict(zip(_PUNCTUATION + b"0", bytes(costs).translate(_DIGIT_VALUES), strict=True))
+        for first, *costs in _rows("sign_costs.txt")
+    }
+
+
+def _rows(name: str) -> list[bytes]:
+    lines = Path(__file__).with_name(name).read_bytes().splitlines()
+    return [line for line in lines if line != b"#" and not line.startswith(b"# ")]

@@ -19,19 +19,18 @@ from reservoir_cli.transfer.formats.registry import (
     plugin_importers,
 )
 from reservoir_cli.transfer.reading import watched_files
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import SQLITE, Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import (
+from reservoir_cli.transfer.reading.file import (
+    COMPRESSED,
     HEAD,
+    SQLITE,
     File,
+    Head,
     LockedError,
-    PassedOver,
     Unreadable,
-    cannot_read,
-    gather,
 )
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.input_files import PassedOver, cannot_read, gather
 from reservoir_cli.transfer.reading.json_stream import parse_line, read_lines, syntax_error
-from reservoir_cli.transfer.reading.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import NotTextError, decode
 
 #: A run of NULs, as a crash leaves it in a file; UTF-16 and UTF-32 have only short runs.

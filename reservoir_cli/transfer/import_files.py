@@ -1,25 +1,23 @@
 """Import the messages of files, folders and zips."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path, PurePath
 
 from reservoir_cli.transfer.detect_format import DetectedFile, find
-from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
 from reservoir_cli.transfer.ingest import Ingestor
-from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File, name_of
-from reservoir_cli.transfer.reading.message_times import count_unread_times
+from reservoir_cli.transfer.leave_out import find_marked, leave_out
+from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.foreign_values import count_unread_times
+from reservoir_cli.transfer.reading.input_files import name_of
 from reservoir_cli.transfer.reading.watched_files import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
-from reservoir_cli.util.interrupts import explain_interrupt
-from reservoir_cli.util.progress import report_megabytes
+from reservoir_cli.util.progress import explain_interrupt, report_megabytes
 
 #: Why a file gave nothing that was named itself, or with nothing else.
 _REPEATED = "the messages are in other files"
@@ -93,27 +91,14 @@ def _import_file(
     marked: set[str],
     excluded: Callable[[str], bool],
 ) -> ImportReport:
-    file, left_out, in_folders = detected.file, set[str](), Counter[str]()
-    records = _skip_excluded(detected.records(), excluded, in_folders)
+    file = detected.file
     file_import = FileImport(ingestor, destination, options, file.name, datetime.now(UTC))
     with count_unread_times() as undated:
         report = file_import.load(
-            skip_marked(records, marked, left_out),
+            leave_out(detected.records(), marked, excluded, file_import.report),
             after_batch=lambda: report_megabytes(ingestor.progress, file.done, file.size),
         )
-    report.marked, report.undated = left_out, undated.count
-    report.excluded = in_folders.total()
+    report.undated = undated.count
     if not report.total and not detected.importer.is_repeated(file):
         report.nothing[detected.importer.name, detected.describe_nothing()] += 1
     return report
-
-
-def _skip_excluded(
-    records: Iterable[Record | Skipped], excluded: Callable[[str], bool], counts: Counter[str]
-) -> Iterator[Record | Skipped]:
-    """Yield the records of other folders; count the rest by folder."""
-    for record in records:
-        if isinstance(record, Record) and record.folder and excluded(record.folder):
-            counts[record.folder] += 1
-        else:
-            yield record

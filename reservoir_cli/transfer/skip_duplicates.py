@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from reservoir_cli.context.render import frame
-from reservoir_cli.messages import Filter, Message, Scope
+from reservoir_cli.messages import THINKING, Filter, Message, Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.content_identity import parts_of, plain, session_of
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.sources import Sources
-from reservoir_cli.transfer.reading.content_blocks import THINKING
 from reservoir_cli.transfer.reading.importer import Record
 
 SOURCE = "proxy"  # source of the messages that the proxy stores

@@ -9,12 +9,11 @@ from datetime import datetime, timedelta
 from itertools import compress
 from typing import NamedTuple
 
-from reservoir_cli.messages import Message, Scope, StoredMessage, clean_name, clean_text
+from reservoir_cli.messages import THINKING, Message, Scope, StoredMessage, clean_name, clean_text
 from reservoir_cli.redaction import Mode, redact_id
-from reservoir_cli.retrieval.expired_messages import retention
+from reservoir_cli.retrieval.lookup import retention
 from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.transfer.ingest import Ingestor
-from reservoir_cli.transfer.reading.content_blocks import THINKING
 from reservoir_cli.transfer.reading.importer import Record
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter, ProxyFilter
 

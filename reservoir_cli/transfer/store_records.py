@@ -1,22 +1,30 @@
 """Store the new records of one file, batch by batch: read, passed by the stages, redacted."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import compress, islice
 
-from reservoir_cli.messages import Conversation, Key, Message, Scope, StoredMessage, clean_text
+from reservoir_cli.messages import (
+    THINKING,
+    Conversation,
+    Key,
+    Message,
+    Scope,
+    StoredMessage,
+    clean_text,
+)
 from reservoir_cli.redaction import Mode, redact_conversation, redact_id
 from reservoir_cli.retrieval.embed_messages import Model
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.transfer.follow_conversations import Follower
 from reservoir_cli.transfer.ingest import Added, Ingestor
-from reservoir_cli.transfer.read_records import RecordReader
-from reservoir_cli.transfer.reading.content_blocks import THINKING
 from reservoir_cli.transfer.reading.importer import Record, Skipped, Vectors
 from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
 from reservoir_cli.transfer.stages import (
     ALREADY,
     STAGES,
@@ -26,6 +34,8 @@ from reservoir_cli.transfer.stages import (
     Stages,
 )
 from reservoir_cli.util.clock import is_far_ahead
+
+_Origin = tuple[str | None, str | None]  # source and source id of a message
 
 _BATCH = 1_000
 #: Printed when Ctrl-C ends an import.
@@ -51,7 +61,7 @@ class FileImport:
         self._last_conversations: dict[Scope, Conversation] = {}
         is_copy = options.elsewhere is None
         follower = Follower(self._store, ingestor.config, destination, only_moved=is_copy)
-        self._reader = RecordReader(follower.scope_of, self.report, where, now)
+        self._reader = _RecordReader(follower.scope_of, self.report, where, now)
         self._stages = Stages(ingestor, options, now)
 
     def load(
@@ -239,3 +249,72 @@ def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passag
 
 class _DryRunRollback(Exception):
     """Raised to roll back the transaction of a dry run."""
+
+
+class _RecordReader:
+    """Reads the records of one file, batch by batch.
+
+    :ivar contexts: how many contexts were removed from each message of the last batch.
+    :ivar context_titles: ids and titles of conversations whose title was made from a context.
+    """
+
+    def __init__(
+        self, scope_of: Callable[[Record], Scope], report: ImportReport, where: str, now: datetime
+    ) -> None:
+        self.contexts: Counter[_Origin] = Counter()
+        self.context_titles: set[tuple[str, str]] = set()
+        self._scope_of, self._report, self._where = scope_of, report, where
+        self._clock = _Clock(now)
+
+    def read(self, batch: Sequence[Record | Skipped]) -> dict[Scope, list[Record]]:
+        """Return the records of a batch by scope, in the order of the file."""
+        self.contexts.clear()
+        records: list[Record] = []
+        for item in batch:
+            if isinstance(item, Skipped):
+                self._report.skip(f"{self._where}, {item.place}: {item.reason}")
+            elif cleaned := self._remove_contexts(item):
+                records.append(cleaned)
+        self._clock.look_ahead(record.message for record in records)
+        groups: dict[Scope, list[Record]] = {}
+        for record in records:
+            groups.setdefault(self._scope_of(record), []).append(self._clock.set_time(record))
+        return groups
+
+    def _remove_contexts(self, record: Record) -> Record | None:
+        """Return a record without contexts printed by Reservoir; ``None`` if nothing remains."""
+        message, count = remove_contexts(record.message)
+        if not count:
+            return record
+        conversation, content = record.conversation, record.message.content
+        if conversation and conversation.title and is_excerpt(conversation.title, content):
+            self.context_titles.add((conversation.id, conversation.title))
+        if message is None:
+            self._report.contexts += count
+            return None
+        self.contexts[message.source, message.source_id] += count
+        return replace(record, message=message, vectors=None)
+
+
+@dataclass
+class _Clock:
+    """Gives records the previous time, or the first or the import's; none that is far ahead."""
+
+    now: datetime
+    previous: datetime | None = None
+    begun: bool = False
+
+    def look_ahead(self, messages: Iterable[Message]) -> None:
+        if not self.begun:
+            self.previous = next(filter(None, map(self._usable_time, messages)), None)
+        self.begun = True
+
+    def set_time(self, record: Record) -> Record:
+        message = record.message
+        if message.created_at is None:
+            return replace(record, message=replace(message, created_at=self.previous))
+        self.previous = self._usable_time(message) or self.previous
+        return record
+
+    def _usable_time(self, message: Message) -> datetime | None:
+        return None if is_far_ahead(message.created_at, self.now) else message.created_at

@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from reservoir_cli.util.clock import unix_time
-from reservoir_cli.util.time_limits import FILE_IN_USE
+from reservoir_cli.util.timeouts import FILE_IN_USE
 
 #: The suffix of a temporary file's name; a temporary store may have a write-ahead log beside it.
 _TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
@@ -59,6 +59,8 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     :raises OSError: the folder cannot be written; the old file is untouched.
     """
     path = resolve_path(path)  # replace the target of a symbolic link, not the link
+    if path.is_symlink():  # a loop, which has no target
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     if path.exists() and not path.is_file():  # never replace a device such as /dev/null
         raise OSError(errno.EINVAL, "not a regular file")
     remove_leftovers(path)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from reservoir_cli.util.time_limits import PROCESS_LIST
+from reservoir_cli.util.timeouts import PROCESS_LIST
 
 #: Linux has it for each process; the file of this process says whether it is there.
 _STATUS = Path("/proc/self/stat")

@@ -1,6 +1,8 @@
-"""Report the progress of long work: the type of the callbacks, and texts for people."""
+"""Report the progress of long work, and what remains to be done if it is interrupted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 
 #: Called with the name of the work, the amount done, and the total (0: unknown).
 Progress = Callable[[str, int, int], None]
@@ -43,3 +45,27 @@ def duration_in_words(seconds: float) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as ``1 message`` or ``1,200 messages``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+#: The explanations of the blocks that are running, also in other threads.
+_running: list[Callable[[], None]] = []
+
+
+@contextmanager
+def explain_interrupt(notify: Callable[[str], None], sentence: str) -> Iterator[None]:
+    """Notify the user of a sentence if Ctrl-C ends the block, and raise it again."""
+    explain = partial(notify, sentence)
+    _running.append(explain)
+    try:
+        yield
+    except KeyboardInterrupt:
+        explain()
+        raise
+    finally:
+        _running.remove(explain)
+
+
+def explain_now() -> None:
+    """Notify the user as at the end of the innermost block, if the process ends without it."""
+    if _running:
+        _running[-1]()

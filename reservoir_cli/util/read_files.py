@@ -1,7 +1,7 @@
-"""Read files named by the user safely, whatever their type.
+"""Read files named by the user safely, whatever their type, and open pipes to write.
 
-An endless device would fill the memory, and a pipe without a writer would block forever. Therefore
-only regular files and pipes are read, up to a size, and waiting for a pipe's writer times out.
+An endless device would fill the memory, and a pipe with one end would block forever. Therefore only
+regular files and pipes are read, up to a size, and waiting for a pipe's other end times out.
 """
 
 import codecs
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.util.time_limits import FIRST_BYTES_OF_PIPE
+from reservoir_cli.util.timeouts import OTHER_END_OF_PIPE
 
 #: Default limit, in bytes, of a text or an entry of a file, which is read into memory.
 LARGEST = 64 << 20
@@ -44,7 +44,7 @@ def suggest_fix(error: OSError, path: Path) -> str | None:
         errno.EISDIR: "name a file in it",
         errno.EINVAL: "name a regular file",
         errno.ENXIO: "name a regular file",
-        errno.EPIPE: "start the program that writes to it first, or name a regular file",
+        errno.EPIPE: "start the program at its other end first, or name a regular file",
         errno.ELOOP: "its links lead in a circle: name another",
         errno.EACCES: "change the permissions, or choose another file",
         errno.EPERM: "change the permissions, or choose another file",
@@ -125,7 +125,7 @@ def _read_pipe(path: Path, most: int) -> bytes:
         raise OSError(errno.EINVAL, "not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb", buffering=0) as pipe:
-        deadline = time.monotonic() + FIRST_BYTES_OF_PIPE
+        deadline = time.monotonic() + OTHER_END_OF_PIPE
         # read() returns None while a writer has sent nothing, and b"" while there is no writer.
         while (start := pipe.read(1 << 16)) == b"" and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -133,6 +133,25 @@ def _read_pipe(path: Path, most: int) -> bytes:
             raise OSError(errno.EPIPE, "nobody writes to this pipe")
         os.set_blocking(descriptor, True)
         return read_stream(pipe, most, start or b"")
+
+
+def open_pipe_to_write(path: str, flags: int) -> int:
+    """Open a pipe once it has a reader: an ``opener`` for :func:`open`."""
+    if sys.platform == "win32":  # its pipes are not files
+        raise OSError(errno.EINVAL, "not a regular file")
+    deadline = time.monotonic() + OTHER_END_OF_PIPE
+    while True:
+        try:
+            descriptor = os.open(path, flags | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > deadline:
+                raise OSError(errno.EPIPE, "nobody reads from this pipe") from None
+            time.sleep(0.02)
+        else:
+            os.set_blocking(descriptor, True)
+            return descriptor
 
 
 def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, int]:

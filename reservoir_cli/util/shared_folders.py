@@ -16,7 +16,11 @@ _SYNCED = {
     "Dropbox": r"(?:.+ )?Dropbox(?: \(.+\)|-.+)?",
     "Google Drive": r"Google ?Drive(?:-.+)?",
     "iCloud": r"iCloud ?Drive|Mobile Documents",
+    "Nextcloud": r"Nextcloud\d*",
     "OneDrive": r"OneDrive(?: ?- ?.+)?",
+    "ownCloud": r"ownCloud\d*",
+    "pCloud": r"pCloud ?Drive",
+    "Proton Drive": r"Proton ?Drive",
 }
 
 

@@ -50,8 +50,11 @@ def similar_names(typed: str, names: Sequence[str]) -> list[str]:
 
 
 def plain_number(text: str) -> str:
-    """Return a typed whole number without separators of thousands, as in 150,000."""
-    return plain_digits(text).replace(",", "").replace("_", "")
+    """Return a typed whole number without separators of thousands, as in 150,000 or 1,50,000."""
+    number = plain_digits(text).strip()
+    if re.fullmatch(r"[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}", number):
+        number = number.replace(",", "")
+    return number.replace("_", "")
 
 
 def escaped(text: str) -> str:

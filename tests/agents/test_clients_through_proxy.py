@@ -22,7 +22,7 @@ from real_clients import KEYS, PROGRAMS, QUIET, Person, write_settings
 
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.util import time_limits
+from reservoir_cli.util import timeouts
 
 if all(map(find_spec, ("starlette", "uvicorn", "httpx2", "mcp_types"))):
     import proxied
@@ -127,7 +127,7 @@ class Relay:
 def relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setattr(time_limits, "RECALL_OF_REQUEST", 60.0)  # generous for a loaded machine
+    monkeypatch.setattr(timeouts, "RECALL_OF_REQUEST", 60.0)  # generous for a loaded machine
     store, tap = tmp_path / "store.db", Tap()
     with Reservoir.open(store) as reservoir:
         spring = datetime(2026, 3, 5, 12, tzinfo=UTC)

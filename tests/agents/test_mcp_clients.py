@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from mcp_client import LEGACY, MODERN, PATIENCE, RESERVOIR
 
@@ -55,7 +56,8 @@ def with_sdk_2(mode: str) -> Session:
     mcp = pytest.importorskip("mcp", reason="mcp 2.3 is not installed: pip install -e '.[dev]'")
     if not hasattr(mcp, "Client"):
         pytest.skip("mcp 2.3 is not installed, but an older one: pip install -e '.[dev]'")
-    server = mcp.StdioServerParameters(command=str(RESERVOIR), args=["mcp"], env=environment())
+    program = forked.program_folder(os.getpid()) / "reservoir"
+    server = mcp.StdioServerParameters(command=str(program), args=["mcp"], env=environment())
 
     async def session() -> Session:
         async with mcp.Client(server, mode=mode, read_timeout_seconds=PATIENCE) as client:

@@ -11,8 +11,9 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import forked
 import pytest
-from mcp_client import ERAS, LEGACY, MODERN, PATIENCE, RESERVOIR, RawClient
+from mcp_client import ERAS, LEGACY, MODERN, PATIENCE, RESERVOIR, RawClient, start_server
 
 from reservoir_cli.agents.mcp.tools import INSTRUCTIONS
 from reservoir_cli.messages import Message
@@ -332,18 +333,21 @@ def test_a_signal_ends_an_idle_server(client_env):
         assert client.process.wait(PATIENCE) == 143
 
 
-@pytest.mark.parametrize("opening", [b"", b'{"jsonrpc": "2.0", "method": "x"}\n', b"{"])
-def test_a_session_that_never_began_ends_with_stdin(client_env, opening):
-    result = subprocess.run(
-        [RESERVOIR, "mcp"], input=opening, capture_output=True, timeout=PATIENCE
-    )
-    assert (result.returncode, result.stderr) == (0, b"")
+def test_a_server_ends_with_stdin_whatever_came_before(client_env):
+    with start_server() as unread:  # it stops writing after 5 seconds
+        line = b'{"jsonrpc": "2.0", "id": "%s", "method": "nothing", "params": {}}\n'
+        unread.stdin.write(line % (b"x" * 1_000) * 200)  # more answers than a pipe holds
+        unread.stdin.close()
+        for opening in (b"", b'{"jsonrpc": "2.0", "method": "x"}\n', b"{"):
+            with start_server() as process:
+                process.stdin.write(opening)
+                assert process.communicate(timeout=PATIENCE)[1] == b"", opening
+                assert process.wait(PATIENCE) == 0
+        assert unread.wait(PATIENCE) == 0
 
 
 def test_a_server_ends_when_nobody_reads_its_answers(client_env):
-    with subprocess.Popen(
-        [RESERVOIR, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with start_server() as process:
         process.stdout.close()
         process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
         process.stdin.flush()
@@ -353,24 +357,12 @@ def test_a_server_ends_when_nobody_reads_its_answers(client_env):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows tells only the next writer")
 def test_an_idle_server_ends_when_nobody_can_read_its_answers(client_env):
-    with subprocess.Popen(
-        [RESERVOIR, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with start_server() as process:
         process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "nothing", "params": {}}\n')
         process.stdin.flush()
         assert process.stdout.readline()
         process.stdout.close()
         assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")  # stdin stays open
-
-
-def test_a_server_ends_with_stdin_even_if_its_answers_are_not_read(client_env):
-    with subprocess.Popen(
-        [RESERVOIR, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        line = b'{"jsonrpc": "2.0", "id": 1, "method": "nothing", "params": {}}\n'
-        process.stdin.write(line * 2_000)  # more answers than a pipe holds
-        process.stdin.close()
-        assert process.wait(PATIENCE) == 0
 
 
 CLIENT = """
@@ -406,7 +398,8 @@ def test_no_server_outlives_a_client_that_is_killed(client_env):
         "psutil", reason="psutil is not installed: pip install -e '.[dev]'"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", CLIENT, RESERVOIR], stdout=subprocess.PIPE
+        [sys.executable, "-c", CLIENT, forked.program_folder(os.getpid()) / "reservoir"],
+        stdout=subprocess.PIPE,
     ) as process:
         servers = [psutil.Process(int(pid)) for pid in process.stdout.readline().split()]
         process.kill()

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from contract import AVAILABLE
+from each import each
 
 #: Documented figures of models: window, reserve, recommended budget.
 TABLE = {
@@ -27,7 +28,7 @@ TABLE = {
 # budget
 
 
-@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda case: f"§2 {case}")
+@each(("model", "available"), AVAILABLE.items())
 def test_budget_ends_with_the_known_figure_of_a_model(cli, model, available):
     shown = cli("budget", "--model", model).out.splitlines()
     assert shown[-1] == str(available)
@@ -81,13 +82,13 @@ def test_budget_without_a_model_is_the_default_window_less_4_096(cli):
     assert cli("budget").out.splitlines()[-1] == str(100_000 - 4_096)
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
-        pytest.param(["--reserve", "8192"], id="a reserve that leaves nothing"),
-        pytest.param(["--max", "0"], id="no window"),
-        pytest.param(["--system", "-1"], id="less than nothing"),
-        pytest.param(["--current", "few"], id="no number"),
+        ["--reserve", "8192"],  # leaves nothing
+        ["--max", "0"],
+        ["--system", "-1"],
+        ["--current", "few"],
     ],
 )
 def test_budget_refuses_impossible_values(cli, arguments):
@@ -103,7 +104,7 @@ def test_an_unknown_model_is_exit_2_with_similar_names_and_the_command_that_adds
     assert "reservoir config set models.gpt-4x.context_window=N" in result.err
 
 
-@pytest.mark.parametrize("separator", [",", "_"])
+@each("separator", [",", "_"])
 def test_tokens_may_have_separators_of_thousands(cli, separator):
     options = {"--max": "150,000", "--reserve": "8,192", "--knowledge": "1,000"}
 
@@ -114,8 +115,13 @@ def test_tokens_may_have_separators_of_thousands(cli, separator):
     assert show(separator) == show("")
 
 
-@pytest.mark.parametrize(
-    ("value", "fault"), [("many", "'many' is not a whole number"), ("0", "0 is less than 1")]
+@each(
+    ("value", "fault"),
+    [
+        ("many", "'many' is not a whole number"),
+        ("8,5", "'8,5' is not a whole number"),
+        ("0", "0 is less than 1"),
+    ],
 )
 def test_a_wrong_number_of_tokens_is_named(cli, value, fault):
     error = cli("budget", "--max", value, code=2).err

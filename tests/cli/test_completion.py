@@ -282,6 +282,7 @@ def test_completions_of_filters(filled_cli):
     assert offered(filled_cli, "search", "x", "--all-partitions", "--tag", "tr") == ["travel"]
     assert offered(filled_cli, "export", "-p", "work", "--source", "") == ["cli", "llm"]
     assert offered(filled_cli, "view", "--conversation", "") == ["c2"]
+    assert offered(filled_cli, "recall", "--exclude-conversation", "") == ["c2"]
     assert offered(filled_cli, "forget", "-p", "work", "--conversation", "") == ["c1"]
     assert offered(filled_cli, "sync", "") == ["mine"]
 

@@ -2,6 +2,7 @@ import re
 
 import pytest
 from contract import BUDGET, DOCUMENT, PLACED, ROW, SCORES
+from each import each
 
 from reservoir_cli.context.builder import NOTHING_FITS
 from reservoir_cli.settings.models import find_model
@@ -55,14 +56,6 @@ def test_the_last_line_on_stderr_reports_the_tokens_used(talk):
     assert summary.endswith(" · reserve 1,024 · gpt-3.5-turbo")
 
 
-@pytest.mark.parametrize("budget", [60, 300, 900])
-def test_the_summary_counts_the_messages_of_each_section(talk, budget):
-    result = talk("context", QUESTION, "--budget", str(budget), "--format", "json")
-    sections = [row["section"] for row in result.document["messages"]]
-    counts = f"{sections.count('history')} recent · {sections.count('recalled')} recalled"
-    assert f" · {counts} · " in result.err
-
-
 def test_an_empty_question_gives_recent_history_and_no_current_message(talk):
     document = talk("context", "", "--format", "json").document
     assert {row["section"] for row in document["messages"]} <= {"recalled", "history"}
@@ -93,23 +86,22 @@ def test_a_question_from_stdin_loses_only_its_line_end(cli):
     assert cli("context", stdin="two\nlines\n").out.endswith("]\n\nuser: two\nlines\n")
 
 
-@pytest.mark.parametrize("budget", [40, 150, 300, 1000])
-def test_the_output_stays_within_the_budget(talk, budget):
-    document = talk("context", QUESTION, "--budget", str(budget), "--format", "json").document
-    spent = document["budget"]
-    assert spent["available"] == budget
-    assert spent["used"] <= budget
-    assert spent["used"] == spent["history_used"] + spent["current"]
-    assert spent["history_used"] <= spent["history_available"]
-    contents = [row["content"] for row in document["messages"]]
-    assert contents[-1] == QUESTION
-
-
-def test_a_larger_budget_holds_more(talk):
-    small, large = (
-        len(talk("context", QUESTION, "--budget", str(budget)).out) for budget in (200, 1500)
-    )
-    assert small < large
+def test_the_output_stays_within_the_budget_and_the_summary_counts_each_section(talk):
+    sizes = []
+    for budget in (40, 60, 150, 300, 900, 1500):
+        result = talk("context", QUESTION, "--budget", str(budget), "--format", "json")
+        spent, messages = result.document["budget"], result.document["messages"]
+        assert spent["available"] == budget
+        assert spent["used"] <= budget
+        assert spent["used"] == spent["history_used"] + spent["current"]
+        assert spent["history_used"] <= spent["history_available"]
+        assert messages[-1]["content"] == QUESTION
+        sections = [row["section"] for row in messages]
+        counts = f"{sections.count('history')} recent · {sections.count('recalled')} recalled"
+        assert f" · {counts} · " in result.err
+        sizes.append(sum(len(row["content"]) for row in messages))
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[2] < sizes[-1]
 
 
 def test_a_megabyte_does_not_break_a_small_budget(cli):
@@ -252,7 +244,7 @@ def test_a_saved_question_is_stored_in_its_scope(cli):
     assert saved["content"] == QUESTION
 
 
-@pytest.mark.parametrize("option", ["-p", "-i", "--trace-id"])
+@each("option", ["-p", "-i", "--trace-id"])
 def test_a_question_that_cannot_be_saved_is_refused_before_anything_is_printed(cli, option):
     refused = cli("context", QUESTION, "--save", option, "\x1b[31m", code=2)
     assert not refused.out

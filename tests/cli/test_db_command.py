@@ -6,6 +6,7 @@ from itertools import product
 
 import psycopg
 import pytest
+from each import each
 from postgres_server import PostgresServer
 
 from reservoir_cli.storage.copying import copy_store
@@ -237,7 +238,7 @@ TYPED = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "store"),
     [*product(TYPED[:3], WITH_PASSWORD), *((typed, WITH_PASSWORD[0]) for typed in TYPED[3:])],
 )

@@ -268,7 +268,7 @@ def unknown_options(words: str) -> set[str]:
     return set(options) - known - BEFORE_COMMAND.keys() - {"--help"}
 
 
-@pytest.mark.parametrize(("page", "span"), INLINE, ids=lambda value: value)
+@each(("page", "span"), INLINE)
 def test_commands_quoted_in_sentences_exist(page, span):
     assert not unknown_options(span.removeprefix("reservoir ").split(" | ")[0])
 

@@ -1,6 +1,7 @@
 """Common mistakes of new users work as meant, or the hint has the exact command."""
 
 import pytest
+from each import each
 from forked import run
 
 #: Typed words, exit code, and words of the output or the hint.
@@ -176,9 +177,7 @@ def world(tmp_path_factory):
     return folder, env
 
 
-@pytest.mark.parametrize(
-    ("typed", "code", "words"), MISTAKES, ids=[row[0][:60] for row in MISTAKES]
-)
+@each(("typed", "code", "words"), MISTAKES)
 def test_a_mistake_works_as_meant_or_its_hint_has_the_exact_command(world, typed, code, words):
     folder, env = world
     answer = run(*typed.split(), env=env, folder=folder)

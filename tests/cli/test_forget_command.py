@@ -1,8 +1,10 @@
 """``reservoir forget``: selection, confirmation and output."""
 
 import sqlite3
+import sys
 
 import pytest
+from each import each
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def spread(cli):
 
 
 def remaining_texts(cli):
-    return {row["content"] for row in cli.rows("--all-partitions")}
+    return {message.content for message in cli.messages()}
 
 
 ALL = {"own one", "own secret", "other secret", "other two", "work secret", "work three"}
@@ -108,7 +110,7 @@ def test_matches_of_other_partitions_are_counted_without_those_of_the_scope(cli)
     assert others in cli("forget", "--match", "same", "-p", "a", "--dry-run").err
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         [],
@@ -119,7 +121,6 @@ def test_matches_of_other_partitions_are_counted_without_those_of_the_scope(cli)
         ["--id", "0"],
         ["--scope", "--all-partitions", "-p", "work"],
     ],
-    ids=" ".join,
 )
 def test_wrong_usage_is_exit_2_and_changes_nothing(spread, options):
     spread("forget", *options, "--yes", code=2)
@@ -214,7 +215,7 @@ NOTES = [
 ]
 
 
-@pytest.mark.parametrize(("options", "note"), NOTES, ids=lambda value: str(value))
+@each(("options", "note"), NOTES)
 def test_an_empty_selection_says_where_messages_are(spread, options, note):
     result = spread("forget", *options, "--yes", code=int(note.startswith("error")))
     assert result.out == ""
@@ -389,11 +390,20 @@ def test_a_locked_store_is_exit_4(locked, impatient):
     locked("forget", "--scope", "--yes", env=impatient, code=4)
 
 
+IMPATIENT = """
+from reservoir_cli.util import timeouts
+timeouts.CHECKPOINT = 0.1
+from reservoir_cli.__main__ import main
+main()
+"""
+
+
 def test_a_long_reader_is_exit_1_and_the_next_command_finishes(spread):
     reader = sqlite3.connect(spread.db, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
-    result = spread("forget", "--match", "three", "-p", "work", "--yes", "--json", code=1)
+    words = ("forget", "--match", "three", "-p", "work", "--yes", "--json")
+    result = spread("-c", IMPATIENT, *words, command=(sys.executable,), code=1)
     assert "another program is reading the store" in result.document["error"]["message"]
     assert remaining_texts(spread) == ALL - {"work three"}
     assert any(b"work three" in file.read_bytes() for file in spread.home.glob("reservoir.db*"))

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -45,10 +46,8 @@ def say_to_llm(log, identity, prompt, response):
 
 def stored(cli):
     """Return how many messages each instance holds."""
-    if not cli.db.exists():
-        return {}
-    partitions = cli("partitions", "--json").document["partitions"]
-    return {(row["partition"], row["instance"]): row["messages"] for row in partitions}
+    messages = cli.messages() if cli.db.exists() else ()
+    return dict(Counter((message.partition, message.instance) for message in messages))
 
 
 def everything(partition="default"):

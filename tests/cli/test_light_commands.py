@@ -95,20 +95,6 @@ def test_the_commands_of_this_version_are_registered():
     assert set(COMMANDS) >= {"ingest", "view", "search", "context", "config", "embed"}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help_describes_the_command_and_shows_an_example(cli, name, option):
-    result = cli(name, option)
-    assert result.err == ""
-    assert result.out.startswith(f"Usage: reservoir {name} ")
-    # Bash must be able to run the example, which may be wrapped.
-    assert re.search(rf"Example: [^\n]*(\n  [^\n]+)*?reservoir {name}", result.out)
-    assert not re.search("[\x1b╭│─]", result.out)
-    # Options or subcommands.
-    listed = re.findall(r"^  (?:(?:-\w, )?--[\w-]+|[a-z][a-z-]*  +[A-Z])", result.out, re.M)
-    assert len(listed) >= 2
-
-
 @pytest.mark.parametrize(
     "command", [["view"], ["search", "--keyword", "hello"], ["context", "hi?"]]
 )

@@ -20,8 +20,7 @@ def spread(cli):
 
 
 def places(cli):
-    rows = cli.rows("--all-partitions")
-    return {row["content"]: f"{row['partition']}/{row['instance']}" for row in rows}
+    return {each.content: f"{each.partition}/{each.instance}" for each in cli.messages()}
 
 
 BEFORE = {

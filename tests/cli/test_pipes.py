@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import forked
 import pytest
+from each import each
 
 from reservoir_cli.cli import console
 
@@ -33,7 +36,7 @@ def test_a_reader_that_stops_early_causes_no_error(large, command):
     assert result.err == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         ["view"],
@@ -46,20 +49,20 @@ def test_a_reader_that_stops_early_causes_no_error(large, command):
         ["--help"],
         ["view", "--help"],
     ],
-    ids=" ".join,
 )
 def test_a_pipe_closed_from_the_start_causes_no_error(cli, arguments):
     cli.say("hello")
     reading, writing = os.pipe()
     os.close(reading)
-    process = cli.start(
-        *arguments, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE
-    )
-    os.close(writing)
-    err = process.communicate(timeout=120)[1].decode()
-    assert "Traceback" not in err
-    assert "Broken" not in err
-    assert process.returncode == 0
+    with tempfile.TemporaryFile() as err, open(os.devnull) as null:
+        streams = (null.fileno(), writing, err.fileno())
+        with forked.start(*arguments, streams=streams, env=cli.env, folder=cli.home.parent) as run:
+            os.close(writing)
+            assert run.wait() == 0
+        err.seek(0)
+        shown = err.read()
+    assert b"Traceback" not in shown
+    assert b"Broken" not in shown
 
 
 def test_the_demo_on_a_closed_pipe_causes_no_error(cli):
@@ -73,9 +76,10 @@ def test_the_demo_on_a_closed_pipe_causes_no_error(cli):
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-def test_the_demo_marks_the_answer_to_each_question(cli_with_model):
+def test_the_demo_marks_the_answer_to_each_question(samples):
+    """Its messages are stored and embedded already, which it does not mind."""
     demo = Path(__file__).parents[2] / "samples" / "demo.py"
-    shown = cli_with_model(command=(sys.executable, demo)).out
+    shown = samples(command=(sys.executable, demo)).out
     assert len(shown.splitlines()) <= 55  # and a handful of make
     answers = [line for line in shown.splitlines() if line.startswith("→ ")]
     words = ("214 acknowledged jobs", "within 500 ms", "10.5 % protein")

@@ -299,7 +299,7 @@ def test_a_full_disk_behind_stdout_is_an_error_with_a_hint(cli, arguments):
 @pytest.mark.parametrize("arguments", ["view 0", "--help", "view --help"])
 def test_a_closed_stdout_is_an_error_with_a_hint_that_fits(cli, arguments):
     cli.say("hello")
-    result = cli.shell(f"reservoir {arguments} >&-; echo $?")
+    result = cli.shell(f"reservoir {arguments} >&-; echo $?", forked=False)
     assert result.out == "1\n"
     assert result.err.splitlines() == [
         "error: cannot write the output: stdout is closed",

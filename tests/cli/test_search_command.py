@@ -144,7 +144,7 @@ def test_words_of_scripts_without_spaces_are_found(cli):
     assert "ภาษาไทย" in cli("search", "--keyword", "ไทย").out
 
 
-def test_a_message_of_a_store_is_found_by_its_five_megabytes(cli):
+def test_a_message_is_found_by_the_last_word_of_its_five_megabytes(cli):
     cli.say("lorem ipsum " * 430_000 + "needle")
     assert cli("search", "--keyword", "needle", "--json").document["hits"][0]["id"] == 1
 

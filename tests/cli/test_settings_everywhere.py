@@ -271,10 +271,9 @@ def _lasting(value: Any) -> Any:
     return round(value, 3) if isinstance(value, float) else value
 
 
-@pytest.mark.parametrize("origin", ["flag", "environment", "partition", "file"])
 @pytest.mark.parametrize("setting", [*BY_MEANING, "link_cosine"])
 def test_a_setting_for_embeddings_works_from_every_source(
-    tmp_path, home, monkeypatch, fake_embedder, setting, origin
+    tmp_path, home, monkeypatch, fake_embedder, setting
 ):
     first, other = BY_MEANING.get(setting, (-1.0, 1.0))
     halves = lambda text: [(0, len(text) // 2), (len(text) // 2, len(text))]  # noqa: E731
@@ -310,7 +309,8 @@ def test_a_setting_for_embeddings_works_from_every_source(
             return [(entry.message.content, entry.tier, entry.spans) for entry in window.kept], Tier
 
     origins = ["flag", "environment", "partition", "file"]
-    below = dict.fromkeys(origins[origins.index(origin) + 1 :], other)
     expected = result_with({"file": first})
     assert expected != result_with({"file": other})
-    assert result_with({origin: first, **below}) == expected
+    for rank, origin in enumerate(origins[:-1]):
+        below = dict.fromkeys(origins[rank + 1 :], other)
+        assert result_with({origin: first, **below}) == expected, origin

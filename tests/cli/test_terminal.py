@@ -3,8 +3,10 @@
 import re
 import sqlite3
 from contextlib import closing
+from itertools import product
 
 import pytest
+from each import each
 
 from reservoir_cli.cli.command_list import EXAMPLES
 
@@ -248,14 +250,27 @@ def test_help_on_a_terminal_differs_only_in_colour(cli, command):
         assert plain.out == piped
 
 
-@pytest.mark.parametrize(
+@each("name", EXAMPLES)
+def test_help_describes_the_command_and_its_summary_fits_a_screen(cli, name):
+    whole, summary = cli(name, "--help"), cli(name, "-h", env={"COLUMNS": "80"})
+    for shown in (whole, summary):
+        assert shown.err == ""
+        assert shown.out.startswith(f"Usage: reservoir {name} ")
+        # Bash must be able to run the example, which may be wrapped.
+        assert re.search(rf"Example: [^\n]*(\n  [^\n]+)*?reservoir {name}", shown.out)
+        assert not re.search("[\x1b╭│─]", shown.out)
+        # Options or subcommands.
+        listed = re.findall(r"^  (?:(?:-\w, )?--[\w-]+|[a-z][a-z-]*  +[A-Z])", shown.out, re.M)
+        assert len(listed) >= 2
+    assert len(summary.out.splitlines()) <= 24
+    assert summary.out.endswith(f"  Example: {EXAMPLES[name]}\n")  # on one line, to be copied
+    options = re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)(?: \S+)*  +\S", whole.out)
+    assert {*options} - {"--help"} <= set(re.findall(r"--[a-z][\w-]+", summary.out))
+
+
+@each(
     ("name", "width"),
-    [
-        *((name, "60") for name in EXAMPLES),
-        ("context", "80"),
-        ("context", "140"),
-        ("forget", "120"),
-    ],
+    [*product(EXAMPLES, ["60"]), ("context", "80"), ("context", "140"), ("forget", "120")],
 )
 def test_help_fits_the_terminal(cli, name, width):
     lines = cli(name, "--help", env={"COLUMNS": width}).out.splitlines()
@@ -264,19 +279,9 @@ def test_help_fits_the_terminal(cli, name, width):
     assert not [line for line in lines if re.search(r"\w-$", line)]  # no option is divided
 
 
-@pytest.mark.parametrize("name", ["", *EXAMPLES])
-def test_the_summary_of_a_help_text_fits_a_screen_and_names_every_option(cli, name):
-    command = [name] if name else []
-    summary = cli(*command, "-h", env={"COLUMNS": "80"}).out
-    assert len(summary.splitlines()) <= 24
-    if name:
-        assert summary.endswith(f"  Example: {EXAMPLES[name]}\n")  # on one line, to be copied
-        listed = re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)(?: \S+)*  +\S", cli(name, "--help").out)
-        assert {*listed} - {"--help"} <= set(re.findall(r"--[a-z][\w-]+", summary))
-
-
 def test_without_a_command_the_program_prints_the_summary(cli):
     assert cli().out == cli("-h").out
+    assert len(cli("-h", env={"COLUMNS": "80"}).out.splitlines()) <= 24
     assert all(re.search(rf" {name}\b", cli().out) for name in EXAMPLES)
 
 

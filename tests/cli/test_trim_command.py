@@ -57,6 +57,20 @@ def test_a_request_body_is_printed_as_a_request_body(trim):
     assert list(result.document) == list(body)
 
 
+def test_a_body_for_gemini_is_trimmed_by_pairs(trim):
+    picture = {"inlineData": {"mimeType": "image/png", "data": "A" * 90_000}}
+    question = {"role": "user", "parts": [{"text": "list"}, picture]}
+    call = {"role": "model", "parts": [{"functionCall": {"name": "ls", "args": {"x": FILLER * 4}}}]}
+    output = {"role": "user", "parts": [{"functionResponse": {"name": "ls", "response": {}}}]}
+    said, following = {"role": "model", "parts": [{"text": "a.py"}]}, {"role": "user", "parts": []}
+    body = {"contents": [question, call, output, said, following], "generationConfig": {}}
+    result = trim(body, "--iteration", "2", "--budget", "500")
+    assert result.document == {**body, "contents": [question, said, following]}
+    asked = {**body, "contents": [question, said, question, said, following]}
+    kept = trim(asked, "--iteration", "2", "--budget", "1700").document["contents"]
+    assert kept == asked["contents"]  # the picture counts as 1,600 tokens, not as its data
+
+
 def test_a_responses_body_is_trimmed_by_pairs(trim):
     question, following = ({"role": "user", "content": text} for text in ("list", "open a.py"))
     call = {"type": "function_call", "call_id": "c", "name": "ls", "arguments": FILLER * 4}

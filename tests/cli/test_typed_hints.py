@@ -3,7 +3,7 @@
 import re
 import shlex
 
-import pytest
+from each import each
 
 from reservoir_cli.cli.nothing_found import describe_elsewhere
 from reservoir_cli.messages import Scope
@@ -17,7 +17,7 @@ def options_in(text: str) -> list[str]:
     return shlex.split(offered.split(", or ")[0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("scope", "beyond", "options"),
     [
         (Scope("my notes", "else"), "", ["-i", "big one"]),
@@ -44,7 +44,7 @@ def test_the_note_after_a_merge_sets_the_default_partition(cli):
     assert cli("view").out == "user: hello\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "hint"),
     [
         (["db", "copy"], "reservoir db copy SOURCE TARGET"),
@@ -59,7 +59,7 @@ def test_the_hint_of_an_incomplete_or_wrong_command_says_what_to_type(cli, typed
     assert cli(*typed, code=2).err.splitlines()[-1] == f"hint: {hint}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "hint"),
     [
         ("doctor repair", "doctor --repair"),
@@ -74,7 +74,7 @@ def test_an_argument_that_names_an_option_suggests_it(cli, typed, hint):
     assert cli(*typed.split(), code=2).err.splitlines() == [error, f"hint: reservoir {hint}"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "client"),
     [("claude-code", "claude"), ("Gemini-CLI", "gemini"), ("claude-dektop", "claude-desktop")],
 )
@@ -82,7 +82,7 @@ def test_the_title_of_a_client_suggests_its_name(cli, typed, client):
     assert f"hint: did you mean {client}? " in cli("connect", typed, "--dry-run", code=2).err
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "hint"),
     [
         ("context why \u2014budget 60", "context why --budget 60"),
@@ -100,7 +100,7 @@ def test_an_option_with_a_typographic_dash_is_refused(cli, typed, hint):
     assert last == f"hint: reservoir {hint}"
 
 
-@pytest.mark.parametrize(
+@each(
     "question",
     [
         "why \u2014 in short \u2014 redis",

@@ -217,7 +217,7 @@ def _sqlite_says(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             return connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):  # a name in the error may be damaged
         return True
 
 
@@ -229,7 +229,7 @@ def _readable(path: Path) -> int:
             connection.text_factory = bytes
             for _ in connection.execute("SELECT id, content FROM messages NOT INDEXED"):
                 count += 1
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
         pass
     return count
 

@@ -9,13 +9,16 @@ import pytest
 from trials import RESERVOIR
 
 TRIALS = 4
+#: Messages of a trial: an import commits each thousand.
+COUNTS = {"import": 2_200, "sync": 1_200}
 #: Every run repeats the same trials; `make soak` tries more.
 SEED = 1
 
 
 @pytest.mark.parametrize("kind", killing.KINDS)
 def test_a_kill_loses_nothing_and_leaves_nothing_half_written(tmp_path, kind):
-    tally = killing.KINDS[kind](tmp_path, SEED, TRIALS)
+    counts = {"count": COUNTS[kind]} if kind in COUNTS else {}
+    tally = killing.KINDS[kind](tmp_path, SEED, TRIALS, **counts)
     assert tally.trials == TRIALS
     assert tally.clean, tally
 

@@ -48,11 +48,22 @@ def numbers(ranges: list[str]) -> set[int]:
 def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path):
     pytest.importorskip("slipcover")
     (tmp_path / "mine.txt").write_text("not of a run", encoding="utf-8")
-    if measuring.probes:  # putting probes into all modules takes ten seconds
-        shutil.copytree(measuring.FOLDER / "code", tmp_path / "code")
+    part = tmp_path / "part"  # of the package: putting probes into all modules takes ten seconds
+    shutil.copytree(measuring.PACKAGE / "util", part / "reservoir_cli" / "util")
+    for name in ("__init__.py", "errors.py"):
+        shutil.copy(measuring.PACKAGE / name, part / "reservoir_cli")
+    support = part / "tests" / "support"
+    support.mkdir(parents=True)
+    for name in ("measuring.py", "probed_code.py"):
+        shutil.copy(SUPPORT / name, support)
     result = subprocess.run(
         [sys.executable, "-c", RUN],
-        env={**os.environ, "RESERVOIR_TEST_COVERAGE": str(tmp_path), "PYTHONPATH": str(SUPPORT)},
+        env={
+            **os.environ,
+            "RESERVOIR_TEST_COVERAGE": str(tmp_path),
+            "PYTHONPATH": f"{part}{os.pathsep}{support}",
+        },
+        cwd=part,
         capture_output=True,
         text=True,
         check=True,

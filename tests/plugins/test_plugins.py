@@ -18,7 +18,7 @@ from reservoir_cli.redaction.find_secrets import find
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer.formats.registry import importer_named
-from reservoir_cli.util import plugins
+from reservoir_cli.util import installed_plugins
 
 EXAMPLE = Path(__file__).parent / "jotter"
 CHAT = [
@@ -158,7 +158,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["Packag
     monkeypatch.syspath_prepend(str(tmp_path / "packages"))
     yield Package(tmp_path / "packages")
     sys.modules.pop("toy_package", None)
-    for cached in (plugins._by_kind, plugins.load):
+    for cached in (installed_plugins._by_kind, installed_plugins.load):
         cached.cache_clear()
 
 
@@ -176,7 +176,7 @@ class Package:
     def offer(self, kind: str, name: str, target: str) -> None:
         with (self.folder / "toy-0.2.dist-info" / "entry_points.txt").open("a") as file:
             file.write(f"[reservoir.{kind}]\n{name} = toy_package:{target}\n")
-        plugins._by_kind.cache_clear()
+        installed_plugins._by_kind.cache_clear()
 
 
 def test_a_counter_is_chosen_by_its_scheme(package):
@@ -276,7 +276,7 @@ def test_our_own_formats_and_files_ask_no_package(package, tmp_path, monkeypatch
     package.offer("counters", "approximate", "fail")
     file = tmp_path / "x.jsonl"
     file.write_text('{"role": "user", "content": "hello", "partition": "p"}\n', encoding="utf-8")
-    monkeypatch.setattr(plugins, "run", None)
+    monkeypatch.setattr(installed_plugins, "run", None)
     assert load_counter("approximate").count("hello")
     assert importer_named("chatgpt").title == "ChatGPT"
     with Reservoir.open() as reservoir:
@@ -288,5 +288,5 @@ def test_nothing_is_loaded_when_plugins_are_off(package, monkeypatch):
     monkeypatch.setenv("RESERVOIR_PLUGINS", "off")
     assert find("hello") == []
     monkeypatch.setenv("RESERVOIR_PLUGINS", "")
-    plugins.leave_out()
-    assert plugins.find_plugins("secrets") == {}
+    installed_plugins.leave_out()
+    assert installed_plugins.find_plugins("secrets") == {}

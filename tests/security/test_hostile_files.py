@@ -15,6 +15,8 @@ from pathlib import Path
 import forked
 import pytest
 import world as worlds
+from each import each
+from forked_session import ForkedProcess
 from hostile_values import ESCAPES
 
 from reservoir_cli.errors import ReservoirError
@@ -23,13 +25,14 @@ from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.question_dates import find_dates
 from reservoir_cli.storage.content_identity import plain
 from reservoir_cli.transfer.detect_format import find
-from reservoir_cli.transfer.do_not_index import marked_by
+from reservoir_cli.transfer.leave_out import marked_by
 from reservoir_cli.transfer.reading import foreign_databases, input_files
+from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.util import read_files as reading
 from reservoir_cli.util.private_files import write_private
 
+PATIENCE = 300
 ROW = b'{"role": "user", "content": "a"}\n'
 
 
@@ -52,16 +55,23 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("command", WAYS, ids=" ".join)
+@each("command", WAYS)
 def test_an_endless_device_is_refused(world, command):
     line = refused(world, *(word.format("/dev/zero") for word in command))
     assert "/dev/zero" in line
 
 
-@pytest.mark.parametrize("command", WAYS, ids=" ".join)
-def test_a_pipe_without_a_writer_times_out(world, command):
+def test_pipes_without_a_writer_time_out(world):
     os.mkfifo(world / "pipe")
-    assert "pipe" in refused(world, *(word.format("pipe") for word in command))
+    env = worlds.environment(world)
+    commands = [tuple(word.format("pipe") for word in command) for command in WAYS]
+    running = [ForkedProcess(*command, env=env, folder=world) for command in commands]
+    for command, process in zip(commands, running, strict=True):
+        out, err = process.communicate(PATIENCE)
+        answer = forked.Answer(command, process.returncode, out, err.decode())
+        forked.hold(answer)
+        assert answer.code in (1, 2, 3)
+        assert "pipe" in answer.err.splitlines()[0]
 
 
 def test_a_pipe_of_the_shell_is_read_to_its_end(world):
@@ -147,6 +157,13 @@ def forged_zip(name: bytes, packed: bytes, claimed: int, count: int = 1) -> byte
     return local + packed + table + end
 
 
+@pytest.fixture(scope="module")
+def packed() -> bytes:
+    """Return a message and 80 MB of blanks as a zip packs them."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(ROW + b" " * (80 << 20)) + packer.flush()
+
+
 def test_paths_in_a_zip_are_only_names(world):
     before = sorted(world.rglob("*"))
     answer = forked.run(
@@ -176,10 +193,8 @@ def test_a_zip_of_many_small_bombs_is_refused(monkeypatch):
     assert not records(zipped({"0.jsonl": ROW + b" " * 400_000}))[1:]
 
 
-@pytest.mark.parametrize("claimed", [0, 10, 1 << 20, 0xFFFFFFFE, 0xFFFFFFFF])
-def test_a_zip_with_a_false_size_is_not_unpacked(claimed):
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    packed = packer.compress(ROW + b" " * (80 << 20)) + packer.flush()
+@each("claimed", [0, 10, 1 << 20, 0xFFFFFFFE, 0xFFFFFFFF])
+def test_a_zip_with_a_false_size_is_not_unpacked(packed, claimed):
     try:
         results = records(forged_zip(b"a.jsonl", packed, claimed))
     except ReservoirError:
@@ -208,9 +223,10 @@ def test_a_zip_directory_too_large_for_memory_is_refused(monkeypatch):
 # Depths and numbers
 
 
-@pytest.mark.parametrize("depth", [900, 960, 990, 100_000])
+@each("depth", [900, 960, 990, 100_000])
 def test_every_command_handles_or_refuses_deep_nesting(world, depth):
     env = worlds.environment(world)
+    partition = f"deep{depth}"
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     call = b'{"id": "x", "function": {"name": "f", "arguments": %s}}' % deep
     listed = b'[%s,{"role": "assistant", "content": "y", "tool_calls": [%s]},%s]' % (
@@ -221,16 +237,16 @@ def test_every_command_handles_or_refuses_deep_nesting(world, depth):
     (world / "deep.json").write_bytes(listed)
     for arguments in (
         ["trim", "deep.json", "--iteration", "2", "--budget", "500"],
-        ["ingest", "--no-embed", "deep.json", "-p", "deep"],
-        ["context", "what f?", "-p", "deep", "--format", "anthropic"],
-        ["context", "what f?", "-p", "deep", "--format", "ollama"],
-        ["export", "-p", "deep", "--format", "anthropic"],
-        ["view", "0", "-p", "deep", "--json"],
+        ["ingest", "--no-embed", "deep.json", "-p", partition],
+        ["context", "what f?", "-p", partition, "--format", "anthropic"],
+        ["context", "what f?", "-p", partition, "--format", "ollama"],
+        ["export", "-p", partition, "--format", "anthropic"],
+        ["view", "0", "-p", partition, "--json"],
     ):
         forked.hold(forked.run(*arguments, env=env, folder=world))
 
 
-@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
+@each("number", ["1e400", "-1e400", "NaN", "Infinity"])
 def test_nan_and_infinity_are_never_printed(world, number):
     text = f'[{{"role": "user", "content": "a", "x": {number}}}]'
     error = refused(world, "trim", "-", "--iteration", "2", stdin=text.encode())
@@ -246,27 +262,27 @@ def test_a_number_of_a_million_digits_is_skipped_with_a_reason(world):
     assert "too many digits" in answer.err
 
 
-@pytest.mark.parametrize("when", ["9999-12-31T23:59:59.999999+00:00", "1970-01-01T00:00:00+00:00"])
+@each("when", ["9999-12-31T23:59:59.999999+00:00", "1970-01-01T00:00:00+00:00"])
 def test_the_last_and_the_first_moment_can_be_stored_and_read(world, when):
     env = worlds.environment(world)
     stored = forked.run(
-        "ingest", "--no-embed", "-p", "times", "--at", when, stdin=b"x", env=env, folder=world
+        "ingest", "--no-embed", "-p", when, "--at", when, stdin=b"x", env=env, folder=world
     )
     assert stored.code == 0
-    (row,) = forked.run("view", "-p", "times", "--json", env=env, folder=world).document["messages"]
+    (row,) = forked.run("view", "-p", when, "--json", env=env, folder=world).document["messages"]
     assert row["created_at"][:19] == when[:19]
 
 
-@pytest.mark.parametrize("when", ["99999-01-01", "-0001-01-01", "1969-12-31", "9" * 400 + "d"])
+@each("when", ["99999-01-01", "-0001-01-01", "1969-12-31", "9" * 400 + "d"])
 def test_an_invalid_time_is_refused(world, when):
     line = refused(world, "ingest", f"--at={when}", stdin=b"x")
     assert "is not a time" in line or "is out of range" in line
 
 
-@pytest.mark.parametrize("piece", ["1,", "on may ", "\u4e2d"])
+@each("piece", ["1,", "on may ", "\u4e2d"])
 def test_hundreds_of_thousands_of_characters_are_a_question(world, piece):
     env = worlds.environment(world)
-    text = (piece * (300_000 // len(piece))).encode()
+    text = (piece * (200_000 // len(piece))).encode()
     for arguments in (["context", "-", "--budget", "300"], ["search", "--keyword", "-"]):
         forked.hold(forked.run(*arguments, stdin=text, env=env, folder=world))
 
@@ -277,7 +293,7 @@ def test_only_the_beginning_of_a_question_is_read_for_dates():
     assert not find_dates("word " * 2_000 + date, now)
 
 
-@pytest.mark.parametrize("piece", ["<permissions>", "<permissions ", "<permissions></permissions"])
+@each("piece", ["<permissions>", "<permissions ", "<permissions></permissions"])
 def test_tags_of_inserted_blocks_that_do_not_end_are_kept(piece):
     text = piece * 200_000  # would take hours if the rest were searched from every tag
     assert plain(text) == text.strip()
@@ -290,7 +306,7 @@ def test_inserted_blocks_are_left_out_up_to_their_first_end():
     )
 
 
-@pytest.mark.parametrize("piece", ["\n", "<a>\n", "<a> "])
+@each("piece", ["\n", "<a>\n", "<a> "])
 def test_a_mark_is_searched_once_in_each_line(piece):
     message = Message("user", piece * 200_000 + "why DO NOT INDEX?", conversation_id="c")
     assert marked_by(Record(message)) is None
@@ -350,7 +366,7 @@ def test_a_log_of_llm_cannot_fill_the_memory(tmp_path, monkeypatch):
     assert last == Skipped("response 2", "larger than 0 MB")
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         ["embed", "--model", "{}"],
@@ -362,7 +378,6 @@ def test_a_log_of_llm_cannot_fill_the_memory(tmp_path, monkeypatch):
         ["trim", "{}", "--iteration", "1"],
         ["context", "x", "--system", "@{}"],
     ],
-    ids=" ".join,
 )
 def test_an_invalid_file_name_is_refused(world, arguments):
     name = "x" * 5_000

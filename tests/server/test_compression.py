@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, chat, completion, texts
+from each import each
 
 from reservoir_cli.server.limits import MAX_BODY
 from reservoir_cli.server.proxy.compression import Decoder, Undecodable
 from reservoir_cli.server.proxy.providers.openai_chat import CHAT
-from reservoir_cli.transfer.reading.zstd_files import NoLibrary, load_zstd
+from reservoir_cli.transfer.reading.file import NoLibrary, load_zstd
 
 BODY = json.dumps(chat(HELLO)).encode()
 
@@ -40,25 +41,25 @@ FORMS: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.usefixtures("older")
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_a_compressed_request_is_enriched_stored_and_sent_on_without_compression(
-    served, provider, client, name
+    served, provider, client, new_partition, name
 ):
     provider.reply = completion()
     encoding, compress = FORMS[name]
-    answer = client.post(
-        served.root + CHAT, content=compress(BODY), headers={"Content-Encoding": encoding}
-    )
+    partition, headers = new_partition(), {"Content-Encoding": encoding}
+    url = f"{served.root}/{partition}/proxy{CHAT}"
+    answer = client.post(url, content=compress(BODY), headers=headers)
     assert answer.headers["x-reservoir"].startswith("added; ")
-    (request,) = provider.requests
+    request = provider.requests[-1]
     assert request.header("content-encoding") is None
     assert request.header("content-length") == str(len(request.body))
     assert OLDER in json.loads(request.body)["messages"][0]["content"]
-    assert texts(served, 1) == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
+    stored = texts(served, len(provider.requests), partition=partition)
+    assert stored == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("encoding", "body"),
     [
         ("gzip", gzip.compress(BODY)[:-9]),
@@ -77,7 +78,8 @@ def test_what_cannot_be_decompressed_within_the_limit_is_sent_on_as_it_came(
     headers = {"Content-Encoding": encoding}
     answer = client.post(served.root + CHAT, content=body, headers=headers)
     assert answer.headers["x-reservoir"] == "skipped; reason=encoding"
-    (request,) = provider.requests
+    request = provider.requests.pop()
+    assert provider.requests == []
     assert request.body == body
     assert request.header("content-encoding") == encoding
 

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from reservoir_cli.server.proxy.endpoint import url_of
 from reservoir_cli.server.proxy.providers.anthropic import MESSAGES
 from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 from reservoir_cli.settings.upstreams import Upstream as UpstreamSetting
+from reservoir_cli.util.timeouts import LOCKED_STORE_OF_RUN
 
 pytestmark = pytest.mark.usefixtures("older")
 
@@ -394,9 +396,13 @@ def test_the_url_of_an_upstream_may_contain_the_version(protocol, url, expected)
     assert url_of(UpstreamSetting("u", protocol, url), "/v1/models", b"a=b") == expected
 
 
-def test_a_recall_is_recorded_after_the_answer(served, provider, client):
+def test_a_recall_is_recorded_after_the_answer_however_long_another_program_writes(
+    served, provider, client
+):
     provider.reply = completion()
-    client.post(served.root + CHAT, json=chat(HELLO))
+    with Reservoir.open(served.store) as writing, writing.store.write():
+        client.post(served.root + CHAT, json=chat(HELLO))
+        time.sleep(2 * LOCKED_STORE_OF_RUN)
     served.settle(1)
     recalls = served.state.reader.submit(lambda store: store.stats()["recalls"]).result(60)
     assert recalls["runs"] == 1

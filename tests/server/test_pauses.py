@@ -142,9 +142,9 @@ def test_waiting_records_of_recalls_are_stored_in_one_transaction(
             served.state.reader.submit(lose_connection).result(60)
     added, add = list[int](), Runs.add
 
-    def counted(runs: Runs, records: Sequence[Mapping[str, Any]]) -> None:
+    def counted(runs: Runs, records: Sequence[Mapping[str, Any]], **options: Any) -> None:
         added.append(len(records))
-        add(runs, records)
+        add(runs, records, **options)
 
     monkeypatch.setattr(Runs, "add", counted)
     served.state.traffic.begin(ASKING)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from dialogue import HELLO, OLDER, QUESTION, assistant, chat, completion, user
+from each import each
 
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.server.proxy.providers.ollama import OLLAMA_GENERATE
@@ -31,13 +32,13 @@ FRAMED: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", FRAMED)
-def test_a_question_that_has_a_context_gets_no_other(served, provider, client, name):
+@each("name", FRAMED)
+def test_a_question_that_has_a_context_gets_no_other(served, provider, client, new_partition, name):
     provider.reply = completion()
-    turn = FRAMED[name]
-    client.post(served.root + CHAT, json=chat(*turn))
-    client.post(served.root + CHAT, json=chat(*turn, assistant(), user("and the job queue?")))
-    first, second = (json.loads(request.body)["messages"] for request in provider.requests)
+    turn, url = FRAMED[name], f"{served.root}/{new_partition()}/proxy{CHAT}"
+    client.post(url, json=chat(*turn))
+    client.post(url, json=chat(*turn, assistant(), user("and the job queue?")))
+    first, second = (json.loads(request.body)["messages"] for request in provider.requests[-2:])
     assert first == turn
     assert second[: len(turn)] == turn
     assert OLDER in second[-1]["content"]

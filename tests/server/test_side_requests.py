@@ -1,9 +1,11 @@
 """Requests that a client makes for itself are not stored, and those of the user always are."""
 
 import json
+from itertools import product
 
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, assistant, chat, completion, texts, user
+from each import each
 from upstream import Reply
 
 from reservoir_cli.server.proxy.providers.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
@@ -39,15 +41,17 @@ def test_a_completion_of_code_in_an_editor_is_passed_unchanged_and_not_stored(
     assert texts(served, 2) == []
 
 
-@pytest.mark.parametrize("limit", [1, 0, -1])
-@pytest.mark.parametrize("path", [OLLAMA_CHAT, OLLAMA_GENERATE])
-def test_a_request_to_ollama_for_one_token_is_not_stored(served, provider, client, path, limit):
+@each(("path", "limit"), list(product([OLLAMA_CHAT, OLLAMA_GENERATE], [1, 0, -1])))
+def test_a_request_to_ollama_for_one_token_is_not_stored(
+    served, provider, client, new_partition, path, limit
+):
     body = json.dumps({"message": assistant(), "done": True}).encode()
     provider.reply = Reply([body], "application/json", framing="length")
     request = chat(HELLO, prompt=QUESTION, options={"num_predict": limit})
-    client.post(served.root + path, json=request)
+    partition = new_partition()
+    client.post(f"{served.root}/{partition}/proxy{path}", json=request)
     stored = [] if limit == 1 else [f"user: {QUESTION}", f"assistant: {ANSWER}"]
-    assert texts(served, 1) == stored
+    assert texts(served, len(provider.requests), partition=partition) == stored
 
 
 @pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
@@ -118,8 +122,7 @@ ABOUT_SUMMARIES = (
 LONG = " We talked about the queue, and about what the failover did to it." * 8
 
 
-@pytest.mark.parametrize("request_for", SUMMARY_REQUESTS)
-@pytest.mark.parametrize("place", ["user", "system"])
+@each(("request_for", "place"), list(product(SUMMARY_REQUESTS, ["user", "system"])))
 def test_a_request_for_a_summary_is_a_side_request(served, provider, client, request_for, place):
     provider.reply = completion("A summary.")
     history = [HELLO, assistant()]
@@ -129,20 +132,21 @@ def test_a_request_for_a_summary_is_a_side_request(served, provider, client, req
         body = chat({"role": "system", "content": request_for}, *history, user("Begin."))
     answer = client.post(served.root + CHAT, json=body)
     assert answer.headers["x-reservoir"] == "skipped; reason=side request"
-    assert json.loads(provider.requests[0].body) == body
-    assert texts(served, 1) == []
+    assert json.loads(provider.requests[-1].body) == body
+    assert texts(served, len(provider.requests)) == []
 
 
-@pytest.mark.parametrize("beginning", SUMMARIES)
+@each("beginning", SUMMARIES)
 def test_nothing_is_recalled_for_the_turn_that_carries_a_summary(
-    served, provider, client, beginning
+    served, provider, client, new_partition, beginning
 ):
     provider.reply = completion()
+    url = f"{served.root}/{new_partition()}/proxy{CHAT}"
     summary = user(f"{beginning} {LONG}\n\n{QUESTION}")
-    answer = client.post(served.root + CHAT, json=chat(summary))
+    answer = client.post(url, json=chat(summary))
     assert answer.headers["x-reservoir"] == "skipped; reason=it has a summary"
-    client.post(served.root + CHAT, json=chat(summary, assistant(), HELLO))
-    sent = json.loads(provider.requests[1].body)["messages"]
+    client.post(url, json=chat(summary, assistant(), HELLO))
+    sent = json.loads(provider.requests[-1].body)["messages"]
     assert sent[0] == summary
     assert OLDER in sent[2]["content"]
 

@@ -13,6 +13,7 @@ import httpx2
 import plain_http
 import proxied
 import pytest
+from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from proxied import Served, serving
@@ -187,7 +188,7 @@ def test_a_request_of_more_than_32_mb_is_not_sent_upstream(served, provider):
     assert provider.requests == []
 
 
-@pytest.mark.parametrize("status", [204, 301, 400, 401, 429, 500, 529])
+@each("status", [204, 301, 400, 401, 429, 500, 529])
 def test_status_headers_and_body_of_an_error_are_passed_on(served, provider, status):
     body = [] if status == 204 else [b'{"error": "x"}']
     headers = {"Retry-After": "7", "X-Request-Id": "r1", "Location": "http://127.0.0.1:9/"}
@@ -195,11 +196,11 @@ def test_status_headers_and_body_of_an_error_are_passed_on(served, provider, sta
     answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
     assert (answer.status_code, answer.content) == (status, b"".join(body))
     assert {name: answer.headers[name] for name in headers} == headers
-    assert len(provider.requests) == 1
-    assert stored(served) == []
+    assert stored(served, requests=len(provider.requests)) == []
+    assert len(served.lines) == len(provider.requests)  # none is repeated
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "shape"),
     [
         ("/v1/chat/completions", lambda body: body["error"]["message"]),
@@ -241,7 +242,7 @@ def test_an_upstream_that_speaks_no_http_is_named_as_such(tmp_path, data):
     assert "sent no valid HTTP answer" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("length", ["3", "9999"])
+@each("length", ["3", "9999"])
 def test_chunks_are_passed_whole_whatever_length_the_answer_claims(served, provider, length):
     body = b'{"answer": "whole"}'
     provider.reply = Reply([body], "application/json", headers={"Content-Length": length})
@@ -249,15 +250,15 @@ def test_chunks_are_passed_whole_whatever_length_the_answer_claims(served, provi
     assert (answer.status_code, answer.content) == (200, body)
 
 
-@pytest.mark.parametrize("status", [600, 999, 99, 1000, 101])
+@each("status", [600, 999, 99, 1000, 101])
 def test_an_impossible_status_is_an_error_of_the_protocol(served, provider, status):
     provider.reply = Reply([b"{}"], "application/json", status, "length")
     answer = plain_http.post(f"{served.root}/v1/messages", json=CHAT)
     assert answer.status_code == 502
     assert answer.json()["type"] == "error"
-    served.settle()
-    [line] = served.lines
-    assert "\n" not in line
+    served.settle(len(provider.requests))
+    assert len(served.lines) == len(provider.requests)
+    assert "\n" not in served.lines[-1]
 
 
 ODD_HEADS = {
@@ -270,21 +271,28 @@ ODD_HEADS = {
 }
 
 
-@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 100 Continue\r\n\r\n", EARLY_HINTS])
-@pytest.mark.parametrize(("headers", "status"), ODD_HEADS.values(), ids=ODD_HEADS)
-def test_an_odd_head_of_an_answer_is_passed_on_or_a_clear_error(
-    store_path, before, headers, status
-):
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+@pytest.fixture
+def raw_upstream(store_path):
+    """Serve in front of a socket of the test, which is returned, too."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        reply = before + head + headers + b"\r\n{}"
-        thread = threading.Thread(target=answer_once, args=(listener, reply), daemon=True)
-        thread.start()
-        with serving(store_path, {"openai": f"http://127.0.0.1:{port}"}) as served:
-            answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=60)
-            served.settle()
-            [line] = served.lines
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with serving(store_path, {"openai": url}) as served:
+            yield served, listener
+
+
+@each("before", [b"", b"HTTP/1.1 100 Continue\r\n\r\n", EARLY_HINTS])
+@each(("headers", "status"), [pytest.param(*row, id=name) for name, row in ODD_HEADS.items()])
+def test_an_odd_head_of_an_answer_is_passed_on_or_a_clear_error(
+    raw_upstream, before, headers, status
+):
+    served, listener = raw_upstream
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+    reply, known = before + head + headers + b"\r\n{}", len(served.lines)
+    thread = threading.Thread(target=answer_once, args=(listener, reply), daemon=True)
+    thread.start()
+    answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=60)
+    served.settle(known + 1)
+    [line] = served.lines[known:]
     assert answer.status_code == status
     assert answer.json() == {} if status == 200 else "message" in answer.json()["error"]
     assert "\n" not in line

@@ -1,5 +1,6 @@
 """The working folder that a client names decides on the partition and on recall."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,13 +10,14 @@ import proxied
 import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, chat, completion
 from each import each
+from patterns import count_steps
 from proxied import PATIENCE, Served
 from upstream import Upstream
 
 from reservoir_cli.agents.injections import Injection, last_injections
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.proxy.identify_client import folder_of
+from reservoir_cli.server.proxy.identify_client import _FOLDER, folder_of
 from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 
 ENVIRONMENT = "You are an agent.\n<env>\nWorking directory: {}\nIs directory a git repo: No\n</env>"
@@ -41,6 +43,16 @@ ENVIRONMENT = "You are an agent.\n<env>\nWorking directory: {}\nIs directory a g
 )
 def test_the_folder_is_read_from_what_clients_write(system, first, folder):
     assert folder_of(system, first) == folder
+
+
+@each("unit", ["\n", "- \n", "==", " - ", "working directory: /", "working directory: / ", "` `/"])
+def test_the_search_for_a_folder_grows_with_the_text(unit):
+    steps = []
+    for size in (600, 1_200):
+        text = f"working directory: /{unit * (size // len(unit))}`!"
+        starts = [match.start() for match in re.finditer("^", text, re.MULTILINE)]
+        steps.append(count_steps(_FOLDER.pattern.replace("^", "", 1), text, starts))
+    assert steps[1] <= 2.5 * steps[0]
 
 
 @pytest.fixture

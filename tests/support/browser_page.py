@@ -35,6 +35,23 @@ def cut_pixels(browser: "WebDriver", selector: str) -> list[int]:
     return list(browser.execute_script(script))
 
 
+def watch_requests(browser: "WebDriver") -> None:
+    """Count from now on how often the page asks the server."""
+    browser.execute_script(
+        """
+        const ask = window.fetch;
+        window.asked = 0;
+        window.fetch = (...what) => { window.asked += 1; return ask(...what); };
+        """
+    )
+
+
+def asked(browser: "WebDriver", milliseconds: int = 0) -> int:
+    """Return how often the page has asked the server when this time has passed for it."""
+    script = "setTimeout(() => arguments[1](window.asked), arguments[0])"
+    return int(browser.execute_async_script(script, milliseconds))
+
+
 def press(browser: "WebDriver", *keys: str) -> None:
     for key in keys:
         browser.switch_to.active_element.send_keys(key)

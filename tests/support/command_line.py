@@ -19,7 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import forked
+from forked import program_folder
 from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to
+
+from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.storage.open_store import open_store
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -30,7 +35,7 @@ _BEFORE_MAIN = {"PYTHONPATH", "PYTHONIOENCODING", "LANG", "LC_ALL", "LC_CTYPE"}
 
 #: Homes in which rows were stored, by these rows and the environment, and the largest that is kept.
 _stored: dict[str, Path] = {}
-_LARGEST = 100_000
+_LARGEST = 1_000_000
 
 
 @cache
@@ -38,6 +43,15 @@ def _stored_homes() -> Path:
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+@cache
+def _empty_home() -> Path:
+    """Return a home with an empty store to copy, a third of the work of creating one."""
+    home = _stored_homes() / "empty"
+    home.mkdir(mode=0o700)
+    open_store(str(home / "reservoir.db")).close()
+    return home
 
 
 @dataclass(frozen=True)
@@ -114,9 +128,13 @@ class Cli:
         )
         return result.returncode, result.stdout, result.stderr
 
-    def shell(self, script: str) -> Result:
-        """Run a line in bash."""
-        return self("-c", script, command=("bash",))
+    def shell(self, script: str, *, forked: bool = True) -> Result:
+        """Run a line in bash.
+
+        :param forked: whether its commands are forked, which they cannot be with closed streams.
+        """
+        folder = f"{program_folder(os.getpid())}:" if forked else ""
+        return self("-c", script, command=("bash",), env={"PATH": f"{folder}{self.env['PATH']}"})
 
     def start(self, *arguments: str, **streams: Any) -> "subprocess.Popen[bytes]":
         """Start a command without waiting for it."""
@@ -125,7 +143,9 @@ class Cli:
         )
 
     def say(self, text: str, *options: str) -> int:
-        """Store a message without an embedding; return its id."""
+        """Store a message without an embedding, perhaps in a new store; return its id."""
+        if not self.home.exists():
+            shutil.copytree(_empty_home(), self.home)
         return int(self("ingest", "--no-embed", *options, stdin=text).out)
 
     def store(self, *rows: Mapping[str, Any]) -> None:
@@ -156,6 +176,11 @@ class Cli:
         self("ingest", "--no-embed", str(file))
         if is_empty and len(text) < _LARGEST:
             _stored[key] = shutil.copytree(self.home, _stored_homes() / str(len(_stored)))
+
+    def messages(self) -> list[StoredMessage]:
+        """Return all messages, which this process reads in a tenth of the time of a command."""
+        with Reservoir.open(self.db, offline=True) as reservoir:
+            return reservoir.view(Scope(None), 0)
 
     def rows(self, *options: str) -> list[dict[str, Any]]:
         """Return the rows of all messages that ``view`` shows."""

@@ -34,8 +34,10 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-def texts(served: Served, requests: int, instance: str = "proxy") -> list[str]:
+def texts(
+    served: Served, requests: int, instance: str = "proxy", partition: str = "default"
+) -> list[str]:
     served.settle(requests)
     with Reservoir.open(served.store) as reservoir:
-        rows = reservoir.view(Scope("default", instance), 0)
+        rows = reservoir.view(Scope(partition, instance), 0)
     return [f"{row.role}: {row.content}" for row in rows]

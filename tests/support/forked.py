@@ -139,7 +139,7 @@ def start(
     }
     data = json.dumps(request).encode()
     with _busy:
-        uses_more = "serve" in arguments or "RESERVOIR_EMBEDDING_MODEL" not in env
+        uses_more = bool({"serve", "mcp"} & {*arguments}) or "RESERVOIR_EMBEDDING_MODEL" not in env
         server = _server(os.getpid(), *(_OVERLAPPING if uses_more else ()))
         socket.send_fds(server, [struct.pack("I", len(data))], streams)
         server.sendall(data)

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 import forked
 
@@ -29,6 +30,16 @@ class ForkedProcess:
         self.stdin = open(to_child, "wb")
         self.stdout, self.stderr = open(from_child, "rb"), open(errors, "rb")
         self.pid = self._read_number()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            with suppress(BrokenPipeError):
+                stream.close()
+        self.kill()
+        self.wait(forked.PATIENCE)
 
     def _read_number(self) -> int:
         data = os.read(self._status, 4)

@@ -20,18 +20,21 @@ ERAS = (MODERN, LEGACY, OLDER)
 _META = "io.modelcontextprotocol/"
 
 
-def _start(
-    options: tuple[str, ...], env: dict[str, str], cwd: Path | None, *, forked: bool
+def start_server(
+    *options: str, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> "subprocess.Popen[bytes] | ForkedProcess":
-    """Start a server; to fork it takes a twentieth of the time, as it need not load the SDK."""
-    if forked and os.name == "posix":
-        return ForkedProcess("mcp", *options, env=env, folder=cwd or Path.cwd())
+    """Start a server; to fork it takes a twentieth of the time, as it need not load the SDK.
+
+    :param env: variables for Python itself: with them, the server is not forked.
+    """
+    if env is None and os.name == "posix":
+        return ForkedProcess("mcp", *options, env=os.environ, folder=cwd or Path.cwd())
     return subprocess.Popen(
         [RESERVOIR, "mcp", *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=env,
+        env={**os.environ, **(env or {})},
         cwd=cwd,
     )
 
@@ -40,7 +43,7 @@ class RawClient:
     """A client of one server process.
 
     :param era: the protocol revision that it speaks.
-    :param env: variables for Python itself: with them, the server is not forked.
+    :param env: variables for Python itself, as of `start_server`.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class RawClient:
         roots: list[Path] | None = None,
     ) -> None:
         self.era, self.roots = era, roots
-        self.process = _start(options, {**os.environ, **(env or {})}, cwd, forked=env is None)
+        self.process = start_server(*options, env=env, cwd=cwd)
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.server_requests: list[str] = []
         self._number = 0

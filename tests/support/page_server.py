@@ -20,8 +20,7 @@ from reservoir_cli.server.app import build_app
 from reservoir_cli.server.process import Server, close, listen
 from reservoir_cli.server.running_servers import RunningServer
 from reservoir_cli.server.security import host_names
-from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.store_threads import StoreThread
+from reservoir_cli.server.state import ServerState, StoreThread
 from reservoir_cli.settings import config
 from reservoir_cli.settings.reload import LiveConfig
 

@@ -109,6 +109,7 @@ class PostgresServer:
             "unix_socket_directories": "",
             "fsync": "off",
             "autovacuum": "off",
+            "deadlock_timeout": "50ms",
             "max_connections": "60",
             "max_wal_size": "128MB",
             "shared_buffers": "32MB",

@@ -14,7 +14,7 @@ class _Asyncio:
 
     @staticmethod
     async def sleep(delay: float) -> None:
-        await asyncio.sleep(min(delay, 0.01))
+        await asyncio.sleep(min(delay, 0.003))
 
 
 uvicorn.server.asyncio = _Asyncio()  # type: ignore[assignment]

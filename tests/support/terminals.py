@@ -5,6 +5,7 @@ import select
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 
 def read_to_end(master: int, slave: int, ended: Callable[[], bool]) -> bytes:
@@ -43,9 +44,9 @@ def read_up_to(master: int, awaited: str, ended: Callable[[], bool], seconds: fl
 
 
 def pressing_ctrl_c(master: int, ended: Callable[[], bool]) -> Callable[[], bool]:
-    """Press Ctrl-C again every few seconds until a process has ended, as a user would.
+    """Press Ctrl-C again until a process has ended, as a user would.
 
-    Python misses a Ctrl-C between printing a prompt and starting to read.
+    Python misses a Ctrl-C between printing a prompt and starting to read: then it sleeps.
 
     :returns: a function that says whether the process has ended.
     """
@@ -53,13 +54,22 @@ def pressing_ctrl_c(master: int, ended: Callable[[], bool]) -> Callable[[], bool
 
     def check() -> bool:
         nonlocal pressed
-        result = ended()
-        if not result and time.monotonic() > pressed + 5:
+        result, waited = ended(), time.monotonic() - pressed
+        if not result and (waited > 5 or (waited > 0.2 and _sleeps(master))):
             os.write(master, b"\x03")
             pressed = time.monotonic()
         return result
 
     return check
+
+
+def _sleeps(master: int) -> bool:
+    """Return whether the program on a terminal sleeps, where the system says so."""
+    try:
+        status = Path(f"/proc/{os.tcgetpgrp(master)}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] == "S"
 
 
 def ready(master: int, seconds: float) -> bool:

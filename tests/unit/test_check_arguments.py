@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from builders import FakeEmbedder
+from each import each
 
 from reservoir_cli import (
     ContextOptions,
@@ -53,7 +54,7 @@ def test_every_parameter_of_a_public_method_has_a_rule():
     assert names - UNCHECKED == RULES.keys()
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "problem"),
     [
         (lambda r: r.context(123), "query must be text, not int"),

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -22,8 +23,13 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
 
 
-def own_imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, set[str]]]:
-    """Yield each import statement of our own modules with the imported modules."""
+@cache
+def own_imports(path: Path) -> list[tuple[ast.ImportFrom | ast.Import, set[str]]]:
+    """Return each import statement of our own modules with the imported modules."""
+    return list(_own_imports(path))
+
+
+def _own_imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, set[str]]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} imports relatively"

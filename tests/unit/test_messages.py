@@ -32,12 +32,12 @@ LAST_MS = 253_402_300_799_999
 WEATHER = ToolCall("call_1", "weather", '{"city": "Oslo"}')
 
 
-@pytest.mark.parametrize("role", list(Role))
+@each("role", list(Role))
 def test_each_role_is_read_by_its_name(role):
     assert parse_role(role.value) is role
 
 
-@pytest.mark.parametrize("text", ["", "User", "developer", "user ", "bot"])
+@each("text", ["", "User", "developer", "user ", "bot"])
 def test_an_unknown_role_names_the_four(text):
     with pytest.raises(UsageError, match="unknown role") as caught:
         parse_role(text)
@@ -215,7 +215,7 @@ def test_a_time_of_any_zone_is_the_same_moment():
     assert to_epoch_ms(local_time) == to_epoch_ms(datetime(2026, 5, 9, 12, tzinfo=UTC))
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "calls", "expected"),
     [
         ("hello", (), "hello"),
@@ -229,7 +229,7 @@ def test_the_plain_text_of_a_message_includes_tool_calls(content, calls, expecte
     assert plain_text(Message("assistant", content, tool_calls=calls)) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "expected"),
     [
         (r'{"a": "one\ntwo"}', '{"a": "one  two"}'),

@@ -104,7 +104,7 @@ def _tree(path: Path) -> ast.Module:
 def _classes() -> dict[str, list[ast.ClassDef]]:
     """Return the definitions of the classes of each name."""
     classes: dict[str, list[ast.ClassDef]] = {}
-    for node in (node for path in MODULES for node in ast.walk(_tree(path))):
+    for node in (node for path in MODULES for node in _tree(path).body):
         if isinstance(node, ast.ClassDef):
             classes.setdefault(node.name, []).append(node)
     return classes

@@ -37,8 +37,9 @@ def store_path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def memory(store_path: str) -> Iterator[Reservoir]:
+def memory(store_path: str, empty_file: Path) -> Iterator[Reservoir]:
     """Open a store with a conversation, single messages, and a tool call with its result."""
+    shutil.copy(empty_file, store_path)
     with Reservoir.open(store_path, embedder=FakeEmbedder()) as reservoir:
         conversations = [Conversation("queue", "Where jobs should live", "chatgpt")]
         reservoir.store.add_conversations(Scope("work", "chat"), conversations)

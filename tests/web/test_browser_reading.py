@@ -95,6 +95,7 @@ def test_controls_and_messages_have_names(page, server):
     shown = "return document.querySelector('[data-budget]').getAttribute('aria-valuetext')"
     assert page.execute_script(shown) == "300 tokens"
     page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=queue&page=1")
+    until(page, lambda: named("article"))  # the tree of names follows the page
     assert named("article")[0] == "user 2026-01-05 09:00"
 
 

@@ -9,12 +9,11 @@ from each import each
 from page_server import HOSTILE, csrf_of, message
 from sqlite_steps import steps
 
-from reservoir_cli.messages import Conversation, Message, Scope
-from reservoir_cli.reservoir import Filter
+from reservoir_cli.messages import Conversation, Filter, Message, Scope
 from reservoir_cli.server import limits
 from reservoir_cli.server.limits import CONVERSATIONS, MAX_RENDERED, MESSAGES
 from reservoir_cli.server.web.markdown import to_html
-from reservoir_cli.server.web.read_conversations import read_thread
+from reservoir_cli.server.web.read_conversations import read_conversation
 
 
 @each(("text", "never", "shown"), HOSTILE)
@@ -30,6 +29,13 @@ def test_markdown_and_code_are_rendered():
     assert '<span class="k">def</span>' in html
     assert '<a href="https://e.example" rel="noopener noreferrer nofollow">x</a>' in html
     assert "<li>a</li>" in html
+
+
+def test_a_link_without_a_host_leads_nowhere():
+    for target in ("/ui/delete?p=work", "src/app.py", "//e.example", "?q=x", "#at"):
+        assert "href" not in to_html(f"[x]({target})")
+    for target in ("HTTPS://e.example", "mailto:a@e.example"):
+        assert f'href="{target}"' in to_html(f"[x]({target})")
 
 
 def test_a_list_of_single_messages_counts_no_conversations(client, memory):
@@ -313,7 +319,7 @@ def test_opening_a_conversation_does_not_read_the_others(memory):
         memory.ingest(messages, partition="many", instance="chat", embed=False)
 
     store(0, 50)
-    cost = steps(memory.store, lambda: read_thread(memory, thread, 1))
+    cost = steps(memory.store, lambda: read_conversation(memory, thread, 1))
     store(50, 200)
-    assert steps(memory.store, lambda: read_thread(memory, thread, 1)) <= cost + 2
-    assert read_thread(memory, thread, 1).title == "question 0"
+    assert steps(memory.store, lambda: read_conversation(memory, thread, 1)) <= cost + 2
+    assert read_conversation(memory, thread, 1).title == "question 0"

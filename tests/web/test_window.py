@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from builders import FakeEmbedder
+from each import each
 from page_server import message
 
 from reservoir_cli.context.prepare_request import ContextOptions
@@ -28,7 +29,7 @@ def build_question(**query: str) -> Question:
     return Question.of({"q": QUESTION, "p": "work", "budget": "300", **query})
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         {},
@@ -221,7 +222,7 @@ def test_invalid_numbers_are_reported(client):
         assert answer.status_code == 400, query
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "kept"),
     [
         ("budget=1.5&model=gpt-4", ['value="1.5"', 'value="gpt-4"']),

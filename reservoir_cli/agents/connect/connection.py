@@ -28,7 +28,7 @@ from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.settings.read_settings import missing_file_error
 from reservoir_cli.util import installation
-from reservoir_cli.util.time_limits import CLIENT_COMMAND
+from reservoir_cli.util.timeouts import CLIENT_COMMAND
 
 _READ_ONLY = "--read-only"
 _Plan = Callable[[SettingsFile], list[Edit]]  #: Returns the edits that a file needs.

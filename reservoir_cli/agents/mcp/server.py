@@ -33,7 +33,7 @@ from reservoir_cli.agents.mcp import stdio
 from reservoir_cli.agents.mcp.reserve_pipes import Wire
 from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, UNKNOWN, Answers, Caller, Tool
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.util.time_limits import CLIENT_FOLDERS, LAST_CALL
+from reservoir_cli.util.timeouts import CLIENT_FOLDERS, LAST_CALL
 
 #: Returns the partition of a call and the folders that its client works in, given its request.
 ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[tuple[str, tuple[Path, ...]]]]

@@ -17,8 +17,17 @@ from reservoir_cli.context.render.control_tokens import defuse
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.quote_recalled import RECALLED_NOTE, quote_line
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
-from reservoir_cli.messages import Message, Scope, StoredMessage, clean_text, cut, plain_text
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.messages import (
+    LARGEST_ID,
+    Filter,
+    Message,
+    Scope,
+    StoredMessage,
+    clean_text,
+    cut,
+    plain_text,
+)
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.settings.recall_switch import find_switch
@@ -172,7 +181,7 @@ _READ = Tool(
     "read",
     "Read a message whole, with its neighbours in the conversation.",
     {
-        "id": _number(None, 1, 2**63 - 1),
+        "id": _number(None, 1, LARGEST_ID),
         "around": _number(4, 0, 50),
         "max_tokens": _number(2_000, 100, 20_000),
     },
@@ -184,7 +193,7 @@ _REMEMBER = Tool(
     {
         "text": _text("Self-contained, with names and dates", 20_000, required=True),
         "replaces": Parameter(
-            "Note of yours that it corrects", low=1, high=2**63 - 1, is_number=True
+            "Note of yours that it corrects", low=1, high=LARGEST_ID, is_number=True
         ),
     },
     writes=True,
@@ -195,7 +204,7 @@ _OTHERS_STAY = "Other messages stay: [mcp] correct is off."
 _FORGET = Tool(
     "forget",
     "Delete a note of yours.",
-    {"id": _number(None, 1, 2**63 - 1)},
+    {"id": _number(None, 1, LARGEST_ID)},
     writes=True,
     deletes=True,
 )
@@ -332,7 +341,7 @@ class Answers:
     ) -> str:
         rows = reservoir.messages([id], Scope(partition))
         is_note = bool(rows) and rows[0].source == SOURCE  # notes are in no conversation
-        ids = [id] if is_note else reservoir.lookup.thread(rows[0]) if rows else []
+        ids = [id] if is_note else reservoir.lookup.ids_of_conversation(rows[0]) if rows else []
         if id not in ids:
             raise ReservoirError(f"no message #{id} in partition {partition}")
         position = ids.index(id)

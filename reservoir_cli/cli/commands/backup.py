@@ -8,15 +8,14 @@ import typer
 
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.options import argument
+from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import describe
 
 
 def backup(
     ctx: typer.Context,
-    file: Annotated[
-        Path, argument("FILE", "File to write the copy to.", callback=options.expand_user)
-    ],
+    file: Annotated[Path, argument("FILE", "File to write the copy to.", parser=parse_path)],
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
@@ -27,8 +26,8 @@ def backup(
     """
     if str(file) == "-":
         raise UsageError("a store cannot be written to stdout", hint="reservoir backup FILE")
-    # Unlike methods of Path, both functions return False for an invalid file name.
-    if os.path.exists(file) and not os.path.isdir(file):
+    # Unlike the method of Path, this returns False for an invalid file name.
+    if os.path.isfile(file):
         options.confirm(f"{file} exists{'' if yes else describe(file)}; replace it?", yes)
     with open_store.open_reservoir(ctx) as reservoir:
         reservoir.backup(file)

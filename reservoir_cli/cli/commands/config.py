@@ -1,5 +1,6 @@
 """``reservoir config``: read and change settings."""
 
+import os
 import shlex
 from collections.abc import Mapping
 from functools import partial
@@ -161,7 +162,7 @@ def _refuse(message: str, assignment: str) -> NoReturn:
 
 def _settings_file(typed: Path | None) -> Path:
     """Return the path of the settings file, even if its content is invalid."""
-    if typed is not None and not typed.exists():
+    if typed is not None and not os.path.exists(typed):  # also False for a name too long
         return settings.load(typed).path  # raises the error
     return typed or paths.config_file()
 

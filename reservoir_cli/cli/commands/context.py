@@ -100,12 +100,12 @@ def context(
     threshold: Annotated[
         float | None, _choice("X", "Similar is above this (1 + cosine)/2; try 0.65.", min=0, max=1)
     ] = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    role: options.RoleFilter = None,
-    source: options.Source = None,
-    project: options.Project = None,
-    tag: options.Tag = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    role: filters.Role = None,
+    source: filters.Source = None,
+    project: filters.Project = None,
+    tag: filters.Tag = None,
     recall_scope: Annotated[
         str | None,
         _choice("WHERE", "instance, partition, or auto: partition without -i.", "recall_scope"),

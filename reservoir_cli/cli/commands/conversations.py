@@ -9,8 +9,8 @@ import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.options import option
-from reservoir_cli.messages import Scope
-from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
+from reservoir_cli.messages import Filter, Scope
+from reservoir_cli.reservoir import ConversationSummary, Reservoir
 from reservoir_cli.util.unicode_text import fold
 
 _SHORT = 8  # minimum length of the unique id prefixes that a terminal shows
@@ -24,9 +24,9 @@ def conversations(
     match: Annotated[
         str | None, option("TEXT", "Only with this text in the title or a message.")
     ] = None,
-    project: options.Project = None,
-    since: options.Since = None,
-    tag: options.ConversationTag = None,
+    project: filters.Project = None,
+    since: filters.Since = None,
+    tag: filters.ConversationTag = None,
     limit: Annotated[
         int | None,
         option("N", "Only the N with the newest messages (default: all).", "-n", "--limit", min=1),
@@ -60,16 +60,18 @@ def _filter(
     if where.since:
         summaries = [entry for entry in summaries if entry.last >= where.since]
     if where.tag:
-        tagged = reservoir.lookup.threads(scope, type(where)(tag=where.tag))
-        summaries = [entry for entry in summaries if entry.thread in tagged]
+        tagged = reservoir.lookup.ids_by_conversation(scope, type(where)(tag=where.tag))
+        summaries = [entry for entry in summaries if entry.name in tagged]
     if not where.text:
         return summaries
     text = fold(where.text)
-    matching = reservoir.lookup.threads(scope, replace(where, project=None, since=None, tag=None))
+    matching = reservoir.lookup.ids_by_conversation(
+        scope, replace(where, project=None, since=None, tag=None)
+    )
     return [
         entry
         for entry in summaries
-        if text in fold(entry.conversation.title or "") or entry.thread in matching
+        if text in fold(entry.conversation.title or "") or entry.name in matching
     ]
 
 
@@ -78,8 +80,8 @@ def _newest(
 ) -> Sequence[ConversationSummary]:
     if limit is None:
         return summaries
-    newest = {entry.thread for entry in sorted(summaries, key=attrgetter("last"))[-limit:]}
-    return [entry for entry in summaries if entry.thread in newest]
+    newest = {entry.name for entry in sorted(summaries, key=attrgetter("last"))[-limit:]}
+    return [entry for entry in summaries if entry.name in newest]
 
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, filtered: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, open_store, options, tables
+from reservoir_cli.cli import console, open_store, options, terminal_tables
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 from reservoir_cli.cli.options import argument, flag
 from reservoir_cli.maintenance import database
@@ -38,7 +38,7 @@ def status(ctx: typer.Context, as_json: options.Json = False) -> None:
         for name, value in facts.items()
         if name not in lists
     ]
-    rows += [(tables.HELD.get(name, name), f"{count:,}") for name, count in counts.items()]
+    rows += [(terminal_tables.HELD.get(name, name), f"{count:,}") for name, count in counts.items()]
     for name, entries in lists.items():
         rows += [_entry_row(_LABELS[name], entry) for entry in entries[:_MOST]]
     console.table(("", ""), rows)

@@ -12,6 +12,7 @@ import typer
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.global_options import Globals, complete, globals_of
 from reservoir_cli.cli.options import flag, option
+from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as salvage_store
 from reservoir_cli.maintenance.doctor import Check
@@ -30,7 +31,7 @@ def doctor(
         option(
             "FILE",
             "Write what is still readable in a damaged store to FILE, a new store.",
-            callback=options.expand_user,
+            parser=parse_path,
         ),
     ] = None,
     calibrate: Annotated[

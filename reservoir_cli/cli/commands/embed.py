@@ -11,8 +11,7 @@ from reservoir_cli.embedding import find_model
 from reservoir_cli.retrieval.embed_messages import EmbeddingState
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
-from reservoir_cli.util.interrupts import explain_interrupt
-from reservoir_cli.util.progress import counted
+from reservoir_cli.util.progress import counted, explain_interrupt
 
 _INTERRUPTED = "interrupted; finished embeddings are kept, and the same command embeds the rest"
 

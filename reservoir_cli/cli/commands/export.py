@@ -8,9 +8,10 @@ import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.options import flag, option
+from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Scope
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.messages import Filter, Scope
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.export.export_messages import FORMATS
 from reservoir_cli.util.progress import counted
 
@@ -20,18 +21,18 @@ def export(
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
-    conversation: options.Conversation = None,
-    role: options.RoleFilter = None,
-    match: options.Match = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    source: options.Source = None,
-    tag: options.Tag = None,
+    conversation: filters.Conversation = None,
+    role: filters.Role = None,
+    match: filters.Match = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    source: filters.Source = None,
+    tag: filters.Tag = None,
     form: Annotated[
         str | None,
         option(
             "NAME",
-            "jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
+            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: {FORMATS[0]}).",
             "--format",
             choices=FORMATS,
         ),
@@ -46,7 +47,7 @@ def export(
             "Write to this file, completely or not at all.",
             "-o",
             "--output",
-            callback=options.expand_user,
+            parser=parse_path,
         ),
     ] = None,
     as_json: options.Json = False,

@@ -12,8 +12,8 @@ import typer
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.options import flag, option
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Key, Scope, StoredMessage
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.messages import EVERYWHERE, Filter, Key, Scope, StoredMessage
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.util.progress import counted
 
 _BATCH = 1_000
@@ -34,8 +34,8 @@ def forget(
     match: Annotated[
         str | None, option("TEXT", "Messages that contain this text; case is ignored.")
     ] = None,
-    source: options.Source = None,
-    project: options.Project = None,
+    source: filters.Source = None,
+    project: filters.Project = None,
     before: Annotated[
         str | None, option("T", "Messages from before this time: 2026-05-09, 90d.")
     ] = None,
@@ -172,7 +172,7 @@ class _Choice:
         """``None``: see :meth:`~reservoir_cli.retrieval.lookup.Lookup.elsewhere`."""
         if not self.expired:
             return reservoir.lookup.elsewhere(scope, self.where())
-        keys = reservoir.lookup.expired(reservoir.config, Scope(None)) or ()
+        keys = reservoir.lookup.expired(reservoir.config, EVERYWHERE) or ()
         counts = Counter((row.partition, row.instance) for row in _read(reservoir, keys))
         return [(*place, count) for place, count in counts.items()]
 

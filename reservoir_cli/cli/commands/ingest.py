@@ -13,11 +13,12 @@ import typer
 from reservoir_cli.cli import console, filters, open_store, options
 from reservoir_cli.cli.options import argument, flag, option
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Message, Scope, check_name, parse_role
+from reservoir_cli.messages import EVERYWHERE, Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.embed_messages import describe_backlog
 from reservoir_cli.transfer.formats.registry import FORMATS, importer_named
-from reservoir_cli.transfer.reading.input_files import LARGEST_PIPED, File
+from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.input_files import LARGEST_PIPED
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_time_options import parse_time
 from reservoir_cli.util.progress import counted
@@ -97,7 +98,7 @@ def ingest(
             if is_new and reservoir.view(Scope(partition), 1):
                 console.note(f"new partition {partition}")
             return
-        is_first = console.is_terminal() and not reservoir.view(Scope(None), 1)
+        is_first = console.is_terminal() and not reservoir.view(EVERYWHERE, 1)
         report = reservoir.import_files(
             *(_open_source(source) for source in sources),
             form=form,
@@ -160,12 +161,14 @@ def _is_new(reservoir: Reservoir, partition: str) -> bool:
     scope = Scope(partition)
     if reservoir.view(scope, 1):
         return False
-    return reservoir.lookup.keeps_to(scope) or bool(reservoir.view(Scope(None), 1))
+    return reservoir.lookup.keeps_to(scope) or bool(reservoir.view(EVERYWHERE, 1))
 
 
 def _check_exist(sources: list[str]) -> None:
     """Check that the files exist; the hint for a message typed as a path says how to store it."""
     for source in sources:
+        if not source:
+            raise UsageError("the name of a file is empty", hint="name a file or folder")
         if source != "-" and not os.path.lexists(source):
             words = " ".join(source.split())
             name = words if len(words) <= _LONGEST_NAME else f"{words[:_LONGEST_NAME]}…"

@@ -25,8 +25,8 @@ from reservoir_cli.cli.global_options import complete, globals_of
 from reservoir_cli.cli.options import flag
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.model_language import find_wrong_language
-from reservoir_cli.messages import Scope, check_name, clean_name
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.messages import Filter, Scope, check_name, clean_name
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import load
 from reservoir_cli.settings.paths import abbreviate_home
@@ -37,8 +37,7 @@ from reservoir_cli.transfer.reports import ImportReport, describe_links
 from reservoir_cli.transfer.sync import discover_histories
 from reservoir_cli.transfer.sync.discover_histories import History
 from reservoir_cli.transfer.sync.history_sources import Source, choose_name, configured_sources
-from reservoir_cli.util.interrupts import explain_interrupt
-from reservoir_cli.util.progress import counted, duration_in_words
+from reservoir_cli.util.progress import counted, duration_in_words, explain_interrupt
 from reservoir_cli.util.unicode_text import plain_digits
 
 _NONE = ("n", "no", "none")  # answers that import nothing
@@ -413,7 +412,7 @@ def _sync(reservoir: Reservoir, source: Source, *, copies: bool) -> ImportReport
     [result] = report.sources
     for failure in result.failures:
         console.warn(failure)
-    print_left_out(replace(result, marked=set()))  # those are printed below the table
+    print_left_out(result)
     return result.imports
 
 

@@ -11,8 +11,8 @@ from reservoir_cli.cli import console, filters, nothing_found, open_store, optio
 from reservoir_cli.cli.commands.forget import preview, print_found, print_lines
 from reservoir_cli.cli.options import flag, option
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Key, Scope, check_name
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.messages import Filter, Key, Scope, check_name
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.util.progress import counted
 
 #: A partition and perhaps an instance; a backslash escapes a slash or another backslash.
@@ -31,13 +31,13 @@ def move(
         ),
     ],
     ids: options.Ids = None,
-    conversation: options.Conversation = None,
-    project: options.Project = None,
-    match: options.Match = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    source: options.Source = None,
-    tag: options.Tag = None,
+    conversation: filters.Conversation = None,
+    project: filters.Project = None,
+    match: filters.Match = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    source: filters.Source = None,
+    tag: filters.Tag = None,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,

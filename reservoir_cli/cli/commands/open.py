@@ -18,7 +18,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers
 from reservoir_cli.util import installation
 from reservoir_cli.util.programs import start_in_background
-from reservoir_cli.util.time_limits import SERVER_START
+from reservoir_cli.util.timeouts import SERVER_START
 
 _PAUSE = 0.1
 

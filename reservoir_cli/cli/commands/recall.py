@@ -1,19 +1,29 @@
 """``reservoir recall``: print the stored messages that help an agent with a question."""
 
-from datetime import UTC, datetime
-from typing import Annotated
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, open_store, options
-from reservoir_cli.cli.filters import complete_session
+from reservoir_cli.agents.injections import Injection, last_injections
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.options import argument, flag, option, tokens_option
-from reservoir_cli.cli.show_injections import show_injections
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.errors import UsageError
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.messages import EVERYTHING, Scope, StoredMessage, cut, plain_text
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.hook_failures import describe_failures, read_failures
+from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.settings.schema import RECALL_BUDGET
+from reservoir_cli.util.clock import local_day
 from reservoir_cli.util.parse_time_options import parse_time
+from reservoir_cli.util.progress import counted
+
+_SHOWN = timedelta(days=7)  # the age of failed hooks that are printed
+_SNIPPET = 160  # characters of a message that are printed
 
 
 def recall(
@@ -27,9 +37,9 @@ def recall(
         tokens_option(f"Tokens for everything printed (default: {RECALL_BUDGET}).", least=1),
     ] = None,
     partition: options.Partition = None,
-    since: options.Since = None,
+    since: filters.Since = None,
     exclude_conversation: Annotated[
-        str | None, option("ID", "Leave out this conversation.")
+        str | None, options.conversation_option("Leave out this conversation.")
     ] = None,
     last: Annotated[bool, flag("--last", "Print what agents were given last.")] = False,
     client: Annotated[str | None, option("NAME", "With --last, only this client.")] = None,
@@ -50,14 +60,14 @@ def recall(
             raise UsageError(
                 "--last takes no question", hint="reservoir recall --last [--client NAME] [-p NAME]"
             )
-        show_injections(ctx, client, partition, as_json=as_json)
+        _show_injections(ctx, client, partition, as_json=as_json)
         return
     if client is not None:
         raise UsageError("--client needs --last", hint="reservoir recall --last --client NAME")
     question = options.question_of(words, "recall")
     moment = parse_time(since, datetime.now(UTC)) if since is not None else None
     with open_store.open_reservoir(ctx) as reservoir:
-        session = complete_session(reservoir, exclude_conversation, partition)
+        session = filters.complete_session(reservoir, exclude_conversation, partition)
         outcome = reservoir.recall(
             question, partition=partition, budget=budget, exclude_conversation=session, since=moment
         )
@@ -76,4 +86,73 @@ def _print_notes(outcome: Recall | Skipped, reservoir: Reservoir, partition: str
         console.note(f"nothing recalled: {outcome.explanation}")
         if outcome.reason is Reason.EMPTY:
             scope = reservoir.scope(partition)
-            nothing_found.say_elsewhere(reservoir, str(scope.partition), None, Filter())
+            nothing_found.say_elsewhere(reservoir, str(scope.partition), None, EVERYTHING)
+
+
+def _show_injections(
+    ctx: typer.Context, client: str | None, partition: str | None, *, as_json: bool
+) -> None:
+    """Print the last injection of each client with the stored texts of its messages.
+
+    :param client: only of clients whose name begins like this.
+    :param partition: only from this partition.
+    """
+    with open_store.open_reservoir(ctx) as reservoir:
+        injections = last_injections(reservoir.location, client, partition)
+        rows = [(injection, _stored(reservoir, injection)) for injection in injections]
+        switch = _find_switch(reservoir, partition)
+    failures = read_failures(datetime.now(UTC) - _SHOWN)
+    if failures:
+        console.note(f"{describe_failures(failures)} (in the last {_SHOWN.days} days)")
+    if switch:
+        console.note(f"recall is switched off here by {switch}")
+    if as_json:
+        failed = [{"at": each.at.isoformat(), "reason": each.reason} for each in failures]
+        rows_by_client = [_injection_row(*row) for row in rows]
+        console.document({"off": switch, "injections": rows_by_client, "failed_hooks": failed})
+        return
+    if not rows:
+        console.note(f"{client or 'no agent'} was given {'no ' if client else ''}messages yet")
+    for injection, messages in rows:
+        console.write(_describe_injection(injection, messages))
+
+
+def _stored(reservoir: Reservoir, injection: Injection) -> list[StoredMessage]:
+    found = reservoir.messages(injection.messages, Scope(injection.partition))
+    order = {number: index for index, number in enumerate(injection.messages)}
+    return sorted(found, key=lambda message: order[message.id])
+
+
+def _find_switch(reservoir: Reservoir, partition: str | None) -> str | None:
+    folder = None
+    with suppress(OSError):  # it was deleted
+        folder = os.getcwd()
+    assigned = folder and reservoir.config.partition_of(folder)
+    return find_switch(reservoir.config, partition or assigned or None, folder)
+
+
+def _injection_row(injection: Injection, messages: Sequence[StoredMessage]) -> dict[str, Any]:
+    return {
+        "at": injection.at.isoformat(),
+        "client": injection.client,
+        "door": injection.door,
+        "session": injection.session,
+        "partition": injection.partition,
+        "tokens": injection.tokens,
+        "ids": list(injection.messages),
+        "messages": [message.to_row() for message in messages],
+    }
+
+
+def _describe_injection(injection: Injection, messages: Sequence[StoredMessage]) -> str:
+    count = counted(len(injection.messages), "message")
+    parts = [injection.at.isoformat(timespec="seconds"), injection.client, injection.door]
+    parts += [f"session {injection.session}" if injection.session else None]
+    parts += [f"partition {injection.partition}", f"{injection.tokens:,} tokens", count]
+    lines = [" · ".join(filter(None, parts))]
+    for message in messages:
+        text = cut(" ".join(plain_text(message).split()), _SNIPPET)
+        lines.append(f"#{message.id} {local_day(message.created_at)} {message.role}: {text}")
+    gone = set(injection.messages) - {message.id for message in messages}
+    lines += [f"#{number} is no longer stored" for number in sorted(gone)]
+    return "".join(f"{line}\n" for line in lines)

@@ -11,8 +11,8 @@ import typer
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.options import argument, flag, option
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope, StoredMessage, plain_text
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.messages import Filter, Scope, StoredMessage, plain_text
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.util.clock import to_local
@@ -52,13 +52,13 @@ def search(
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
-    conversation: options.Conversation = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    role: options.RoleFilter = None,
-    source: options.Source = None,
-    project: options.Project = None,
-    tag: options.Tag = None,
+    conversation: filters.Conversation = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    role: filters.Role = None,
+    source: filters.Source = None,
+    project: filters.Project = None,
+    tag: filters.Tag = None,
     sort: Annotated[
         str,
         option(

@@ -6,7 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, open_store, options, plots, tables
+from reservoir_cli.cli import (
+    console,
+    filters,
+    nothing_found,
+    open_store,
+    options,
+    plots,
+    terminal_tables,
+)
 from reservoir_cli.cli.options import flag
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.parse_time_options import parse_time
@@ -18,7 +26,7 @@ _DAYS = 30
 def stats(
     ctx: typer.Context,
     partition: options.OnlyPartition = None,
-    since: options.Since = None,
+    since: filters.Since = None,
     plot: Annotated[bool, flag("--plot", "Plot what was stored, and tokens, by week.")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -83,7 +91,8 @@ def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows.append(("requests from providers' caches", f"{share} of {of}"))
     held = summary["store"]
     rows += [
-        (f"stored {tables.HELD.get(name, name)}", f"{count:,}") for name, count in held.items()
+        (f"stored {terminal_tables.HELD.get(name, name)}", f"{count:,}")
+        for name, count in held.items()
     ]
     if without := held["messages"] - held["embedded"] - held["pending"]:
         rows.append(("stored without text", f"{without:,}"))

@@ -260,9 +260,11 @@ def _print_source(report: SourceReport, prefix: str = "") -> None:
         unseen_errors.log(failure)
     if report.held:
         console.note(f"{name}: an unfinished last turn in {counted(report.held, 'file')}")
-    for note in report.imports.notes():
-        console.note(f"{report.source.name}: {note}")
+    for note in imports.notes():
+        console.note(f"{name}: {note}")
     print_left_out(report)
+    if imports.marked:
+        console.note(f"{name}: {options.describe_marked(imports.marked)}")
 
 
 def print_left_out(report: SourceReport) -> None:
@@ -272,8 +274,6 @@ def print_left_out(report: SourceReport) -> None:
         console.note(describe_forgotten(report.source, imports.forgotten))
     options.note_count(f"{name}: older than retention_days, and not imported", imports.expired)
     options.note_count(f"{name}: {EXCLUDED}", imports.excluded)
-    if report.marked:
-        console.note(f"{name}: {options.describe_marked(report.marked)}")
 
 
 def describe_forgotten(source: Source, count: int) -> str:
@@ -306,7 +306,7 @@ def _fields(report: SyncReport) -> dict[str, Any]:
                 "forgotten": entry.imports.forgotten,
                 "expired": entry.imports.expired,
                 "excluded": entry.imports.excluded,
-                "marked": len(entry.marked),
+                "marked": len(entry.imports.marked),
                 "held": entry.held,
                 "reasons": entry.imports.reasons,
                 "notes": entry.imports.notes(all_names=True),

@@ -1,9 +1,7 @@
 """``reservoir trim``: trim the message list of a tool loop to a budget."""
 
 import json
-import os
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +9,7 @@ import typer
 from reservoir_cli.chat.trim import find_turn_start, trim_history
 from reservoir_cli.cli import console, options
 from reservoir_cli.cli.options import argument, option, tokens_option
+from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
 from reservoir_cli.settings.config import required_window
 from reservoir_cli.tokens import storing_counter
@@ -19,7 +18,8 @@ from reservoir_cli.util.progress import counted
 
 _LEAST = 500  # the smallest budget that holds a question and its reply
 _FORMATS = ("openai", "anthropic", "auto")
-_KEYS = ("messages", "input")  # keys of a request body: of OpenAI's Responses API the second
+#: Keys of a request body: the second of OpenAI's Responses API, the third of Gemini's.
+_KEYS = ("messages", "input", "contents")
 _WANTED = "give a list of messages, or a request body that has one"
 
 
@@ -93,7 +93,7 @@ def _read(file: str) -> Any:
     if file == "-":
         text = options.text_or_stdin("-", "list of messages")
     else:
-        text = read_text(Path(os.path.expanduser(file)))[0]
+        text = read_text(parse_path(file))[0]
     name = "stdin" if file == "-" else file
     try:
         document = json.loads(text)

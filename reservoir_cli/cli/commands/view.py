@@ -5,16 +5,16 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
-from reservoir_cli.cli.options import argument, flag, option
+from reservoir_cli.cli.options import argument, option
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.messages import LARGEST_ID, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
 
 
 def view(
     ctx: typer.Context,
     count: Annotated[
-        int, argument("[COUNT]", "Number of messages; 0 for all.", min=0, max=options.MOST)
+        int, argument("[COUNT]", "Number of messages; 0 for all.", min=0, max=LARGEST_ID)
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
@@ -23,18 +23,16 @@ def view(
     around: Annotated[
         str | None, option("N", "This message and its neighbours, COUNT in all.")
     ] = None,
-    trace_id: options.TraceFilter = None,
-    conversation: options.Conversation = None,
-    match: options.Match = None,
-    role: options.RoleFilter = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    source: options.Source = None,
-    tag: options.Tag = None,
-    pinned: Annotated[bool, flag("--pinned", "Only pinned messages.", options.FILTERS)] = False,
-    secrets: Annotated[
-        bool, flag("--secrets", "Only messages in which secrets were found.", options.FILTERS)
-    ] = False,
+    trace_id: filters.Trace = None,
+    conversation: filters.Conversation = None,
+    match: filters.Match = None,
+    role: filters.Role = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    source: filters.Source = None,
+    tag: filters.Tag = None,
+    pinned: filters.Pinned = False,
+    secrets: filters.Secrets = False,
     timestamps: options.Timestamps = False,
     oneline: options.OneLine = False,
     as_json: options.Json = False,
@@ -105,7 +103,7 @@ def _find_around(
 ) -> list[StoredMessage]:
     """Return a message with its neighbours; ``count`` 0: the whole conversation."""
     message = _find(reservoir, scope, [number])[0]
-    ids = reservoir.lookup.thread(message)
+    ids = reservoir.lookup.ids_of_conversation(message)
     if count:
         start = min(ids.index(number) - (count - 1) // 2, len(ids) - count)
         ids = ids[max(0, start) : max(0, start) + count]

@@ -20,6 +20,8 @@ _TAGS = re.compile("[\U000e0000-\U000e007f]+")
 _I = f"[{INVISIBLE}]*"
 #: The same, and other characters that are not ASCII, which is compiled far faster.
 _N = rf"[^\x00-\x7f{ZERO_WIDTH_SPACE}]*"
+#: A few blanks or characters that are not ASCII.
+_GAP = rf"[^!-\x7f{ZERO_WIDTH_SPACE}]{{0,16}}"
 
 
 def _spaced(token: str) -> str:
@@ -45,11 +47,13 @@ _SIGNS = (
     # Seed's <[fim-suffix]> and <[begin▁of▁sentence]>
     rf"|<(?={_spaced('[fim-')}|{_spaced('[PLHD')}|{_spaced('[beginof')}|{_spaced('[endof')})"
     r"|\u25c1(?=/?[a-z_]{1,32}\u25b7)"  # Kimi's ◁think▷
+    # the frame of a context: an end in a text is not the end of the context
+    rf"|\[(?={_GAP}(?i:/{_GAP}{_spaced('reservoir')}|{_spaced('reservoir')}\s{_spaced('context')}))"
 )
 #: A bracket, and what may be a name behind it.
 _NAMED = (
-    rf"(?P<open>[<\uff1c\[\uff3b])(?P<rest>(?:{_N}[/:A-Za-z])"
-    rf"{_N}[^\s<>\uff1c\uff1e\[\]\uff3b\uff3d=\"']*)"
+    rf"(?P<open>[<\[])(?P<rest>(?:{_N}[/:A-Za-z])"
+    rf"{_N}[^\s<>\[\]=\"']*)"
 )
 #: Names in square brackets.
 _BRACKETED = (
@@ -120,8 +124,18 @@ _WITH_EQUALS = frozenset(("function", "parameter", "tool"))
 _LONGEST = 64
 #: Without one of these a text holds no control token, and without one of the second none that is
 #: known by its signs.
-_OPENINGS = "<[]\uff1c\uff3b\u25c1"
-_MARKS = ("|", "\uff5c", "SYS", "~", "\u25c1", "role>", "]<]", "<[", "permissions ")
+_OPENINGS = "<[]\u25c1"
+_MARKS = (
+    *("|", "\uff5c", "SYS", "~", "\u25c1", "role>", "]<]", "<[", "permissions "),
+    *("eservoir", "ESERVOIR"),
+)
+#: Full-width and small forms of ASCII, which a tokenizer may read as ASCII, each by its character.
+_FORMS = {
+    code: normalize("NFKC", chr(code))
+    for code in (*range(0xFF01, 0xFF5F), *range(0xFE47, 0xFE49), *range(0xFE50, 0xFE6C))
+    if normalize("NFKC", chr(code)).isascii()
+}
+_WIDE_BRACKETS = "\uff1c\uff1e\uff3b\uff3d\ufe64\ufe65\ufe47\ufe48"
 
 
 @lru_cache(128)  # while a window is filled, the same turns are printed repeatedly
@@ -129,11 +143,29 @@ def defuse(text: str) -> str:
     """Break up control tokens with a zero-width space, and remove tag characters."""
     if not text.isascii():
         text = _TAGS.sub("", text)
+        if any(sign in text for sign in _WIDE_BRACKETS):
+            narrow = text.translate(_FORMS)
+            return _break_alike(text, narrow, _break_tokens(narrow))
+    return _break_tokens(text)
+
+
+def _break_tokens(text: str) -> str:
     if not any(sign in text for sign in _OPENINGS):  # far faster than the patterns
         return text
     if _may_hold_signs(text):
         text = re.sub(_SIGNS, f"\\g<0>{ZERO_WIDTH_SPACE}", text)
     return re.sub(_NAMED, _break_name, text)
+
+
+def _break_alike(text: str, narrow: str, broken: str) -> str:
+    """Break a text where its narrow form, of the same length, was broken."""
+    parts, index = list[str](), 0
+    for character in broken:
+        if narrow[index : index + 1] == character:
+            character = text[index]
+            index += 1
+        parts.append(character)
+    return "".join(parts)
 
 
 def _may_hold_signs(text: str) -> bool:
@@ -151,7 +183,7 @@ def _break_name(match: re.Match[str]) -> str:
     following = match.string[match.end() : match.end() + 1]
     if rest.strip("/") in _BARE:
         before = match.string[max(0, match.start() - 1) : match.start()]
-        is_control = opening in "<\uff1c" and following in (">", "\uff1e") and not before.isalnum()
+        is_control = opening == "<" and following == ">" and not before.isalnum()
     else:
         is_control = len(rest) <= _LONGEST and _is_control(opening, rest, following)
     if is_control:
@@ -161,8 +193,8 @@ def _break_name(match: re.Match[str]) -> str:
 
 @lru_cache(4096)
 def _is_control(opening: str, rest: str, following: str) -> bool:
-    if opening in "[\uff3b":
-        return following in ("]", "\uff3d") and re.fullmatch(_BRACKETED, rest) is not None
+    if opening == "[":
+        return following == "]" and re.fullmatch(_BRACKETED, rest) is not None
     name = rest.strip("/").rpartition(":")[2]
     if name in _WITH_EQUALS:
         prefixed = ":" in rest and name == "parameter"

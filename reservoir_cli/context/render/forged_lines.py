@@ -20,7 +20,7 @@ _LINE = rf"""(?aimx)
     \n\ {{0,3}}(?:
         (?:\#{{1,6}}\ ?)? [*_`~]{{0,3}} (?:
             (?:\[\#\d+\]\ ?)? (?:quoted\ [\d-]+,\ ?)?
-            (?:user|assistant|system|tool|developer)
+            (?:user|assistant|system|tool|developer|human|ai)
                 \ ?(?:\#\d+)?\ ?[*_`~]{{0,3}}\ ?:                    # a role
             | \[?\ ?{_TITLES}\ ?\]?[*_`:\#]*\ ?$                    # a title
             | \[\ ?{_SHORT_TITLES}\ ?\]                             # a short one in brackets,
@@ -38,6 +38,8 @@ _FRAME = r"(?ai)\[ ?(?:/ ?reservoir|reservoir context)"
 _HINTS = (":", "[", "-", "knowledge", "context", "message", "conversation", "system", "summaries")
 #: Blanks within a line or at its end, other than a single space.
 _BLANKS = re.compile(r"(?<=\S)(?:[^\S\n ][^\S\n]*| [^\S\n]+)", re.ASCII)
+#: What colours a line on a terminal.
+_ESCAPES = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 #: The controls of ASCII, which are no part of what is seen.
 _ASCII_CONTROLS = dict.fromkeys((*range(9), *range(0x0B, 0x20), 0x7F))
 #: Characters that no one sees, or that are drawn on the letter before.
@@ -113,7 +115,7 @@ def _is_forged(text: str) -> bool:
     if not text.isascii():
         text = re.sub(_HIDDEN, "", normalize("NFKD", text))
         text = text.translate({ord(sign): _drawn_as(sign) for sign in set(text) if sign > "\x7f"})
-    text = text.translate(_ASCII_CONTROLS)
+    text = _ESCAPES.sub("", text).translate(_ASCII_CONTROLS)
     lowered = text.lower()
     if not any(hint in lowered for hint in _HINTS):
         return False

@@ -4,6 +4,9 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 DAY = timedelta(days=1)
+MONTH_NAMES = (
+    "January February March April May June July August September October November December"
+).split()
 # Yearless dates are put in a leap year, so that 29 February exists.
 ANY_YEAR = 2000
 

@@ -5,10 +5,10 @@ from datetime import date
 from functools import cache
 from typing import NamedTuple
 
-_FULL_MONTHS = (
-    "january february march april may june july august september october november december"
-).split()
-MONTHS = {name: number for number, name in enumerate(_FULL_MONTHS, 1)}
+from reservoir_cli.retrieval.question_dates import holidays
+from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
+
+MONTHS = {name.lower(): number for number, name in enumerate(MONTH_NAMES, 1)}
 SHORT_MONTHS = {name[:3]: number for name, number in MONTHS.items() if name != "may"}
 SHORT_MONTHS["sept"] = 9
 MONTHS |= SHORT_MONTHS
@@ -24,23 +24,10 @@ _NUMBERS = "one two three four five six seven eight nine ten eleven twelve".spli
 COUNTS = {name: (number, number) for number, name in enumerate(_NUMBERS, 1)}
 COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
 SINGULARS = {unit + "s": unit for unit in ("minute", "hour", "day", "week", "month", "year")}
-HOLIDAYS = {
-    "christmas": (12, 24, 3),
-    "xmas": (12, 24, 3),
-    "christmas eve": (12, 24, 1),
-    "christmas day": (12, 25, 1),
-    "new year 's eve": (12, 31, 1),
-    "new year eve": (12, 31, 1),
-    "new year 's day": (1, 1, 1),
-    "new year day": (1, 1, 1),
-    "valentine 's day": (2, 14, 1),
-    "halloween": (10, 31, 1),
-}
 OFFSETS = {"yesterday": -1, "today": 0, "tonight": 0, "now": 0, "tomorrow": 1}
 # A question without a name or number of a date contains one of these, or no date.
-SIGNS = frozenset(OFFSETS) | SEASONS.keys() | frozenset(
-    "ago back christmas xmas halloween valentine year last past previous this current next"
-    " coming upcoming weekend night other".split()
+SIGNS = frozenset(OFFSETS) | SEASONS.keys() | holidays.SIGNS | frozenset(
+    "ago back year last past previous this current next coming upcoming weekend night other".split()
 )  # fmt: skip
 # Words that make a number before them a count.
 COUNTED = frozenset(

@@ -4,13 +4,12 @@ import re
 from collections.abc import Callable
 from functools import cache
 
+from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
+
 _NUMBER = "(?:\\d{1,3}|[一二两三四五六七八九十]{1,3})"
 _DIGITS = dict(zip("零〇一二两三四五六七八九", (0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
 _DAYS = dict(
     zip("一二三四五六日天", "mon tues wednes thurs fri satur sun sun".split(), strict=True)
-)
-_MONTHS = (
-    "January February March April May June July August September October November December".split()
 )
 _RELATIVE = {
     "大前天": "3 days ago", "前天": "day before yesterday", "昨天": "yesterday",
@@ -128,7 +127,7 @@ def _date(parts: dict[str, str]) -> str | None:
     if year == "year before last":  # English has no phrase for a month of it
         return year
     preposition = "" if day else "in "
-    return f"{preposition}{f'{day} ' if day else ''}{_MONTHS[month - 1]} {year}".strip()
+    return f"{preposition}{f'{day} ' if day else ''}{MONTH_NAMES[month - 1]} {year}".strip()
 
 
 def _in_period(period: str, year: str) -> str:

@@ -4,13 +4,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
+from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
 from reservoir_cli.retrieval.question_dates.european_languages import LANGUAGES, Language
 
 Parts = Mapping[str, str]
 
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _DAY, _YEAR = "(?:3[01]|[12]\\d|0?[1-9])", "(?:19|20)\\d\\d"
 _ARTICLE = "(?:(?:am|dem|den|zum|im|le|el|en) )?"
@@ -142,8 +140,8 @@ def _month(parts: Parts, language: Language) -> str:
             if re.fullmatch(pattern, parts["season"])
         )
     if "short" in parts:
-        return _MONTHS[_index(parts["short"], language.short)]
-    return _MONTHS[_index(parts["month"], language.months)]
+        return MONTH_NAMES[_index(parts["short"], language.short)]
+    return MONTH_NAMES[_index(parts["month"], language.months)]
 
 
 def _year(parts: Parts, language: Language) -> str:
@@ -158,7 +156,7 @@ def _lead(parts: Parts, language: Language, default: str) -> str:
 
 
 def _date(parts: Parts, language: Language) -> str:
-    day, month = parts["day"], _MONTHS[int(parts["number"]) - 1]
+    day, month = parts["day"], MONTH_NAMES[int(parts["number"]) - 1]
     return f"on {int(day)} {month} {parts.get('year', '')}".strip()
 
 
@@ -184,7 +182,8 @@ def _range(parts: Parts, language: Language) -> str:
 
 
 def _end_of_range(text: str, language: Language) -> str:
-    lists = {language.months: _MONTHS, language.short: _MONTHS, language.weekdays: _WEEKDAYS}
+    months = dict.fromkeys((language.months, language.short), MONTH_NAMES)
+    lists = months | {language.weekdays: _WEEKDAYS}
     words = {
         word: name
         for variants, english in lists.items()

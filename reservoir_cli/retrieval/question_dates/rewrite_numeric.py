@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from functools import partial
 
+from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
+
 #: Text attached to a path, a version, an amount or a longer word is not a date.
 _BEFORE, _AFTER = r"(?<![\w/.:@#$€£+-])", r"(?![\w/@%]|[.,:]\d|-\d)"
 _DAY, _YEAR = r"(\d\d?)", r"(\d{4})"
@@ -23,10 +25,7 @@ _LEADS = (
 _VERSIONED = frozenset("version versions release build python java firmware kernel update".split())
 _DOTTED_LEADS = r"(?:am|vom|zum|bis|ab|dem|den|seit|nach|vor|und|le|du|au|el|del|al|il|dnia)"
 
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
-_WRITTEN = rf"(\d{{4}}-\d\d-\d\d|\d\d? (?:{'|'.join(_MONTHS)}))"
+_WRITTEN = rf"(\d{{4}}-\d\d-\d\d|\d\d? (?:{'|'.join(MONTH_NAMES)}))"
 _ARTICLE = r"(?:(?:dem|den|le|el|il) )?"
 _RANGES = (
     (
@@ -122,4 +121,4 @@ def _write(year: str, month: str, day: str) -> str:
         )
     except ValueError:
         return ""
-    return named.isoformat() if year else f"{named.day} {_MONTHS[named.month - 1]}"
+    return named.isoformat() if year else f"{named.day} {MONTH_NAMES[named.month - 1]}"

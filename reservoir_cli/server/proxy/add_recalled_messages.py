@@ -18,11 +18,10 @@ from reservoir_cli.redaction import Mode
 from reservoir_cli.reservoir import LedgerEntry, Reservoir
 from reservoir_cli.server import limits
 from reservoir_cli.server.proxy.json_spans import insert
-from reservoir_cli.server.proxy.parse_request import ParsedRequest
-from reservoir_cli.server.proxy.question_identity import Question
+from reservoir_cli.server.proxy.parse_request import ParsedRequest, Question
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.recall_switch import find_switch
-from reservoir_cli.util import time_limits
+from reservoir_cli.util import timeouts
 
 T = TypeVar("T")
 
@@ -69,7 +68,7 @@ class Enricher:
         self._state, new_thread = state, state.new_thread
         # Separate threads: earlier blocks must be replayed even while questions are queued or
         # another program writes.
-        self._ledger = new_thread("ledger", time_limits.LOCKED_STORE_OF_REQUEST)
+        self._ledger = new_thread("ledger", timeouts.LOCKED_STORE_OF_REQUEST)
         self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put_count = 0
@@ -95,7 +94,7 @@ class Enricher:
         self, request: ParsedRequest, partition: str, instance: str, client: str
     ) -> Enriched:
         """Add recalled messages to the newest question, within 0.3 seconds; less on failures."""
-        deadline = asyncio.get_running_loop().time() + time_limits.RECALL_OF_REQUEST
+        deadline = asyncio.get_running_loop().time() + timeouts.RECALL_OF_REQUEST
         self._expire_after_changes()
         masked = self._is_masked(partition)
 

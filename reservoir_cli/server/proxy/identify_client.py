@@ -17,8 +17,8 @@ _OWN_HEADERS = {"x-claude-code-session-id": "claude-code"}  # headers that only 
 #: How clients name their working folder in a system prompt, and Codex in its first message. Only
 #: absolute paths of this machine count: looking at another's would send it the user's name.
 _FOLDER = re.compile(
-    r"(?im)^[\W_]*(?:(?:primary|current) )?work(?:ing|space) directory:[ \t]*"
-    r"`?((?:/(?!/)|~/|[A-Z]:[\\/])[^\n`]*)`?[ \t]*$"
+    r"(?im)^(?:[^\w\n]|_)*+(?:(?:primary|current) )?work(?:ing|space) directory:[ \t]*+"
+    r"`?((?:/(?!/)|~/|[A-Z]:[\\/])[^\n`]*+)`?[ \t]*$"
 )
 _CODEX_FOLDER = re.compile(
     r"\s*<environment_context>(?:(?!</environment_context>)[\s\S])*?"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from reservoir_cli.chat.message_shapes import is_instruction
 from reservoir_cli.context.render import frame
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
 from reservoir_cli.transfer.reading import content_blocks
@@ -12,7 +13,6 @@ from reservoir_cli.transfer.reading.content_blocks import content_text
 from reservoir_cli.transfer.reading.foreign_values import objects
 from reservoir_cli.transfer.skip_duplicates import normalise
 
-_SYSTEM = ("system", "developer")
 _SERVER_TOOLS = ("server_tool_use", "mcp_tool_use")  # blocks of tools that the provider runs
 #: Open WebUI's documents before a question. It sends the question alone in the next request.
 _DOCUMENTS = re.compile(
@@ -119,7 +119,7 @@ def join_replies(messages: Iterable[Message]) -> Iterator[Message]:
 
 def is_system(element: Any) -> bool:
     """Return whether an element is an instruction; one may follow the newest question."""
-    return isinstance(element, dict) and element.get("role") in _SYSTEM
+    return isinstance(element, dict) and is_instruction(element)
 
 
 def is_of_user(element: Any) -> bool:

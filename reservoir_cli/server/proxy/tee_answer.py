@@ -16,7 +16,7 @@ from reservoir_cli.server.proxy.provider_histories import ProviderHistories
 from reservoir_cli.server.proxy.providers.wire_protocol import WireProtocol
 from reservoir_cli.server.proxy.split_stream import Reader
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
-from reservoir_cli.server.store_threads import StoreThread
+from reservoir_cli.server.state import StoreThread
 from reservoir_cli.transfer.proxied.exchange import Exchange
 from reservoir_cli.transfer.reading.foreign_values import obj
 

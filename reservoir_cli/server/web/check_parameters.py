@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import clean_text
-
-_MAX_NUMBER = 2**63 - 1  # the largest number that SQLite can store
+from reservoir_cli.messages import LARGEST_ID, clean_text
 
 Query = Mapping[str, str]
 
@@ -27,7 +25,7 @@ def number_of(query: Query, name: str, default: int | None = None) -> int | None
         return default
     if not (typed.isascii() and typed.isdigit() and typed.strip("0")):
         raise UsageError(f"{name} is not a whole number above 0")
-    if len(typed) > len(str(_MAX_NUMBER)) or int(typed) > _MAX_NUMBER:
+    if len(typed) > len(str(LARGEST_ID)) or int(typed) > LARGEST_ID:
         raise UsageError(f"{name} is too large")
     return int(typed)
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Role, Scope, parse_role
-from reservoir_cli.reservoir import Filter
+from reservoir_cli.messages import Filter, Role, Scope, parse_role
 from reservoir_cli.server.web.check_parameters import Query, name_of, number_of, text_of
 from reservoir_cli.util.parse_time_options import parse_time
 

@@ -11,7 +11,7 @@ from starlette.staticfiles import StaticFiles
 
 from reservoir_cli.context.request import FORMATS
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import StoredMessage, plain_text
+from reservoir_cli.messages import ConversationName, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.web import access, read_conversations, usage, window
@@ -71,7 +71,7 @@ async def index(request: Request) -> Response:
     )
 
 
-def thread_of(request: Request) -> read_conversations.Thread:
+def conversation_of(request: Request) -> ConversationName:
     """Return the conversation in the query parameters; raise UsageError if they name none."""
     partition, instance, conversation = (name_of(request.query_params, name) for name in "pic")
     if partition is None or instance is None:
@@ -81,10 +81,10 @@ def thread_of(request: Request) -> read_conversations.Thread:
 
 async def conversation(request: Request) -> Response:
     """Show one page of a conversation."""
-    thread, query = thread_of(request), request.query_params
+    name, query = conversation_of(request), request.query_params
     number, at = number_of(query, "page"), number_of(query, "at")
     shown_page = await read(
-        request, lambda reservoir: read_conversations.read_thread(reservoir, thread, number, at)
+        request, lambda reservoir: read_conversations.read_conversation(reservoir, name, number, at)
     )
     template = "conversation_messages.html" if "part" in query else "conversation.html"
     return render(request, template, page=shown_page, at=at, gone=number_of(query, "gone"))
@@ -129,12 +129,12 @@ async def delete(request: Request) -> Response:
     """Ask for confirmation to delete a message or a conversation, and then delete it."""
     if "id" in request.query_params:
         return await _delete_message(request)
-    thread = thread_of(request)
-    page = await read(request, lambda store: read_conversations.read_thread(store, thread, 1))
+    name = conversation_of(request)
+    page = await read(request, lambda store: read_conversations.read_conversation(store, name, 1))
     if request.method != "POST":
         return render(request, "confirm_delete.html", page=page, shown=None)
-    gone = await write(request, lambda reservoir: read_conversations.forget(reservoir, thread))
-    return RedirectResponse(link("/", p=thread[0], gone=gone), 303)
+    gone = await write(request, lambda reservoir: read_conversations.forget(reservoir, name))
+    return RedirectResponse(link("/", p=name[0], gone=gone), 303)
 
 
 async def _delete_message(request: Request) -> Response:
@@ -143,11 +143,11 @@ async def _delete_message(request: Request) -> Response:
         shown = read_conversations.show(stored)
         return render(request, "confirm_delete.html", page=None, shown=shown)
     await write(request, lambda reservoir: reservoir.forget([stored.key]))
-    thread = (stored.partition, stored.instance, stored.conversation_id)
-    remaining = await read(request, lambda reservoir: read_conversations.ids_of(reservoir, thread))
+    name = (stored.partition, stored.instance, stored.conversation_id)
+    remaining = await read(request, lambda reservoir: read_conversations.ids_of(reservoir, name))
     if not remaining or is_document(stored):
         return RedirectResponse(link("/", p=stored.partition, gone=1), 303)
-    address = link("/conversation", **dict(zip("pic", thread, strict=True)), gone=1)
+    address = link("/conversation", **dict(zip("pic", name, strict=True)), gone=1)
     return RedirectResponse(address, 303)
 
 

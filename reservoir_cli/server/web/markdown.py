@@ -44,10 +44,19 @@ def to_html(text: str) -> Markup:
             dirty,
             tags=_TAGS,
             attributes=_ATTRIBUTES,
+            attribute_filter=_drop_relative_link,
             url_schemes=_SCHEMES,
             link_rel="noopener noreferrer nofollow",
         )
     )
+
+
+def _drop_relative_link(_tag: str, attribute: str, value: str) -> str | None:
+    """Drop a link without a host, which would lead to a page of Reservoir or nowhere."""
+    is_relative = attribute == "href" and not value.lower().startswith(
+        ("http://", "https://", "mailto:")
+    )
+    return None if is_relative else value
 
 
 def to_plain_html(text: str) -> Markup:

@@ -9,8 +9,18 @@ from itertools import groupby
 from markupsafe import Markup
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Key, Role, Scope, StoredMessage, call_text, plain_text, title_of
-from reservoir_cli.reservoir import Filter, ListedThread, Reservoir, ThreadList
+from reservoir_cli.messages import (
+    ConversationName,
+    Filter,
+    Key,
+    Role,
+    Scope,
+    StoredMessage,
+    call_text,
+    plain_text,
+    title_of,
+)
+from reservoir_cli.reservoir import ConversationList, ListedConversation, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.server import limits
@@ -19,9 +29,6 @@ from reservoir_cli.server.web.document_titles import document_title, is_document
 from reservoir_cli.server.web.markdown import to_html, to_plain_html
 from reservoir_cli.server.web.rendering import month, visible
 from reservoir_cli.util.progress import counted
-
-#: Partition, instance and conversation; ``None`` for messages outside of any conversation.
-Thread = tuple[str, str, str | None]
 
 
 class MissingError(ReservoirError):
@@ -103,7 +110,7 @@ class ShownMessage:
 class ConversationPage:
     """A page of a conversation, or a document with the id of its message."""
 
-    thread: Thread
+    name: ConversationName
     title: str | None
     messages: Sequence[ShownMessage]
     first: int
@@ -142,42 +149,44 @@ def _split_words(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[
 def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     size = limits.CONVERSATIONS
 
-    def read(page: int) -> ThreadList:
-        return reservoir.lookup.newest_threads(query.scope, query.where, size, (page - 1) * size)
+    def read(page: int) -> ConversationList:
+        return reservoir.lookup.newest_conversations(
+            query.scope, query.where, size, (page - 1) * size
+        )
 
     found = read(query.page)
-    if not found.threads and query.page > 1:  # behind the last page
+    if not found.listed and query.page > 1:  # behind the last page
         found = read(_count_pages(read(1).total, size))
-    items = [_item(reservoir, thread) for thread in found.threads]
+    items = [_item(reservoir, listed) for listed in found.listed]
     by_month = [(name, list(rows)) for name, rows in groupby(items, lambda item: month(item.last))]
     pages = _count_pages(found.total, size)
     return Listing(by_month, (), found.total, found.conversations, found.documents, pages)
 
 
-def _item(reservoir: Reservoir, thread: ListedThread) -> Item:
+def _item(reservoir: Reservoir, listed: ListedConversation) -> Item:
     """Prepare a row of the list; secrets are redacted before anything is shortened."""
-    redactor, partition = reservoir.redactor, thread.partition
-    question, latest = (redactor.text(partition, text) for text in (thread.question, thread.latest))
+    redactor, partition = reservoir.redactor, listed.partition
+    question, latest = (redactor.text(partition, text) for text in (listed.question, listed.latest))
     conversation, source, title = None, None, None
-    if thread.conversation:
-        known = redactor.conversation(partition, thread.conversation)
+    if listed.conversation:
+        known = redactor.conversation(partition, listed.conversation)
         conversation, source = known.id, known.source
         title = known.title or title_of(question) or known.id
         snippet = question if known.title and not _repeats(known.title, question) else latest
-    elif thread.document:
+    elif listed.document:
         title, snippet = split_title(latest)
     else:
         snippet = latest
     return Item(
         partition,
-        thread.instance,
+        listed.instance,
         conversation,
-        thread.document,
+        listed.document,
         title,
-        None if source == thread.instance else source,
+        None if source == listed.instance else source,
         " ".join(snippet.split()),
-        thread.messages,
-        thread.last,
+        listed.messages,
+        listed.last,
     )
 
 
@@ -197,13 +206,13 @@ def find_message(reservoir: Reservoir, partition: str, number: int) -> StoredMes
     raise MissingError(f"there is no message {number} in {partition}")
 
 
-def read_thread(
-    reservoir: Reservoir, thread: Thread, page: int | None, at: int | None = None
+def read_conversation(
+    reservoir: Reservoir, name: ConversationName, page: int | None, at: int | None = None
 ) -> ConversationPage:
     """Return the page with a message, by default the last one; MissingError without any."""
-    partition, ids = thread[0], ids_of(reservoir, thread)
-    conversation = thread[2] and reservoir.redactor.id(partition, thread[2])
-    thread = (partition, thread[1], conversation)
+    partition, ids = name[0], ids_of(reservoir, name)
+    conversation = name[2] and reservoir.redactor.id(partition, name[2])
+    name = (partition, name[1], conversation)
     if not ids:
         raise MissingError("there is no such conversation")
     pages = _count_pages(len(ids), limits.MESSAGES)
@@ -213,8 +222,8 @@ def read_thread(
     start = (page - 1) * limits.MESSAGES
     keys = [Key(partition, number) for number in ids[start : start + limits.MESSAGES]]
     messages = list(_show_page(reservoir.messages(keys)))
-    title = _find_title(reservoir, thread)
-    return ConversationPage(thread, title, messages, start + 1, len(ids), page, pages)
+    title = _find_title(reservoir, name)
+    return ConversationPage(name, title, messages, start + 1, len(ids), page, pages)
 
 
 def read_document(reservoir: Reservoir, partition: str, number: int) -> ConversationPage:
@@ -222,30 +231,31 @@ def read_document(reservoir: Reservoir, partition: str, number: int) -> Conversa
     message = find_message(reservoir, partition, number)
     if not is_document(message):
         raise MissingError(f"message {number} in {partition} is not a document")
-    thread = (message.partition, message.instance, None)
+    name = (message.partition, message.instance, None)
     title = document_title(message)
-    return ConversationPage(thread, title, [show(message)], 1, 1, 1, 1, message.id)
+    return ConversationPage(name, title, [show(message)], 1, 1, 1, 1, message.id)
 
 
-def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
-    """Return the ids of a thread's messages in order, documents left out; its id may be masked."""
-    partition, instance, conversation = thread
+def ids_of(reservoir: Reservoir, name: ConversationName) -> Sequence[int]:
+    """Return the ids of a conversation's messages without documents; its id may be masked."""
+    partition, instance, conversation = name
     scope = Scope(partition, instance)
     if conversation is not None:
         conversation = reservoir.lookup.stored_id("conversation_id", conversation, scope)
     where = Filter(conversation_id=conversation, documents=conversation is not None)
-    threads = reservoir.lookup.threads(scope, where)
-    return threads.get((partition, instance, conversation), ())
+    return reservoir.lookup.ids_by_conversation(scope, where).get(
+        (partition, instance, conversation), ()
+    )
 
 
-def _find_title(reservoir: Reservoir, thread: Thread) -> str | None:
-    if thread[2] is None:
+def _find_title(reservoir: Reservoir, name: ConversationName) -> str | None:
+    if name[2] is None:
         return None
-    scope = Scope(*thread[:2])
-    stored = reservoir.lookup.stored_id("conversation_id", thread[2], scope)
+    scope = Scope(*name[:2])
+    stored = reservoir.lookup.stored_id("conversation_id", name[2], scope)
     summaries = reservoir.conversations(scope, only=stored)
-    titles = (summary.conversation.title for summary in summaries if summary.thread == thread)
-    return next(titles, None) or thread[2]
+    titles = (summary.conversation.title for summary in summaries if summary.name == name)
+    return next(titles, None) or name[2]
 
 
 def _show_page(messages: Iterable[StoredMessage]) -> Iterator[ShownMessage]:
@@ -269,8 +279,8 @@ def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) ->
     return ShownMessage(message, html, shown, max(0, len(message.content) - limits.MAX_RENDERED))
 
 
-def forget(reservoir: Reservoir, thread: Thread) -> int:
+def forget(reservoir: Reservoir, name: ConversationName) -> int:
     """Delete a conversation permanently; return how many messages it had."""
-    ids = ids_of(reservoir, thread)
-    reservoir.forget([Key(thread[0], number) for number in ids])
+    ids = ids_of(reservoir, name)
+    reservoir.forget([Key(name[0], number) for number in ids])
     return len(ids)

@@ -127,11 +127,11 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Wind
 
 def floor_in_force(reservoir: Reservoir, partition: str, model: str | None) -> float:
     """Return the relevance below which a context recalls nothing, if the slider is not moved."""
-    from reservoir_cli.context import gather_candidates  # loads numpy
+    from reservoir_cli.context import rank_messages  # loads numpy
 
     embedder = reservoir.indexer.usable_embedder(Scope(partition))
     settings = reservoir.config.settings(partition, model)
-    return gather_candidates.floor_in_force(settings, reservoir.store, embedder)
+    return rank_messages.floor_in_force(settings, reservoir.store, embedder)
 
 
 def _build_window(reservoir: Reservoir, question: Question) -> ContextWindow:

@@ -17,7 +17,7 @@ from reservoir_cli.storage.portable_sql import Condition, batches, placeholders
 from reservoir_cli.storage.postgres import locks
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.server_errors import FULL, locked_error, unreachable_error
-from reservoir_cli.storage.postgres.tables import EVERYWHERE, SCHEMA
+from reservoir_cli.storage.postgres.tables import REPLICATED, SCHEMA
 from reservoir_cli.storage.schema import TABLES
 from reservoir_cli.util.installation import install_hint
 
@@ -198,7 +198,7 @@ class Connection:
         Not from a query: a cluster would use COPY, which row security refuses.
         """
         rows = list(rows)
-        if table in EVERYWHERE and not self.may_delete:
+        if table in REPLICATED and not self.may_delete:
             self._add_shared(table, rows)
             return
         names = columns.split(", ")

@@ -1,6 +1,6 @@
 """The statements that guard the rows of a store by partition, for users who are members."""
 
-from reservoir_cli.storage.postgres.tables import EVERYWHERE, SCHEMA, SPREAD
+from reservoir_cli.storage.postgres.tables import REPLICATED, SCHEMA, SPREAD
 
 #: The roles for users of a guarded store: to read and write, or only to read.
 MEMBER, READER = "reservoir_member", "reservoir_reader"
@@ -41,7 +41,7 @@ def guard_statements(path: str, *, is_cluster: bool) -> list[str]:
         f"REVOKE ALL ON ALL TABLES IN SCHEMA {name} FROM {_BOTH}",
         f"GRANT USAGE ON SCHEMA {name} TO {_BOTH}",
         f"GRANT EXECUTE ON FUNCTION {name}.delete_rows, {name}.add_shared TO {MEMBER}",
-        *(f"GRANT SELECT ON {name}.{table} TO {_BOTH}" for table in (*EVERYWHERE, *SPREAD)),
+        *(f"GRANT SELECT ON {name}.{table} TO {_BOTH}" for table in (*REPLICATED, *SPREAD)),
         *_policies("members", own_rows=f"FOR SELECT TO {_BOTH} USING (member = current_user)"),
         *_policies(
             "properties",

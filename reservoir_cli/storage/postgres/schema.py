@@ -16,7 +16,7 @@ from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.ids import LIMIT
-from reservoir_cli.storage.postgres.tables import EVERYWHERE, SCHEMA, SPREAD
+from reservoir_cli.storage.postgres.tables import REPLICATED, SCHEMA, SPREAD
 from reservoir_cli.storage.schema import TABLES, Table, define_columns, statements
 from reservoir_cli.storage.transactions import refuse_newer
 
@@ -53,7 +53,7 @@ _WORDS = {
     "blob": "bytea",
 }
 #: The tables from which members delete rows.
-DELETABLE = [name for name in TABLES if name not in EVERYWHERE]
+DELETABLE = [name for name in TABLES if name not in REPLICATED]
 
 
 def _delete(table: str) -> str:

@@ -11,9 +11,9 @@ from reservoir_cli.storage import properties
 from reservoir_cli.storage.keys import by_partition, thread_key
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import (
-    candidates,
     keyword_search,
     move_partition,
+    read_candidates,
     repair,
     vectors,
 )
@@ -222,7 +222,7 @@ class PostgresStore(Transactions, Store):
         return keyword_search.search(self._connection, self._stemmer, text, scope, limit, matching)
 
     def _gather(self, query: Query) -> Uncompared:
-        return candidates.gather(self._connection, self._stemmer, query)
+        return read_candidates.gather(self._connection, self._stemmer, query)
 
     def _require_whole(self) -> None:
         """Keep a member, who does not see every message, from changing the shared model."""

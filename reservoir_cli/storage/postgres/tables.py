@@ -5,9 +5,9 @@ from reservoir_cli.storage.schema import TABLES
 SCHEMA = "reservoir"
 #: The tables that a cluster replicates; ``SPREAD`` has those it distributes by partition, the first
 #: one being that which others refer to.
-EVERYWHERE = ("properties", "tombstones", "members", "migrations")
+REPLICATED = ("properties", "tombstones", "members", "migrations")
 SPREAD = (
-    *(table for table in TABLES if table not in EVERYWHERE),
+    *(table for table in TABLES if table not in REPLICATED),
     "words",
     "embeddings",
     "partition_locks",
@@ -23,11 +23,11 @@ _NESTED = "citus.allow_nested_distributed_execution = on"
 
 def sharding_statements() -> list[str]:
     """Return the statements that distribute a store over a Citus cluster by partition."""
-    reference = [f"SELECT create_reference_table('{SCHEMA}.{table}');" for table in EVERYWHERE]
+    reference = [f"SELECT create_reference_table('{SCHEMA}.{table}');" for table in REPLICATED]
     first, *others = SPREAD
     truncating = [
         f"SELECT truncate_local_data_after_distributing_table('{SCHEMA}.{table}');"
-        for table in (*EVERYWHERE, *SPREAD)
+        for table in (*REPLICATED, *SPREAD)
     ]
     return [
         "CREATE EXTENSION IF NOT EXISTS citus;",

@@ -114,6 +114,16 @@ class Connection(sqlite3.Connection):
     instr = "instr"
     vectors, vectors_key, vectors_at_once = "blocks", "id", 16
 
+    def execute(self, sql: str, values: Any = (), /) -> sqlite3.Cursor:
+        try:
+            return super().execute(sql, values)
+        except UnicodeDecodeError as error:
+            # Of a damaged schema: SQLite's message has a name that Python cannot decode.
+            corrupt = sqlite3.DatabaseError("malformed database schema")
+            corrupt.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            corrupt.sqlite_errorname = "SQLITE_CORRUPT"
+            raise corrupt from error
+
     def stream(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
         return self.execute(sql, values)
 

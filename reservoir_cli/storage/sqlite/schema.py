@@ -16,7 +16,8 @@ from reservoir_cli.storage.sqlite.blocks import COLUMNS
 migrations = Migrations("reservoir")
 
 _TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "blob": "BLOB"}
-#: The tables whose key is the row id. The ids of messages are never used again.
+#: The tables whose key is the row id: SQLite appends it to every index entry. The ids of messages
+#: are never reused.
 _NUMBERED = {
     "messages": "INTEGER PRIMARY KEY AUTOINCREMENT",
     **dict.fromkeys(("context_runs", "blocks"), "INTEGER PRIMARY KEY"),
@@ -41,7 +42,8 @@ _FULL_TEXT = f"""
 @migrations()
 def m001(db: Database) -> None:
     """Create all tables."""
-    for statement in (*statements({**TABLES, "blocks": _BLOCKS}, _define), _FULL_TEXT):
+    tables = {**TABLES, "blocks": _BLOCKS}
+    for statement in (*statements(tables, _define, _NUMBERED), _FULL_TEXT):
         db.execute(statement)
 
 

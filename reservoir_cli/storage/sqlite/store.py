@@ -26,11 +26,11 @@ from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
-from reservoir_cli.util.time_limits import CHECKPOINT
+from reservoir_cli.util.timeouts import CHECKPOINT
 
 if TYPE_CHECKING:
     from reservoir_cli.storage.search.candidates import Query, Uncompared
-    from reservoir_cli.storage.sqlite.candidates import QuestionCache
+    from reservoir_cli.storage.sqlite.read_candidates import QuestionCache
 
 
 class SqliteStore(Transactions, Store):
@@ -49,7 +49,7 @@ class SqliteStore(Transactions, Store):
         return self._get_cache().helper.submit(work).result
 
     def _get_cache(self) -> "QuestionCache":
-        from reservoir_cli.storage.sqlite.candidates import QuestionCache
+        from reservoir_cli.storage.sqlite.read_candidates import QuestionCache
 
         if self._kept is None:
             self._kept = QuestionCache()
@@ -206,7 +206,7 @@ class SqliteStore(Transactions, Store):
         return keyword_search.search(self._connection, text, scope, limit, model_id, matching)
 
     def _gather(self, query: "Query") -> "Uncompared":
-        from reservoir_cli.storage.sqlite import candidates
+        from reservoir_cli.storage.sqlite import read_candidates
 
         cache = self._get_cache() if self._warm else None
-        return candidates.gather(self._connection, query, cache, self._writes)
+        return read_candidates.gather(self._connection, query, cache, self._writes)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from reservoir_cli.messages import (
     Conversation,
+    ConversationName,
     Scope,
     StoredMessage,
-    ThreadName,
     clean_name,
     from_epoch_ms,
 )
@@ -39,7 +39,7 @@ class ConversationSummary(NamedTuple):
     question: str | None = None
 
     @property
-    def thread(self) -> ThreadName:
+    def name(self) -> ConversationName:
         """The conversation's partition, instance and id."""
         return self.partition, self.instance, self.conversation.id
 
@@ -71,14 +71,16 @@ def move(connection: Connection, old: tuple[str, str], new: tuple[str, str]) -> 
 
 
 def read_known(
-    connection: Connection, names: Collection[ThreadName]
-) -> dict[ThreadName, Conversation]:
+    connection: Connection, names: Collection[ConversationName]
+) -> dict[ConversationName, Conversation]:
     """Return the stored titles and models of conversations."""
     rows = _read(connection, names, f"instance, {COLUMNS}")
     return {(partition, row[0], row[1]): Conversation(*row[1:]) for partition, row in rows}
 
 
-def read_titles(connection: Connection, messages: Iterable[StoredMessage]) -> dict[ThreadName, str]:
+def read_titles(
+    connection: Connection, messages: Iterable[StoredMessage]
+) -> dict[ConversationName, str]:
     """Return the titles of the conversations of messages that have one."""
     names = {
         (message.partition, message.instance, message.conversation_id)
@@ -102,13 +104,13 @@ def titles_in(connection: Connection, scope: Scope) -> list[tuple[str, str, str,
 
 
 def _read(
-    connection: Connection, names: Collection[ThreadName], columns: str, condition: str = ""
+    connection: Connection, names: Collection[ConversationName], columns: str, condition: str = ""
 ) -> Iterator[tuple[str, Any]]:
     for partition in {name[0] for name in names}:
-        threads = [name for name in names if name[0] == partition]
+        known = [name for name in names if name[0] == partition]
         # The condition on the instance lets the database use the primary key.
-        in_instances, instances = connection.in_list("instance", sorted({t[1] for t in threads}))
-        in_ids, ids = connection.in_list("id", sorted({t[2] or "" for t in threads}))
+        in_instances, instances = connection.in_list("instance", sorted({t[1] for t in known}))
+        in_ids, ids = connection.in_list("id", sorted({t[2] or "" for t in known}))
         rows = connection.execute(
             f"SELECT {columns} FROM conversations "
             f"WHERE partition = ? AND {in_instances} AND {in_ids} {condition}",

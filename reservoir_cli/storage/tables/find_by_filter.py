@@ -9,10 +9,10 @@ from typing import Any
 from reservoir_cli.messages import (
     DOCUMENT_SOURCES,
     EVERYTHING,
+    ConversationName,
     Filter,
     Scope,
     StoredMessage,
-    ThreadName,
     call_from_dict,
     call_text,
     to_epoch_ms,
@@ -64,15 +64,15 @@ def find(connection: Connection, scope: Scope, where: Filter = EVERYTHING) -> Ke
     return Keys((scope.partition, message_id) for message_id in ids)
 
 
-def threads(
+def ids_by_conversation(
     connection: Connection, scope: Scope, where: Filter = EVERYTHING
-) -> "dict[ThreadName, array[int]]":
-    """Return the ids of messages by their thread, threads and messages in order of time."""
-    by_thread: dict[ThreadName, array[int]] = {}
+) -> "dict[ConversationName, array[int]]":
+    """Return the ids of messages by their conversation, both in order of time."""
+    ids: dict[ConversationName, array[int]] = {}
     columns = "m.id, m.partition, m.instance, m.conversation_id"
     for message_id, *name in _stream(connection, columns, scope, where, _order(where)):
-        by_thread.setdefault(tuple(name), array("q")).append(message_id)
-    return by_thread
+        ids.setdefault(tuple(name), array("q")).append(message_id)
+    return ids
 
 
 def _order(where: Filter, direction: str = "ASC") -> str:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.messages import (
+    THINKING,
     Conversation,
+    ConversationName,
     Role,
     Scope,
     StoredMessage,
-    ThreadName,
     call_text,
     plain_text,
     title_of,
@@ -21,15 +22,12 @@ from reservoir_cli.messages import (
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
 
-#: The name of messages with a model's thinking; see ``reading.content_blocks``.
-_THINKING = "thinking"
-
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class StoredConversation:
     """A conversation, or an instance's messages outside conversations, in order of time."""
 
-    name: ThreadName
+    name: ConversationName
     about: Conversation | None
     messages: Sequence[StoredMessage]
 
@@ -41,7 +39,7 @@ class Thread:
         questions = (row.content for row in self.messages if row.role is Role.USER)
         return self.about.title or next(filter(None, map(title_of, questions)), None)
 
-    def masked(self, mask: Redactor) -> "Thread":
+    def masked(self, mask: Redactor) -> "StoredConversation":
         """Return the conversation with its secrets redacted."""
         partition, instance, conversation_id = self.name
         return replace(
@@ -51,31 +49,31 @@ class Thread:
             messages=mask.messages(self.messages),
         )
 
-    def without_thinking(self) -> "Thread":
+    def without_thinking(self) -> "StoredConversation":
         """Return the conversation without thinking, which no program sends back to a model."""
         messages = [
             message
             for message in self.messages
-            if not (message.role is Role.SYSTEM and message.name == _THINKING)
+            if not (message.role is Role.SYSTEM and message.name == THINKING)
         ]
         return replace(self, messages=messages)
 
 
-def read_threads(
-    store: Store, ids_by_thread: Mapping[ThreadName, Sequence[int]]
-) -> Iterator[Thread]:
+def read_conversations(
+    store: Store, ids_by_conversation: Mapping[ConversationName, Sequence[int]]
+) -> Iterator[StoredConversation]:
     """Read conversations one at a time, by the ids of their messages."""
-    for name, ids in ids_by_thread.items():
+    for name, ids in ids_by_conversation.items():
         partition, instance, conversation_id = name
         about = store.known_conversations([name]).get(name) if conversation_id else None
         messages = store.by_id(ids, Scope(partition, instance))
         if messages:  # they may have been forgotten in the meantime
-            yield Thread(name, about, messages)
+            yield StoredConversation(name, about, messages)
 
 
-def build_turns(thread: Thread) -> list[Turn]:
+def build_turns(conversation: StoredConversation) -> list[Turn]:
     """Return the turns of a conversation; messages before the first question are quoted."""
-    messages = thread.messages
+    messages = conversation.messages
     questions = (
         index
         for index, message in enumerate(messages)
@@ -92,11 +90,11 @@ def build_turns(thread: Thread) -> list[Turn]:
     return quoted + _answered_turns(messages[first:])
 
 
-def count_quoted(thread: Thread) -> int:
+def count_quoted(conversation: StoredConversation) -> int:
     """Count the messages that :func:`build_turns` quotes in a turn of the user."""
-    texts = [message for message in thread.messages if plain_text(message).strip()]
+    texts = [message for message in conversation.messages if plain_text(message).strip()]
     own = sum(message.role is Role.USER for message in texts)
-    return sum(turn.role == Role.USER for turn in build_turns(thread)) - own
+    return sum(turn.role == Role.USER for turn in build_turns(conversation)) - own
 
 
 def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:

@@ -12,11 +12,11 @@ from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.render.request_bodies import to_anthropic, to_openai
 from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
 from reservoir_cli.messages import (
+    ConversationName,
     Filter,
     Role,
     Scope,
     StoredMessage,
-    ThreadName,
     ToolCall,
     plain_text,
 )
@@ -25,16 +25,16 @@ from reservoir_cli.settings import paths
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.export import export_rows as rows
 from reservoir_cli.transfer.export.build_turns import (
-    Thread,
+    StoredConversation,
     build_turns,
     count_quoted,
-    read_threads,
+    read_conversations,
 )
 from reservoir_cli.transfer.reports import ExportReport
-from reservoir_cli.util import plugins
+from reservoir_cli.util import installed_plugins
 from reservoir_cli.util.private_files import replace_atomically
 from reservoir_cli.util.progress import Progress, no_progress
-from reservoir_cli.util.read_files import suggest_fix
+from reservoir_cli.util.read_files import open_pipe_to_write, suggest_fix
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 _ROWS = {"jsonl": rows.write_jsonl, "json": rows.write_array, "document": rows.write_document}
@@ -43,15 +43,15 @@ _BATCH = 1 << 16  # characters written at once
 _SHAREGPT_ROLES = {Role.USER.value: "human", Role.ASSISTANT.value: "gpt"}
 
 
-def write_sharegpt(thread: Thread) -> str:
+def write_sharegpt(conversation: StoredConversation) -> str:
     """Return a line with id, title, model and entries; empty without messages."""
-    about = thread.about
+    about = conversation.about
     fields = {
-        "id": thread.name[2],
+        "id": conversation.name[2],
         "title": about.title if about else None,
         "model": about.model if about else None,
     }
-    entries = list(_sharegpt_entries(build_turns(thread)))
+    entries = list(_sharegpt_entries(build_turns(conversation)))
     row = {key: value for key, value in fields.items() if value} | {"conversations": entries}
     return json.dumps(row, ensure_ascii=False) + "\n" if entries else ""
 
@@ -84,26 +84,26 @@ def _call_json(call: ToolCall) -> str:
     return json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
 
 
-def write_anthropic(thread: Thread) -> str:
+def write_anthropic(conversation: StoredConversation) -> str:
     """Return the line ``{"system", "messages", "tools"}``, without ``max_tokens``; may be empty."""
-    body = to_anthropic(build_turns(thread), None, 0)
+    body = to_anthropic(build_turns(conversation), None, 0)
     del body["max_tokens"]
     return json.dumps(body, ensure_ascii=False) + "\n" if body["messages"] else ""
 
 
-def write_openai(thread: Thread) -> str:
+def write_openai(conversation: StoredConversation) -> str:
     """Return the line ``{"messages": […]}``; empty without messages."""
-    body = to_openai(build_turns(thread), None)
+    body = to_openai(build_turns(conversation), None)
     return json.dumps(body, ensure_ascii=False) + "\n" if body["messages"] else ""
 
 
-def write_markdown(thread: Thread) -> str:
+def write_markdown(conversation: StoredConversation) -> str:
     """Render a conversation as Markdown: a title, and each message under its role and time."""
-    partition, instance, _ = thread.name
-    title = _join_lines(thread.title)
+    partition, instance, _ = conversation.name
+    title = _join_lines(conversation.title)
     place = f"{partition}/{instance}"
     parts = [f"# {title or place}", *([f"*{place}*"] if title else [])]
-    return "\n\n".join([*parts, *map(_format_message, thread.messages)]) + "\n\n"
+    return "\n\n".join([*parts, *map(_format_message, conversation.messages)]) + "\n\n"
 
 
 def _join_lines(text: str | None) -> str:
@@ -118,7 +118,7 @@ def _format_message(message: StoredMessage) -> str:
 
 
 #: The function that writes a conversation, by format.
-CONVERSATIONS: dict[str, Callable[[Thread], str]] = {
+CONVERSATIONS: dict[str, Callable[[StoredConversation], str]] = {
     "openai": write_openai,
     "anthropic": write_anthropic,
     "sharegpt": write_sharegpt,
@@ -194,18 +194,18 @@ def export(
     write = _writer(form)
     if embeddings:
         raise UsageError(f"the format {form} cannot hold embeddings", hint="use jsonl or json")
-    threads = store.threads(scope, where)
-    return _conversations(store, threads, form, write, report, mask, progress)
+    ids_by_conversation = store.ids_by_conversation(scope, where)
+    return _conversations(store, ids_by_conversation, form, write, report, mask, progress)
 
 
-def _writer(form: str) -> Callable[[Thread], str]:
+def _writer(form: str) -> Callable[[StoredConversation], str]:
     if form in CONVERSATIONS:
         return CONVERSATIONS[form]
-    found = plugins.find_plugins("exports")
+    found = installed_plugins.find_plugins("exports")
     if form not in found:
         raise unknown_format(form, [*FORMATS, *found])
-    write = plugins.load(found[form])
-    return lambda thread: str(plugins.run(found[form], lambda: write(thread)))
+    write = installed_plugins.load(found[form])
+    return lambda conversation: str(installed_plugins.run(found[form], lambda: write(conversation)))
 
 
 def _count_rows(
@@ -221,24 +221,25 @@ def _count_rows(
 
 def _conversations(
     store: Store,
-    ids_by_thread: Mapping[ThreadName, Sequence[int]],
+    ids_by_conversation: Mapping[ConversationName, Sequence[int]],
     form: str,
-    write: Callable[[Thread], str],
+    write: Callable[[StoredConversation], str],
     report: ExportReport,
     mask: Redactor,
     progress: Progress,
 ) -> Iterator[str]:
-    total, processed = sum(map(len, ids_by_thread.values())), 0
-    for stored in read_threads(store, ids_by_thread):
-        thread = stored.masked(mask)
-        exported = thread if form == "markdown" else thread.without_thinking()
-        report.quoted += 0 if form == "markdown" else count_quoted(exported)
-        processed += len(thread.messages)
+    total, processed = sum(map(len, ids_by_conversation.values())), 0
+    for_people = form == "markdown"  # who see what a model thought, and what was quoted
+    for stored in read_conversations(store, ids_by_conversation):
+        conversation = stored.masked(mask)
+        exported = conversation if for_people else conversation.without_thinking()
+        report.quoted += 0 if for_people else count_quoted(exported)
+        processed += len(conversation.messages)
         report.masked += sum(
-            a is not b for a, b in zip(stored.messages, thread.messages, strict=True)
+            a is not b for a, b in zip(stored.messages, conversation.messages, strict=True)
         )
         report.messages += len(exported.messages)
-        report.left_out += len(thread.messages) - len(exported.messages)
+        report.left_out += len(conversation.messages) - len(exported.messages)
         progress("exporting", processed, total)
         if exported.messages:
             yield write(exported)
@@ -272,6 +273,7 @@ def _save(path: Path, pieces: Iterator[str], store: Iterable[Path], settings: Pa
 
 
 def _write(path: Path, pieces: Iterator[str]) -> None:
-    with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+    opener = open_pipe_to_write if path.is_fifo() else None
+    with open(path, "w", encoding="utf-8", errors="replace", newline="\n", opener=opener) as file:
         for piece in pieces:
             file.write(piece)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from reservoir_cli.messages import Key, Role, StoredMessage, ThreadName, plain_text, title_of
+from reservoir_cli.messages import ConversationName, Key, Role, StoredMessage, plain_text, title_of
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
@@ -19,7 +19,7 @@ def read_rows(
     store: Store, keys: Sequence[Key], mask: Redactor, *, embeddings: bool
 ) -> Iterator[tuple[Row, bool]]:
     """Yield messages as rows, and if a secret was redacted; the first has the metadata."""
-    described: set[ThreadName] = set()
+    described: set[ConversationName] = set()
     active = store.active_model() if embeddings else None
     for start in range(0, len(keys), _BATCH):
         messages = store.by_key(keys[start : start + _BATCH])
@@ -58,16 +58,16 @@ def _describe_conversation(
     store: Store,
     message: StoredMessage,
     redacted: StoredMessage,
-    described: set[ThreadName],
+    described: set[ConversationName],
     mask: Redactor,
 ) -> Row:
     """Return a conversation's redacted metadata for its first row; empty for the others."""
     conversation_id = message.conversation_id
-    thread = (message.partition, message.instance, conversation_id)
-    if conversation_id is None or thread in described:
+    name = (message.partition, message.instance, conversation_id)
+    if conversation_id is None or name in described:
         return {}
-    described.add(thread)
-    about = store.known_conversations([thread]).get(thread)
+    described.add(name)
+    about = store.known_conversations([name]).get(name)
     if about is None:
         return {}
     metadata = asdict(mask.conversation(message.partition, about))

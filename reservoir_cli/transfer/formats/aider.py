@@ -15,13 +15,17 @@ from pathlib import Path, PurePath
 
 from reservoir_cli.messages import Message, clean_text
 from reservoir_cli.settings.paths import expand_user
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.foreign_values import moment
+from reservoir_cli.transfer.reading.importer import (
+    Importer,
+    Place,
+    Record,
+    Skipped,
+    SourceIds,
+    Thread,
+)
 from reservoir_cli.transfer.reading.json_stream import read_lines
-from reservoir_cli.transfer.reading.message_times import moment
-from reservoir_cli.transfer.reading.places import Place
 from reservoir_cli.util.read_files import LARGEST
 
 _HISTORY = ".aider.chat.history.md"

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.settings.paths import expand_user
+from reservoir_cli.transfer.reading.file import Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text, uri_path
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.places import Place, editor_user_dirs, xdg_data_dir
+from reservoir_cli.transfer.reading.importer import Place
+from reservoir_cli.transfer.reading.program_folders import editor_user_dirs, xdg_data_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
 

@@ -4,21 +4,19 @@ Its own files are encrypted. The steps of a transcript are the user's messages, 
 with their tool calls, and what the tools returned.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from reservoir_cli.transfer.reading.between_marks import remove_between, texts_between
 from reservoir_cli.transfer.reading.content_blocks import tool_use
+from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import objects, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
-from reservoir_cli.transfer.reading.places import Place
+from reservoir_cli.transfer.reading.importer import Place, Record, Skipped
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
-_REQUEST = re.compile(r"<USER_REQUEST>\s*(.*?)\s*</USER_REQUEST>", re.DOTALL)
-_ADDED = re.compile(r"<(ADDITIONAL_METADATA|USER_SETTINGS_CHANGE)>.*?</\1>", re.DOTALL)
+_REQUEST = ("<USER_REQUEST>", "</USER_REQUEST>")
+_ADDED = [(f"<{tag}>", f"</{tag}>") for tag in ("ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE")]
 #: Types of steps that the program writes itself.
 _NOTICES = ("ERROR_MESSAGE", "SYSTEM_MESSAGE", "CHECKPOINT", "EPHEMERAL_MESSAGE", "HISTORY")
 _FULL, _SHORT = "transcript_full.jsonl", "transcript.jsonl"
@@ -41,9 +39,7 @@ class _Steps(Transcript):
         identity = f"{self.thread.conversation.id}:{number}" if isinstance(number, int) else None
         time, content = value.get("created_at"), text(value.get("content")) or ""
         if kind == "USER_INPUT":
-            match = _REQUEST.search(content)
-            words = match[1] if match else _ADDED.sub("", content).strip()
-            yield Turn("user", words, identity, time)
+            yield Turn("user", _typed(content), identity, time)
         elif kind in ("PLANNER_RESPONSE", "GENERATE_RESPONSE"):
             yield Turn("assistant", self._reply(value, content, identity), identity, time)
         elif content and source != "SYSTEM" and kind not in _NOTICES:
@@ -86,3 +82,12 @@ class Antigravity(TranscriptImporter):
         for name in ("antigravity", "antigravity-cli", "antigravity-ide"):
             folder = Path.home() / ".gemini" / name / "brain"
             yield Place(folder, (_SHORT, _FULL), ("logs",))
+
+
+def _typed(content: str) -> str:
+    """Return what the user typed, without what the program adds."""
+    for request in texts_between(content, *_REQUEST):
+        return request
+    for marks in _ADDED:
+        content = remove_between(content, *marks)
+    return content.strip()

@@ -6,21 +6,25 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import THINKING, Conversation, Message
 from reservoir_cli.transfer.reading.content_blocks import (
-    THINKING,
     content_text,
     file_marker,
     remove_marks,
     thought,
 )
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.reading.foreign_values import call, obj, objects, parse_object, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.foreign_values import (
+    call,
+    fill_gaps,
+    moment,
+    obj,
+    objects,
+    parse_object,
+    text,
+)
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import fill_gaps, moment
 from reservoir_cli.transfer.reading.message_trees import find_branch
 
 _ROLES = {"developer": "system"} | {role: role for role in ("system", "user", "assistant", "tool")}

@@ -10,13 +10,10 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_marker, tool_result, tool_use
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.foreign_values import fill_gaps, moment, obj, objects, text
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import fill_gaps, moment
 from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
 
 _ROLES = {"human": "user", "assistant": "assistant"}

@@ -14,14 +14,18 @@ from reservoir_cli.transfer.formats.claude_code_notices import (
 )
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, lines, restoring
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.foreign_values import branch_name, moment, obj, text
+from reservoir_cli.transfer.reading.importer import (
+    Importer,
+    Place,
+    Record,
+    Skipped,
+    SourceIds,
+    Thread,
+)
 from reservoir_cli.transfer.reading.json_stream import read_entries, readable_objects
-from reservoir_cli.transfer.reading.message_times import moment
-from reservoir_cli.transfer.reading.places import Place, app_dir, claude_config_dirs
+from reservoir_cli.transfer.reading.program_folders import app_dir, claude_config_dirs
 
 _MESSAGE_TYPES = ("user", "assistant")
 #: Flags of lines that the program wrote itself.

@@ -27,14 +27,11 @@ from reservoir_cli.transfer.formats.cline_sessions import (
 )
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import content_text, part_text, tool_use
-from reservoir_cli.transfer.reading.conversation_identity import Thread
-from reservoir_cli.transfer.reading.foreign_values import folder_name, obj, objects, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.foreign_values import folder_name, moment_ms, obj, objects, text
+from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import moment_ms
-from reservoir_cli.transfer.reading.places import Place, editor_user_dirs, tool_dir
+from reservoir_cli.transfer.reading.program_folders import editor_user_dirs, tool_dir
 
 _HISTORY = "api_conversation_history.json"
 #: Cline and its forks, with the ids of their extensions.

@@ -12,12 +12,17 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, clean_text
 from reservoir_cli.transfer.reading.content_blocks import content_text, file_marker, part_text
-from reservoir_cli.transfer.reading.conversation_identity import Thread
-from reservoir_cli.transfer.reading.foreign_values import folder_name, obj, parse_object, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.foreign_values import (
+    folder_name,
+    moment,
+    moment_ms,
+    obj,
+    parse_object,
+    text,
+)
+from reservoir_cli.transfer.reading.importer import Thread
 from reservoir_cli.transfer.reading.json_stream import read_small_object
-from reservoir_cli.transfer.reading.message_times import moment, moment_ms
 
 _MESSAGES = ".messages.json"
 _KEYS = ("version", "updated_at", "agent", "sessionId", "messages")

@@ -23,21 +23,26 @@ from reservoir_cli.transfer.reading.checkpoints import (
     restoring,
 )
 from reservoir_cli.transfer.reading.content_blocks import content_text, remove_marks, thought
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
     call,
     joined_texts,
+    moment,
     obj,
     objects,
     text,
 )
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.importer import (
+    Importer,
+    Place,
+    Record,
+    Skipped,
+    SourceIds,
+    Thread,
+)
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import moment
-from reservoir_cli.transfer.reading.places import Place, tool_dir
+from reservoir_cli.transfer.reading.program_folders import tool_dir
 from reservoir_cli.transfer.reading.watched_files import contains
 from reservoir_cli.util.read_files import read_bounded
 

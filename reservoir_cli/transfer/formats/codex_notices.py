@@ -25,7 +25,9 @@ _TAGGED = re.compile(
     re.DOTALL,
 )
 #: Where a reply took something from Codex's memory.
-_CITATION = re.compile(r"\s*<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
+_CITATION = re.compile(
+    r"(?:(?<!\s)\s++)?<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL
+)
 _PICTURE = re.compile(r"<image(?:\s[^<>\n]{0,1000})?>|</image>")  #: The tags around a picture.
 #: Headings of what an editor or the application writes before a question, and of the question.
 _SETUP = (
@@ -41,7 +43,9 @@ _FILES = re.compile(r"^# Files (?:mentioned|pasted) by the user:[ \t]*$", re.MUL
 _FILE = re.compile(r"^## ([^\n]+?): [^\n]+$", re.MULTILINE)
 _HEADING = re.compile(r"^# ", re.MULTILINE)
 #: The results of a review, which the program records as an action of the user.
-_REVIEW = re.compile(r"\s*<user_action>.*?<results>(.*)</results>\s*</user_action>\s*", re.DOTALL)
+_REVIEW = re.compile(
+    r"\s*<user_action>(?:(?!<results>).)*+<results>(.*)</results>\s*</user_action>\s*", re.DOTALL
+)
 
 
 def clean_question(content: Any) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
+from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text, uri_path
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.input_files import File
-from reservoir_cli.transfer.reading.places import Place, tool_dir
+from reservoir_cli.transfer.reading.importer import Place
+from reservoir_cli.transfer.reading.program_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
 _LIST = "sessions.json"  #: The list of all sessions beside them.

@@ -14,22 +14,20 @@ from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.formats.copilot_cli import read_events
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
-from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
     joined_texts,
+    moment_ms,
     obj,
     objects,
     text,
     uri_folder_name,
     uri_path,
 )
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import entries, read_small_object, readable_objects
-from reservoir_cli.transfer.reading.message_times import moment_ms
-from reservoir_cli.transfer.reading.places import Place, editor_user_dirs
+from reservoir_cli.transfer.reading.program_folders import editor_user_dirs
 from reservoir_cli.util.read_files import LARGEST
 
 _ENDINGS, _TRANSCRIPTS = (".json", ".jsonl"), "transcripts"

@@ -8,24 +8,30 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_block, tool_use
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread, pop_from
+from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
     folder_name,
+    moment,
     obj,
     objects,
     text,
 )
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.importer import (
+    Importer,
+    Place,
+    Record,
+    Skipped,
+    SourceIds,
+    Thread,
+    pop_from,
+)
 from reservoir_cli.transfer.reading.json_stream import (
     read_entries,
     read_small_file,
     readable_objects,
 )
-from reservoir_cli.transfer.reading.message_times import moment
-from reservoir_cli.transfer.reading.places import Place, tool_dir
+from reservoir_cli.transfer.reading.program_folders import tool_dir
 
 #: The name of a session in the YAML file beside its events, quoted or not.
 _NAME = re.compile(r"^name: (?:'((?:[^'\n]|'')+)'|([^'\"|>\n][^\n]*))$", re.M)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.formats.cursor_transcripts import CursorTranscript
+from reservoir_cli.messages import THINKING, Conversation
 from reservoir_cli.transfer.reading import content_blocks
+from reservoir_cli.transfer.reading.between_marks import texts_between
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
-from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -26,17 +26,16 @@ from reservoir_cli.transfer.reading.foreign_databases import (
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
     folder_name,
+    moment_ms,
     obj,
     objects,
     parse_object,
     text,
     uri_path,
 )
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import SQLITE, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
-from reservoir_cli.transfer.reading.message_times import moment_ms
-from reservoir_cli.transfer.reading.places import Place, editor_user_dir
+from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
+from reservoir_cli.transfer.reading.program_folders import editor_user_dir
+from reservoir_cli.transfer.reading.transcripts import Transcript, Turn
 
 _TABLE = "cursorDiskKV"
 _COLUMNS = {_TABLE: "key value", "composerHeaders": "composerId value"}
@@ -181,7 +180,7 @@ class _Composer:
 
     def _reorder_thinking(self, records: list[Record]) -> Iterator[Record]:
         """Yield records with thinking moved from before its reply to after it."""
-        if [record.message.name for record in records] == [content_blocks.THINKING]:
+        if [record.message.name for record in records] == [THINKING]:
             self._held_thinking += records
         elif records:
             reply = 0 if records[0].message.role == "user" else 1
@@ -263,3 +262,59 @@ def _time(bubble: dict[str, Any]) -> datetime | None:
 def _model(about: dict[str, Any]) -> str | None:
     name = text(about.get("modelName"))
     return None if name == _DEFAULT else name
+
+
+_FOLDER = "agent-transcripts"
+_QUERY = ("<user_query>", "</user_query>")
+
+
+class CursorTranscript(Transcript):
+    """A transcript while it is read. Its messages have the time of the file."""
+
+    source = "cursor"
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        names = file.name.replace("\\", "/").split("/")
+        if _FOLDER in names[1:]:
+            position = names.index(_FOLDER, 1)
+            self.describe(folder=_project_folder(names[position - 1]))
+            session = names[position + 1]
+            if len(names) > position + 2 and session != file.stem:  # of a subagent
+                self.thread.parent = session
+
+    def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
+        if "role" not in value and "type" in value:  # such as the end of a turn
+            return
+        content = obj(value.get("message")).get("content", value.get("content"))
+        role = str(value.get("role"))
+        if role == "user":
+            content = _typed(content)
+        yield Turn(role, content, None, self.file.modified and self.file.modified.isoformat())
+
+
+def _typed(content: Any) -> Any:
+    """Return what the user typed in a message; other texts are Cursor's."""
+    parts = content if isinstance(content, list) else [content]
+    words = [
+        text(obj(part).get("text")) or (part if isinstance(part, str) else "") for part in parts
+    ]
+    queries = [query for word in words for query in texts_between(word, *_QUERY)]
+    if not queries:
+        return content
+    others = [part for part in parts if isinstance(part, dict) and "text" not in part]
+    return [*others, "\n".join(queries)]
+
+
+def _project_folder(slug: str) -> str:
+    """Return a project's folder from its name with dashes, or the last part of that."""
+    found = Path("/")
+    rest = slug.split("-")
+    while rest:
+        for length in range(len(rest), 0, -1):
+            if (found / "-".join(rest[:length])).is_dir():
+                found, rest = found / "-".join(rest[:length]), rest[length:]
+                break
+        else:
+            return f"/{'/'.join(slug.split('-'))}"
+    return str(found)

@@ -15,15 +15,20 @@ from typing import Any
 from reservoir_cli.messages import Conversation
 from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.reading import content_blocks
+from reservoir_cli.transfer.reading.between_marks import remove_between
 from reservoir_cli.transfer.reading.content_blocks import file_block, tool_result, tool_use
-from reservoir_cli.transfer.reading.conversation_identity import Thread, assign_ids, pop_from
-from reservoir_cli.transfer.reading.foreign_values import folder_name, obj, objects, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, objects, text
+from reservoir_cli.transfer.reading.importer import (
+    Importer,
+    Place,
+    Record,
+    Skipped,
+    Thread,
+    assign_ids,
+    pop_from,
+)
 from reservoir_cli.transfer.reading.json_stream import read_entries, readable_objects
-from reservoir_cli.transfer.reading.message_times import moment
-from reservoir_cli.transfer.reading.places import Place
 from reservoir_cli.transfer.reading.transcripts import Transcript, Turn
 
 _ROLES = {"user": "user", "gemini": "assistant", "model": "assistant"}
@@ -42,11 +47,10 @@ _INJECTED = (
 _GO_ON = "Please continue."  #: How the program lets the model go on.
 #: The files that a question names, which the program appends to it.
 _FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
-_REFERENCED = re.compile(rf"\n?{_FILES}.*?{_FILES_END}", re.DOTALL)
 _COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")  #: A command that the program handles itself.
 #: The number of characters searched for the folder, which the program writes at the beginning.
 _BEGINNING = 4_000
-_FOLDER = re.compile(r"Workspace Directories:\**\s*\n\s*- ([^\n]{1,1000})")
+_FOLDER = re.compile(r"Workspace Directories:\**(?=[^\S\n]*\n)\s*+- ([^\n]{1,1000})")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HASH = re.compile(r"[0-9a-f]{64}")  #: The name of a project's folder in older versions.
 #: A line of ``logs.json``, which repeats the questions of all sessions.
@@ -220,7 +224,9 @@ def _block(part: Any) -> list[dict[str, Any]]:
             return [{"type": "thinking", "thinking": content}]
         if content.lstrip().startswith(_INJECTED) or content.strip() == _GO_ON:
             return []
-        return [{"type": "text", "text": _REFERENCED.sub("", content)}]
+        for begin in (f"\n{_FILES}", _FILES):
+            content = remove_between(content, begin, _FILES_END)
+        return [{"type": "text", "text": content}]
     if isinstance(part.get("functionCall"), dict):
         return [_call(part["functionCall"])]
     if isinstance(part.get("functionResponse"), dict):

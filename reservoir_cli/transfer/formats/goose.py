@@ -15,19 +15,16 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
-from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
     DatabaseImporter,
 )
-from reservoir_cli.transfer.reading.foreign_values import folder_name, obj, parse_json, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import SQLITE, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, parse_json, text
+from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import moment
-from reservoir_cli.transfer.reading.places import Place, app_dir, xdg_data_dir
+from reservoir_cli.transfer.reading.program_folders import app_dir, xdg_data_dir
 
 _COLUMNS = {
     "sessions": "id name description session_type working_dir model_config_json",

@@ -4,13 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, seconds, text
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import seconds
 from reservoir_cli.transfer.reading.message_trees import find_branch
 from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading.content_blocks import call_block
-from reservoir_cli.transfer.reading.conversation_identity import Thread
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -18,8 +17,8 @@ from reservoir_cli.transfer.reading.foreign_values import (
     parse_json,
     text,
 )
-from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.places import Place, tool_dir
+from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
+from reservoir_cli.transfer.reading.program_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Turn
 
 _COLUMNS = {

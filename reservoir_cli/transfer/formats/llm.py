@@ -20,13 +20,18 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, ToolCall
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, restoring
 from reservoir_cli.transfer.reading.content_blocks import file_block, part_text, thought
-from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.foreign_databases import Database, read_database
-from reservoir_cli.transfer.reading.foreign_values import call, obj, objects, parse_json, text
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
-from reservoir_cli.transfer.reading.message_times import moment
-from reservoir_cli.transfer.reading.places import Place, app_dir
+from reservoir_cli.transfer.reading.foreign_values import (
+    call,
+    moment,
+    obj,
+    objects,
+    parse_json,
+    text,
+)
+from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
+from reservoir_cli.transfer.reading.program_folders import app_dir
 from reservoir_cli.util.read_files import LARGEST
 
 #: SQL expression for the conversation of a row in the older tables.

@@ -16,16 +16,13 @@ from reservoir_cli.transfer.reading.content_blocks import (
     tool_result,
     tool_use,
 )
-from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import Database, read_database
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import SQLITE, Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.foreign_values import fill_gaps, moment, obj, objects, text
+from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import fill_gaps, moment
 from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
-from reservoir_cli.transfer.reading.places import Place, tool_dir
+from reservoir_cli.transfer.reading.program_folders import tool_dir
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
 _ROLES = ("user", "assistant", "system")
@@ -33,8 +30,8 @@ _UNTITLED = "New Chat"  #: The title of a chat without a title.
 #: The beginning of thinking or a tool call within the text of a reply.
 _DETAILS = re.compile(r'<details\s+type="(reasoning|tool_calls|code_interpreter)"([^>]*)>')
 _END = "</details>"
-_SUMMARY = re.compile(r"\s*<summary>[^<]*</summary>")
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_SUMMARY = re.compile(r"(?:(?<!\s)\s++)?<summary>[^<]*</summary>")
+_ATTRIBUTE = re.compile(r'(?<!\w)(\w++)="([^"]*)"')
 _QUOTE = re.compile(r"^> ?", re.M)
 
 
@@ -158,8 +155,8 @@ def _item_blocks(item: dict[str, Any]) -> Iterator[Any]:
 
 def _reply_blocks(content: str) -> Iterator[Any]:
     """Yield the blocks in the text of a reply: words, thinking, and calls with results."""
-    position = 0
-    while match := _DETAILS.search(content, position):
+    position, last = 0, content.rfind(">") + 1
+    while match := _DETAILS.search(content, position, last):
         end = content.find(_END, match.end())
         if end < 0:
             break

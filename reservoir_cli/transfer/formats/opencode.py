@@ -17,7 +17,7 @@ from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.storage.content_identity import unquote
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_block, tool_result, tool_use
-from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -25,17 +25,15 @@ from reservoir_cli.transfer.reading.foreign_databases import (
 )
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
+    moment_ms,
     obj,
     objects,
     parse_object,
     text,
 )
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import SQLITE, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import moment_ms
-from reservoir_cli.transfer.reading.places import Place, xdg_data_dir
+from reservoir_cli.transfer.reading.program_folders import xdg_data_dir
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _SESSION = "id parent_id directory title time_created model revert fork_session_id"

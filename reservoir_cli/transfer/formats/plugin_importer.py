@@ -5,13 +5,11 @@ from functools import cache
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File, Unreadable
-from reservoir_cli.transfer.reading.places import Place
+from reservoir_cli.transfer.reading.file import File, Head, Unreadable
+from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped
 from reservoir_cli.transfer.reading.watched_files import SUFFIXES
-from reservoir_cli.util import plugins
-from reservoir_cli.util.plugins import Plugin
+from reservoir_cli.util import installed_plugins
+from reservoir_cli.util.installed_plugins import Plugin
 
 #: Attributes of an importer's class.
 _ATTRIBUTES = ("title", "instance", "endings", "folders", "tables")
@@ -20,9 +18,9 @@ _ATTRIBUTES = ("title", "instance", "endings", "folders", "tables")
 @cache
 def load_plugin(plugin: Plugin) -> Importer:
     """Return a plugin's importer under the name of its entry point, or raise PluginError."""
-    importer = plugins.run(plugin, plugins.load(plugin))
+    importer = installed_plugins.run(plugin, installed_plugins.load(plugin))
     if not isinstance(importer, Importer):
-        raise plugins.failure(plugin, "it is no importer")
+        raise installed_plugins.failure(plugin, "it is no importer")
     return PluginImporter(plugin, importer)
 
 
@@ -43,13 +41,13 @@ class PluginImporter(Importer):
         vars(self).update(described, name=plugin.name)
 
     def detect(self, head: Head) -> bool:
-        return bool(plugins.run(self._plugin, lambda: self._importer.detect(head)))
+        return bool(installed_plugins.run(self._plugin, lambda: self._importer.detect(head)))
 
     def places(self) -> Iterator[Place]:
-        yield from plugins.run(self._plugin, lambda: list(self._importer.places()))
+        yield from installed_plugins.run(self._plugin, lambda: list(self._importer.places()))
 
     def is_repeated(self, file: File) -> bool:
-        return bool(plugins.run(self._plugin, lambda: self._importer.is_repeated(file)))
+        return bool(installed_plugins.run(self._plugin, lambda: self._importer.is_repeated(file)))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield what the plugin yields; what follows an error of the plugin is skipped."""
@@ -58,4 +56,6 @@ class PluginImporter(Importer):
         except (ReservoirError, Unreadable, OSError):
             raise
         except Exception as error:
-            raise Unreadable(plugins.failure(self._plugin, type(error).__name__).message) from error
+            raise Unreadable(
+                installed_plugins.failure(self._plugin, type(error).__name__).message
+            ) from error

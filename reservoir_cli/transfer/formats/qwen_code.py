@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, text
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.importer import Place
 from reservoir_cli.transfer.reading.json_stream import readable_objects
 from reservoir_cli.transfer.reading.message_trees import LineTree
-from reservoir_cli.transfer.reading.places import Place, tool_dir
+from reservoir_cli.transfer.reading.program_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
 _ROLES = {"user": "user", "assistant": "assistant", "tool_result": "user"}

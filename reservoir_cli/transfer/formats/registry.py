@@ -7,7 +7,7 @@ from importlib import import_module
 from reservoir_cli.errors import unknown_format
 from reservoir_cli.transfer.formats.plugin_importer import load_plugin
 from reservoir_cli.transfer.reading.importer import Importer
-from reservoir_cli.util import plugins
+from reservoir_cli.util import installed_plugins
 
 #: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
 #: zip they are read only if no file has a more specific format.
@@ -46,8 +46,8 @@ _IMPORTERS = {
     "zed": ("zed:Zed", "threads"),
     "open-webui": ("open_webui:OpenWebUI", "history chat"),
     "sharegpt": ("sharegpt:ShareGPT", "conversations"),
-    "anthropic": ("anthropic:Anthropic", "messages role params content loglines"),
-    "openai": ("openai:OpenAI", "messages role body input choices response content loglines"),
+    "anthropic": ("api_bodies:Anthropic", "messages role params content loglines"),
+    "openai": ("api_bodies:OpenAI", "messages role body input choices response content loglines"),
     "markdown": ("text_and_markdown:Markdown", ""),
     "text": ("text_and_markdown:Plain", ""),
 }
@@ -66,7 +66,7 @@ def importer_named(name: str) -> Importer:
     """Return the importer of a format, or raise UsageError if there is none."""
     if name in _IMPORTERS:
         return _load(name)
-    found = plugins.find_plugins("importers")
+    found = installed_plugins.find_plugins("importers")
     if name not in found:
         raise unknown_format(name, all_formats())
     return load_plugin(found[name])
@@ -79,13 +79,13 @@ def importers() -> dict[str, Importer]:
 
 def plugin_importers() -> dict[str, Importer]:
     """Return the importers of plugins by name, or raise PluginError."""
-    found = plugins.find_plugins("importers").items()
+    found = installed_plugins.find_plugins("importers").items()
     return {name: load_plugin(plugin) for name, plugin in found if name not in _IMPORTERS}
 
 
 def all_formats() -> tuple[str, ...]:
     """Return the names of our formats and of those of plugins."""
-    return tuple(dict.fromkeys([*FORMATS, *plugins.find_plugins("importers")]))
+    return tuple(dict.fromkeys([*FORMATS, *installed_plugins.find_plugins("importers")]))
 
 
 def likely_importers(names: Collection[str]) -> Iterator[Importer]:

@@ -19,13 +19,10 @@ from reservoir_cli.messages import (
     plain_text,
     title_of,
 )
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds
-from reservoir_cli.transfer.reading.foreign_values import obj
-from reservoir_cli.transfer.reading.head import Head
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Vectors
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.foreign_values import moment, obj
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Vectors
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import moment
 
 #: Fields that only our rows have; OpenAI's messages have the others, too.
 _OWN_IDS = frozenset({"conversation_id", "trace_id", "source_id"})
@@ -33,7 +30,7 @@ _OWN_IDS = frozenset({"conversation_id", "trace_id", "source_id"})
 #: The earliest time of a row as text: east of Greenwich, 1970 began when it was still 1969 in UTC.
 _EARLIEST = datetime(1969, 12, 31, tzinfo=UTC)
 
-_Thread = tuple[str | None, str | None, str | None]
+_Name = tuple[str | None, str | None, str | None]
 
 
 class Native(Importer):
@@ -48,8 +45,8 @@ class Native(Importer):
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         identities = SourceIds()
-        conversations: dict[_Thread, Conversation] = {}
-        traces: dict[_Thread, str] = {}
+        conversations: dict[_Name, Conversation] = {}
+        traces: dict[_Name, str] = {}
 
         def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             listed = value.get("messages")
@@ -77,38 +74,38 @@ def _is_row(head: str) -> bool:
     return first.get("role") in list(Role) and not _OWN_IDS.isdisjoint(first)
 
 
-def _set_trace(record: Record, traces: dict[_Thread, str]) -> Record:
+def _set_trace(record: Record, traces: dict[_Name, str]) -> Record:
     """Set the trace of a row without one: a new trace for each question of a conversation."""
-    message, thread = record.message, _thread(record)
+    message, name = record.message, _name_of(record)
     if message.trace_id is not None or message.conversation_id is None:
         return record
-    if message.role == Role.USER or thread not in traces:
-        traces[thread] = str(uuid.uuid5(uuid.NAMESPACE_OID, str(message.source_id)))
-    return replace(record, message=replace(message, trace_id=traces[thread]))
+    if message.role == Role.USER or name not in traces:
+        traces[name] = str(uuid.uuid5(uuid.NAMESPACE_OID, str(message.source_id)))
+    return replace(record, message=replace(message, trace_id=traces[name]))
 
 
-def _thread(record: Record) -> _Thread:
+def _name_of(record: Record) -> _Name:
     return record.partition, record.instance, record.message.conversation_id
 
 
-def _set_conversation(record: Record, conversations: dict[_Thread, Conversation]) -> Record:
+def _set_conversation(record: Record, conversations: dict[_Name, Conversation]) -> Record:
     """Set a row's conversation, which only its first row names, even if that is not imported."""
-    thread = _thread(record)
+    name = _name_of(record)
     if record.conversation is not None:
-        conversations[thread] = record.conversation
+        conversations[name] = record.conversation
     message, about = record.message, record.conversation
     if about and message.role == Role.USER and about.title == title_of(message.content):
         # The title was derived from this question, and would outlive a forgotten question.
-        conversations[thread] = replace(about, title=None)
-    return replace(record, conversation=conversations.get(thread))
+        conversations[name] = replace(about, title=None)
+    return replace(record, conversation=conversations.get(name))
 
 
 def _set_id(record: Record, identities: SourceIds) -> Record:
-    message, thread = record.message, _thread(record)
+    message, name = record.message, _name_of(record)
     if message.source_id is not None:
-        identities.follow(thread, message.source_id)
+        identities.follow(name, message.source_id)
         return record
-    return replace(record, message=replace(message, source_id=identities.new(thread, message)))
+    return replace(record, message=replace(message, source_id=identities.new(name, message)))
 
 
 def _read_row(row: Any) -> Record:

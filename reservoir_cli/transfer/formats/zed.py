@@ -14,18 +14,16 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_marker, tool_result, tool_use
-from reservoir_cli.transfer.reading.conversation_identity import Thread
+from reservoir_cli.transfer.reading.file import WINDOW_LOG, NoLibrary, load_zstd
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
     DatabaseImporter,
     size_in_bytes,
 )
-from reservoir_cli.transfer.reading.foreign_values import folder_name, obj, objects, text
-from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.message_times import moment
-from reservoir_cli.transfer.reading.places import Place, app_dir, xdg_data_dir
-from reservoir_cli.transfer.reading.zstd_files import WINDOW_LOG, NoLibrary, load_zstd
+from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, objects, text
+from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
+from reservoir_cli.transfer.reading.program_folders import app_dir, xdg_data_dir
 from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id parent_id summary updated_at created_at folder_paths data_type data"}

@@ -1,6 +1,6 @@
 """Store the requests and answers that pass through the proxy.
 
-The proxy's ``question_identity`` gives messages the identities by which they are recognised.
+The proxy's ``parse_request`` gives messages the identities by which they are recognised.
 """
 
 import uuid
@@ -76,10 +76,10 @@ class ExchangeLog:
 
     def _find_place(self, exchange: Exchange) -> Scope:
         places = [exchange.scope, *(Scope(*place[:2]) for place in self._store.places())]
-        name = exchange.conversation
-        threads = [(str(place.partition), str(place.instance), name) for place in places]
-        known = self._store.known_conversations(threads)
-        return next((Scope(*thread[:2]) for thread in threads if thread in known), exchange.scope)
+        conversation = exchange.conversation
+        names = [(str(place.partition), str(place.instance), conversation) for place in places]
+        known = self._store.known_conversations(names)
+        return next((Scope(*name[:2]) for name in names if name in known), exchange.scope)
 
     def find_continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
         """Return the conversation that messages continue; clients drop the oldest from the list."""

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.json_stream import parse_line, read_lines
 
 State = dict[str, Any]  # the state of an importer at a checkpoint: small, and serialisable as JSON

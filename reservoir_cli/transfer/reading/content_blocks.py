@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from reservoir_cli.messages import Message, ToolCall
+from reservoir_cli.messages import THINKING, Message, ToolCall
 from reservoir_cli.transfer.reading.foreign_values import call, obj, text
 
-THINKING = "thinking"
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".bmp", ".svg")
 _MEDIA = ("image", "audio", "video")
 _FILES = ("file", "document", "container_upload")

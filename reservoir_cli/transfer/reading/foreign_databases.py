@@ -18,8 +18,8 @@ from typing import Any, ClassVar, TypeVar
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, restoring
+from reservoir_cli.transfer.reading.file import File, LockedError, Unreadable
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File, LockedError, Unreadable
 from reservoir_cli.util.read_files import LARGEST
 
 #: Errors of a damaged database: its messages may contain bytes that are not text, and a column may

@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from reservoir_cli.transfer.reading.file import File, Unreadable
 from reservoir_cli.transfer.reading.foreign_values import obj
 from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File, Unreadable
 from reservoir_cli.util.read_files import LARGEST, open_regular
 
 Entry = tuple[str, dict[str, Any]]

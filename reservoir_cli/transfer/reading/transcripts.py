@@ -1,5 +1,9 @@
-"""Read transcripts: objects with a role and content blocks, in each program's envelope."""
+"""Read transcripts: objects with a role and content blocks, in each program's envelope.
 
+Programs name the parts of a message differently; they become Anthropic's blocks.
+"""
+
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -7,13 +11,10 @@ from typing import Any, ClassVar
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.reading import content_blocks
-from reservoir_cli.transfer.reading.block_shapes import as_blocks
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.reading.foreign_values import folder_name, text
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, text
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.message_times import moment
 
 #: Roles of a transcript, and ours.
 ROLES = {
@@ -121,3 +122,80 @@ def read_conversation(
         if turn.source_id:
             thread.follow(turn.source_id)
         yield from thread.convert(where, turn.source_id, partial(turn.messages))
+
+
+_CALLS = frozenset({"tool_use", "toolCall", "tool_call", "toolUse", "function_call", "tool-call"})
+_RESULTS = frozenset(
+    {"tool_result", "toolResult", "tool-result", "function_call_output", "toolResponse"}
+)
+_THINKING = frozenset({"thinking", "think", "reasoning", "thought"})
+#: Names of the id of a call in its result, and of a call's arguments.
+_CALL_IDS = ("tool_use_id", "toolUseID", "toolUseId", "toolCallId", "tool_call_id", "call_id")
+_ARGUMENTS = ("input", "arguments", "args", "rawInput")
+
+
+def as_blocks(content: Any) -> list[Any]:
+    """Return the blocks of a text, a part or a list of parts; raise ValueError for others."""
+    if content is None:
+        return []
+    if isinstance(content, str | dict):
+        content = [content]
+    if not isinstance(content, list):
+        raise ValueError("content is neither a text nor a list of parts")
+    return [block for part in content if (block := _as_block(part)) is not None]
+
+
+def _as_block(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part if isinstance(part, str) else None
+    kind = text(part.get("type")) or _kind_of(part)
+    if kind in _CALLS:
+        identity = part.get("id") or _first(part, _CALL_IDS)
+        name = part.get("name") or part.get("toolName")
+        return content_blocks.tool_use(text(identity), name, _first(part, _ARGUMENTS))
+    if kind in _RESULTS:
+        return content_blocks.tool_result(text(_first(part, _CALL_IDS)), _result(part))
+    if kind in _THINKING:
+        words = text(part.get("thinking")) or text(part.get("think")) or text(part.get("text"))
+        return {"type": "thinking", "thinking": words}
+    if kind == "gemini":
+        return _gemini_block(part)
+    return part
+
+
+def _kind_of(part: dict[str, Any]) -> str | None:
+    if part.get("thought") is True:
+        return "thinking"
+    is_gemini = any(name in part for name in ("functionCall", "functionResponse", "inlineData"))
+    return "gemini" if is_gemini or "fileData" in part else None
+
+
+def _gemini_block(part: dict[str, Any]) -> dict[str, Any]:
+    call, answer = obj(part.get("functionCall")), obj(part.get("functionResponse"))
+    if call:
+        return content_blocks.tool_use(text(call.get("id")), call.get("name"), call.get("args"))
+    if answer:
+        return content_blocks.tool_result(text(answer.get("id")), _output(answer.get("response")))
+    data = obj(part.get("inlineData")) or obj(part.get("fileData"))
+    return content_blocks.file_block(data.get("mimeType"), data.get("displayName"))
+
+
+def _first(part: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((part[name] for name in names if part.get(name) is not None), None)
+
+
+def _result(part: dict[str, Any]) -> Any:
+    run = obj(part.get("run"))
+    for value in (part.get("content"), run.get("result"), part.get("output"), part.get("result")):
+        if value is not None:
+            return _output(value)
+    return _output(run.get("error") or part.get("error")) or ""
+
+
+def _output(value: Any) -> Any:
+    if isinstance(value, dict):
+        inner = value.get("output", value.get("content", value.get("error")))
+        value = inner if isinstance(inner, str | list) else value
+    if isinstance(value, str | list) or value is None:
+        return as_blocks(value) if isinstance(value, list) else value
+    return json.dumps(value, ensure_ascii=False)

@@ -8,10 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
-from reservoir_cli.transfer.reading.importer import SQLITE
-from reservoir_cli.transfer.reading.input_files import UTF16, File
+from reservoir_cli.transfer.reading.file import COMPRESSED, SQLITE, UTF16, File
 from reservoir_cli.transfer.reading.json_stream import LONGEST_LINE
-from reservoir_cli.transfer.reading.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import open_regular
 
 DATABASES = (".db", ".vscdb", ".sqlite")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reservoir_cli.transfer.formats.registry import importers, plugin_importers
-from reservoir_cli.transfer.reading.importer import Importer
-from reservoir_cli.transfer.reading.places import Place, claude_config_dirs, tool_dir
+from reservoir_cli.transfer.reading.importer import Importer, Place
+from reservoir_cli.transfer.reading.program_folders import claude_config_dirs, tool_dir
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,13 @@ class SourceReport:
     files: int = 0
     read: int = 0  #: Files read because they are new or have changed.
     held: int = 0  #: Files whose last turn is unfinished, and left for a later sync.
-    marked: set[str] = field(default_factory=set)  #: Conversations not to be stored.
     failures: list[str] = field(default_factory=list)
     imports: ImportReport = field(default_factory=ImportReport)
 
     @property
     def read_total(self) -> int:
         """Count what was read of the files so far, stored or not, and files read in part."""
-        return self.imports.total + self.held + len(self.marked)
+        return self.imports.total + self.held
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
-from reservoir_cli.retrieval.expired_messages import retention
+from reservoir_cli.retrieval.lookup import retention
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.sources import (
@@ -29,25 +29,22 @@ from reservoir_cli.storage.tables.sources import (
     parse_state,
 )
 from reservoir_cli.transfer.detect_format import DetectedFile, is_of_tool
-from reservoir_cli.transfer.do_not_index import is_marked, marked_by, may_contain_mark
 from reservoir_cli.transfer.formats.registry import importer_named
 from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.leave_out import leave_out, marked_by, may_contain_mark
 from reservoir_cli.transfer.reading import watched_files
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, Resumable, StartOver
+from reservoir_cli.transfer.reading.file import COMPRESSED, File, Unreadable
+from reservoir_cli.transfer.reading.foreign_values import count_unread_times, moment
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File, Unreadable
-from reservoir_cli.transfer.reading.message_times import count_unread_times, moment
 from reservoir_cli.transfer.reading.watched_files import FileState, escape_path
-from reservoir_cli.transfer.reading.zstd_files import COMPRESSED
-from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
 from reservoir_cli.transfer.sync.history_sources import Source
 from reservoir_cli.transfer.sync.sync_reports import SourceReport, SyncReport
-from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
-from reservoir_cli.util.progress import Progress, no_progress, report_megabytes
+from reservoir_cli.util.progress import Progress, explain_interrupt, no_progress, report_megabytes
 from reservoir_cli.util.read_files import NotTextError, open_regular
 
 #: An unfinished turn is stored when its file has not changed for this long.
@@ -291,18 +288,13 @@ class _SourceSync:
 
     def store(self, items: Sequence[Item], row: SourceFile) -> None:
         """Store messages and the position in their file in one transaction."""
-        report, excluded = ImportReport(), self.report.imports.excluded
+        destination = Destination(row.partition, None, row.partition, self.importer.instance)
+        file = FileImport(self._ingestor, destination, self._options, row.path, self._now)
         with self._store.write(durable=False):
-            wanted = [item for item in items if self._is_wanted(item)]
-            if wanted:
-                home = self.importer.instance
-                destination = Destination(row.partition, None, row.partition, home)
-                report = FileImport(
-                    self._ingestor, destination, self._options, row.path, self._now
-                ).load(wanted)
-            self._leaves_out |= bool(report.expired or self.report.imports.excluded > excluded)
+            file.load(leave_out(items, self.marked, self._excluded, file.report))
+            self._leaves_out |= bool(file.report.expired or file.report.excluded)
             self._table.put(self._add_settings(row))
-        self.report.imports.add(report)
+        self.report.imports.add(file.report)
         self._progress(row.bytes_read)
 
     def _add_settings(self, row: SourceFile) -> SourceFile:
@@ -311,17 +303,6 @@ class _SourceSync:
             return row
         state = json.loads(row.state) | {LEFT_OUT: self._settings}
         return row._replace(state=json.dumps(state))
-
-    def _is_wanted(self, item: Item) -> bool:
-        if isinstance(item, Skipped):
-            return True
-        if item.folder and self._excluded(item.folder):
-            self.report.imports.excluded += 1
-            return False
-        if is_marked(item, self.marked):
-            self.report.marked.add(str(item.message.conversation_id))
-            return False
-        return True
 
 
 class _FileSync:

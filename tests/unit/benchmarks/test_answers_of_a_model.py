@@ -6,6 +6,7 @@ import answers
 import pytest
 from answers import Answers, figures, prompt_for, score, transcript
 from baselines import NAMES, Baselines
+from each import each
 from evidence import cost
 from sets import Question
 from vectors import CachedEmbedder
@@ -13,7 +14,7 @@ from vectors import CachedEmbedder
 from reservoir_cli import Message
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "expected", "f1", "share"),
     [
         ("The red barn.", "a red barn", 1, 1),

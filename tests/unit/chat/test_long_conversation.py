@@ -9,12 +9,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bodies import BUDGETS, FORMS, SETTINGS, START, calls_of, recalled_text, texts_in, texts_of
 from builders import context
+from each import each
 from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
@@ -117,10 +119,10 @@ class _Agent:
 def _long_conversation() -> list[Message]:
     agent = _Agent()
     sizes = [40_000, 1, 20_000, 2_000, 2_100, 9_000, 1, 700] + [
-        int(10 ** agent.rng.uniform(0, 3.4)) for _ in range(300)
+        int(10 ** agent.rng.uniform(0, 3.4)) for _ in range(150)
     ]
     agent.rng.shuffle(sizes)
-    while agent.calls < 300:
+    while agent.calls < 160:
         for thread in agent.rng.sample(["one", "two", "three"], 2):
             agent.turn(thread, sizes)
     # Conversations at the same time with the same ids: their messages are interleaved.
@@ -181,15 +183,12 @@ class LongConversation:
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> LongConversation:
     long = LongConversation(tmp_path_factory.mktemp("agent") / "store.db")
-    assert sum(len(message.tool_calls) for message in long.stored.values()) >= 300
+    assert sum(len(message.tool_calls) for message in long.stored.values()) >= 160
     assert max(message.tokens for message in long.stored.values()) > 30_000
     return long
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("form", FORMS[2:])
-@pytest.mark.parametrize("case", CASES)
-def test_every_body_of_a_long_conversation_is_valid(long, case, form, budget):
+def every_body_of_a_long_conversation_is_valid(long, case, form, budget):
     window = long.window(case, form, budget)
     if ends_with_a_question(window.turns):
         assert problems(form, window.to()) == []
@@ -198,20 +197,14 @@ def test_every_body_of_a_long_conversation_is_valid(long, case, form, budget):
             window.to()
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("form", ["json", *FORMS])
-@pytest.mark.parametrize("case", CASES[:2])
-def test_a_context_is_within_its_budget(long, case, form, budget):
+def a_context_is_within_its_budget(long, case, form, budget):
     window = long.window(case, form, budget)
     assert 0 < window.used <= budget
     assert not window.budget.overfull
     assert window.history_used <= window.budget.history
 
 
-@pytest.mark.parametrize("budget", BUDGETS[1:])
-@pytest.mark.parametrize("form", FORMS[2:])
-@pytest.mark.parametrize("case", CASES)
-def test_the_reported_tokens_are_those_of_the_body(long, case, form, budget):
+def the_reported_tokens_are_those_of_the_body(long, case, form, budget):
     window = long.window(case, form, budget)
     body = window.to()
     counter, messages = ApproximateCounter(), [*body["messages"]]
@@ -225,19 +218,13 @@ def test_the_reported_tokens_are_those_of_the_body(long, case, form, budget):
     assert window.used == pytest.approx(printed, rel=0.02, abs=25)
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("form", ["text", "markdown"])
-@pytest.mark.parametrize("case", CASES[:2])
-def test_the_reported_tokens_are_those_of_the_text(long, case, form, budget):
+def the_reported_tokens_are_those_of_the_text(long, case, form, budget):
     window = long.window(case, form, budget)
     printed = 1.10 * (ApproximateCounter().count(window.to()) + 4 * len(window.turns))
     assert window.used == pytest.approx(printed, rel=0.01, abs=10)
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("form", FORMS[2:])
-@pytest.mark.parametrize("case", CASES)
-def test_printed_messages_equal_stored_ones(long, case, form, budget):
+def printed_messages_equal_stored_ones(long, case, form, budget):
     window = long.window(case, form, budget)
     if not ends_with_a_question(window.turns):
         return  # nothing is printed
@@ -271,10 +258,8 @@ def _assert_is_given(window: ContextWindow, text: str) -> None:
     assert text in allowed
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("case", CASES[:2])
-def test_rows_of_a_context_equal_the_stored_ones(long, case, budget):
-    for candidate in long.window(case, "json", budget).kept:
+def rows_of_a_context_equal_the_stored_ones(long, case, form, budget):
+    for candidate in long.window(case, form, budget).kept:
         stored = long.stored[candidate.message.id]
         if candidate.cut:
             assert stored.role is Role.TOOL
@@ -284,10 +269,7 @@ def test_rows_of_a_context_equal_the_stored_ones(long, case, budget):
         assert set(candidate.message.tool_calls) <= set(stored.tool_calls)
 
 
-@pytest.mark.parametrize("budget", BUDGETS[3:])
-@pytest.mark.parametrize("form", FORMS[2:])
-@pytest.mark.parametrize("case", CASES[1:])
-def test_a_result_is_with_its_own_call(long, case, form, budget):
+def a_result_is_with_its_own_call(long, case, form, budget):
     mismatches, checked = [], 0
     for call in calls_of(form, long.window(case, form, budget).to()):
         key = re.search(r"\d+", json.dumps(call.arguments))
@@ -298,6 +280,31 @@ def test_a_result_is_with_its_own_call(long, case, form, budget):
                 mismatches.append((call.arguments, call.result[:30]))
     assert mismatches == []
     assert checked > 10
+
+
+BODIES = FORMS[2:]
+#: Each claim, and of which cases, formats and budgets it is true.
+CLAIMS = (
+    (every_body_of_a_long_conversation_is_valid, CASES, BODIES, BUDGETS),
+    (a_context_is_within_its_budget, CASES[:2], ("json", *FORMS), BUDGETS),
+    (the_reported_tokens_are_those_of_the_body, CASES, BODIES, BUDGETS[1:]),
+    (the_reported_tokens_are_those_of_the_text, CASES[:2], FORMS[:2], BUDGETS),
+    (printed_messages_equal_stored_ones, CASES, BODIES, BUDGETS),
+    (rows_of_a_context_equal_the_stored_ones, CASES[:2], ("json",), BUDGETS),
+    (a_result_is_with_its_own_call, CASES[1:], BODIES, BUDGETS[3:]),
+)
+
+
+@each(
+    "claim, case, form, budget",
+    [
+        pytest.param(claim, *values, id=f"{claim.__name__}: {values}")
+        for claim, *sets in CLAIMS
+        for values in product(*sets)
+    ],
+)
+def test_contexts_of_a_long_conversation_keep_every_claim(long, claim, case, form, budget):
+    claim(long, case, form, budget)
 
 
 _ALL_BODIES = """

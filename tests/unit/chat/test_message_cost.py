@@ -1,4 +1,4 @@
-"""What a message of a tool loop costs, in the formats of OpenAI, Anthropic and Ollama."""
+"""What a message of a tool loop costs, in the formats of the providers."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def test_the_cost_of_a_message_is_its_parts_joined_by_newlines_plus_4(message, t
 PICTURE = "data:image/png;base64," + "iVBORw0KGgo" * 1_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("message", "text"),
     [
         pytest.param(

@@ -168,14 +168,9 @@ NOT_WITHOUT_A_QUESTION = (
     "the last message is not the user's",
     "messages: at least one message is required",
 )
-conversations = given(pools, requests, st.integers(0, 700), options)
-thorough = settings(max_examples=EXAMPLES)
 
 
-@thorough
-@conversations
-def test_every_body_of_a_small_conversation_is_valid(pool, request_, budget, rule):
-    selection = choose(pool, request_, budget, rule)
+def every_body_of_a_small_conversation_is_valid(selection, pool, request_, budget, rule):
     for form in PROVIDERS:
         asked_for = request_._replace(format=form)
         turns = history_turns(asked_for, selection.recalled, selection.history)
@@ -187,47 +182,23 @@ def test_every_body_of_a_small_conversation_is_valid(pool, request_, budget, rul
         assert errors == [], form
 
 
-# Two pinned copies, of which one is recalled until the newest message makes turns of both.
-_COPY = bytes.fromhex("4e404c452baac668f7dd3b705219")
-COPIES = _pool([_COPY, _COPY, bytes(11) + bytes.fromhex("141edc")])
-ASKED = ContextRequest(
-    query="what now?",
-    partition="p",
-    instance="i",
-    model="m",
-    budget=1,
-    format="text",
-    trace_id="t",
-    now=START,
-)
-
-
-@thorough
-@conversations
-@example(COPIES, ASKED, 262, SelectionOptions(min_history_messages=0))
-def test_a_small_conversation_costs_no_more_than_its_budget(pool, request_, budget, rule):
-    def printed(room: int) -> int:
-        selection = choose(pool, request_, room, rule)
-        turns = history_turns(request_, selection.recalled, selection.history)
+def a_small_conversation_costs_no_more_than_its_budget(selection, pool, request_, budget, rule):
+    def printed(chosen: Selection) -> int:
+        turns = history_turns(request_, chosen.recalled, chosen.history)
         return len(render(turns, "text", None, 1))
 
-    assert printed(budget) <= budget
+    assert printed(selection) <= budget
     # One character less than the total would reveal a forgotten cost.
-    total = printed(100_000)
-    assert printed(max(0, total - 1)) <= max(0, total - 1)
+    total = printed(choose(pool, request_, 100_000, rule))
+    less = max(0, total - 1)
+    assert printed(choose(pool, request_, less, rule)) <= less
 
 
-@thorough
-@conversations
-def test_history_begins_with_a_question(pool, request_, budget, rule):
-    history = choose(pool, request_, budget, rule).history
-    assert [candidate.message.role for candidate in history[:1]] in ([], [Role.USER])
+def history_begins_with_a_question(selection, pool, request_, budget, rule):
+    assert [candidate.message.role for candidate in selection.history[:1]] in ([], [Role.USER])
 
 
-@thorough
-@conversations
-def test_every_message_is_printed_once_or_dropped(pool, request_, budget, rule):
-    selection = choose(pool, request_, budget, rule)
+def every_message_is_printed_once_or_dropped(selection, pool, request_, budget, rule):
     left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
     counts = Counter(
         candidate.message.id for candidate in (*selection.recalled, *selection.history, *left_out)
@@ -241,10 +212,7 @@ def test_every_message_is_printed_once_or_dropped(pool, request_, budget, rule):
             assert repeats_query or blank or candidate.message.role is Role.SYSTEM
 
 
-@thorough
-@conversations
-def test_printed_messages_equal_stored_ones(pool, request_, budget, rule):
-    selection = choose(pool, request_, budget, rule)
+def printed_messages_equal_stored_ones(selection, pool, request_, budget, rule):
     stored = {candidate.message.id: candidate.message for candidate in pool}
     for candidate in (*selection.recalled, *selection.history):
         original = stored[candidate.message.id]
@@ -260,10 +228,7 @@ def test_printed_messages_equal_stored_ones(pool, request_, budget, rule):
     ]
 
 
-@thorough
-@conversations
-def test_recalled_results_are_with_their_calls(pool, request_, budget, rule):
-    selection = choose(pool, request_, budget, rule)
+def recalled_results_are_with_their_calls(selection, pool, request_, budget, rule):
     for candidates in (selection.recalled, selection.history):
         calls = Counter(
             (candidate.message.instance, candidate.message.conversation_id, call.id)
@@ -282,11 +247,11 @@ def test_recalled_results_are_with_their_calls(pool, request_, budget, rule):
         assert calls == results
 
 
-@thorough
-@conversations
-def test_a_result_in_history_answers_a_call_of_its_own_conversation(pool, request_, budget, rule):
+def a_result_in_history_answers_a_call_of_its_own_conversation(
+    selection, pool, request_, budget, rule
+):
     open_calls: list[tuple[str | None, str]] = []
-    for candidate in choose(pool, request_, budget, rule).history:
+    for candidate in selection.history:
         message = candidate.message
         if message.role is Role.TOOL:
             key = (message.conversation_id, message.tool_call_id or "")
@@ -296,13 +261,45 @@ def test_a_result_in_history_answers_a_call_of_its_own_conversation(pool, reques
             open_calls = [(message.conversation_id, call.id) for call in message.tool_calls]
 
 
-@thorough
-@conversations
-def test_selection_is_repeatable_and_changes_no_message(pool, request_, budget, rule):
+def selection_is_repeatable_and_changes_no_message(selection, pool, request_, budget, rule):
     before = copy.deepcopy(pool)
-    first = choose(pool, request_, budget, rule)
+    assert choose(pool, request_, budget, rule) == selection
     assert pool == before
-    assert choose(before, request_, budget, rule) == first
+    assert choose(before, request_, budget, rule) == selection
+
+
+# Two pinned copies, of which one is recalled until the newest message makes turns of both.
+_COPY = bytes.fromhex("4e404c452baac668f7dd3b705219")
+COPIES = _pool([_COPY, _COPY, bytes(11) + bytes.fromhex("141edc")])
+ASKED = ContextRequest(
+    query="what now?",
+    partition="p",
+    instance="i",
+    model="m",
+    budget=1,
+    format="text",
+    trace_id="t",
+    now=START,
+)
+CLAIMS = (
+    every_body_of_a_small_conversation_is_valid,
+    a_small_conversation_costs_no_more_than_its_budget,
+    history_begins_with_a_question,
+    every_message_is_printed_once_or_dropped,
+    printed_messages_equal_stored_ones,
+    recalled_results_are_with_their_calls,
+    a_result_in_history_answers_a_call_of_its_own_conversation,
+    selection_is_repeatable_and_changes_no_message,
+)
+
+
+@settings(max_examples=EXAMPLES)
+@given(pools, requests, st.integers(0, 700), options)
+@example(COPIES, ASKED, 262, SelectionOptions(min_history_messages=0))
+def test_a_small_conversation_keeps_every_claim(pool, request_, budget, rule):
+    selection = choose(pool, request_, budget, rule)
+    for claim in CLAIMS:
+        claim(selection, pool, request_, budget, rule)
 
 
 @settings(max_examples=max(20, EXAMPLES // 15))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from bodies import Characters
+from each import each
 
 from reservoir_cli import UsageError, trim_history
 from reservoir_cli.chat.message_cost import message_cost
@@ -71,7 +72,7 @@ FIT = sum(map(cost, OLD))
 # §7.1 and §7.3: the very same list
 
 
-@pytest.mark.parametrize(
+@each(
     ("budget", "iteration", "turn_start"),
     [
         pytest.param(0, 9, 5, id="budget 0 is off"),
@@ -133,7 +134,7 @@ def test_a_small_reply_goes_with_its_huge_question():
 # §7.2: head and turn
 
 
-@pytest.mark.parametrize("head", [SYSTEM, user("hello"), says("hello"), openai_result("nobody")])
+@each("head", [SYSTEM, user("hello"), says("hello"), openai_result("nobody")])
 def test_the_first_message_stays_whatever_its_role(head):
     assert trim([head, *OLD, *TURN], 5, 1) == [head, *TURN]
 
@@ -206,6 +207,15 @@ def test_a_call_at_the_head_keeps_its_result(call, result):
     assert trim(messages, 3, 100) == [call("h"), result("h"), *TURN]
 
 
+@pytest.mark.parametrize(("call", "result"), SHAPES)
+def test_a_call_that_the_turn_repeats_keeps_its_result(call, result):
+    old = [user("x" * 200), says("y" * 200), user("look"), call("a"), result("a"), says("done")]
+    turn = [*TURN, call("a"), says("as before")]
+    assert trim([SYSTEM, *old, *turn], 7, 1) == [SYSTEM, *old[2:], *turn]
+    kept = [user("x"), call("b"), call("a"), user("wait"), result("b")]  # b is answered in the turn
+    assert trim([SYSTEM, *old, *kept], 10, 1) == [SYSTEM, *old[2:], *kept]
+
+
 @pytest.mark.parametrize("call_id", [None, ""])
 def test_a_tool_message_without_an_id_answers_the_call_before_it(call_id):
     result = {"role": "tool", "content": "done", "tool_name": "f"}
@@ -223,7 +233,7 @@ CALL: ChatMessage = {"type": "function_call", "call_id": "c", "arguments": "{}"}
 OUTPUT: ChatMessage = {"type": "function_call_output", "call_id": "c", "output": "done"}
 
 
-@pytest.mark.parametrize(
+@each(
     "step",
     [
         pytest.param([OLLAMA_CALL, OLLAMA_RESULT, OLLAMA_RESULT], id="results without ids"),
@@ -284,7 +294,7 @@ def test_items_of_responses_are_trimmed_by_pairs(kind):
             assert trim(messages, start, budget - 1) != [question, *kept, messages[-1]]
 
 
-@pytest.mark.parametrize(
+@each(
     "odd",
     [
         pytest.param({"role": "assistant", "content": "x", "tool_calls": 5}, id="calls: number"),
@@ -365,7 +375,7 @@ def test_ten_thousand_messages_are_trimmed():
 # Where the turn starts
 
 
-@pytest.mark.parametrize(
+@each(
     ("messages", "start"),
     [
         ([], 0),
@@ -403,13 +413,13 @@ def test_the_turn_begins_at_the_last_question_unless_told_otherwise():
     assert trim_history(LIST, iteration=2, budget=1) == [SYSTEM, *TURN]
 
 
-@pytest.mark.parametrize("turn_start", [2.5, "2", 2.0, float("nan")])
+@each("turn_start", [2.5, "2", 2.0, float("nan")])
 def test_a_turn_start_must_be_an_integer(turn_start):
     with pytest.raises(UsageError, match="turn_start must be an integer"):
         trim_history(LIST, turn_start=turn_start, iteration=2, budget=1)
 
 
-@pytest.mark.parametrize("name", ["iteration", "budget", "multiplier", "attachment_tokens"])
+@each("name", ["iteration", "budget", "multiplier", "attachment_tokens"])
 def test_no_number_is_nan(name):
     numbers = {"iteration": 2, "budget": 1, name: float("nan")}
     with pytest.raises(UsageError, match=f"{name} must be a number, not NaN"):

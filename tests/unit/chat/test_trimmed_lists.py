@@ -59,12 +59,37 @@ def ollama_step(answers: Answers, text: str) -> list[ChatMessage]:
     return [{"role": "assistant", "content": text, "tool_calls": calls}, *results]
 
 
+def bedrock_step(answers: Answers, text: str) -> list[ChatMessage]:
+    uses = [
+        {"toolUse": {"toolUseId": key, "name": "f", "input": {}}}
+        for key in sorted(key for key, _ in answers)
+    ]
+    results = [
+        {"toolResult": {"toolUseId": key, "content": [{"text": value}]}} for key, value in answers
+    ]
+    said = [{"text": text}] if text else []
+    return [{"role": "assistant", "content": said + uses}, {"role": "user", "content": results}]
+
+
+def gemini_step(answers: Answers, text: str) -> list[ChatMessage]:
+    calls = [{"functionCall": {"name": "f", "args": {}}} for _ in answers]
+    results = [
+        {"functionResponse": {"name": "f", "response": {"value": value}}} for _, value in answers
+    ]
+    said = [{"text": text, "thought": True}] if text else []
+    return [{"role": "model", "parts": said + calls}, {"role": "user", "parts": results}]
+
+
 STEPS: dict[str, Callable[[Answers, str], list[ChatMessage]]] = {
     "openai": openai_step,
     "anthropic": anthropic_step,
     "responses": responses_step,
     "ollama": ollama_step,
+    "bedrock": bedrock_step,
+    "gemini": gemini_step,
 }
+#: Providers whose instructions stand beside the list.
+WITHOUT_INSTRUCTIONS = ("anthropic", "bedrock", "gemini")
 texts = st.integers(0, 60).map(lambda length: "x" * length)
 
 
@@ -77,7 +102,7 @@ def _lists(draw: st.DrawFn, form: str) -> list[ChatMessage]:
         st.sampled_from(["system", "developer"]),
         texts,
     )
-    messages = draw(st.lists(instruction, max_size=2)) if form != "anthropic" else []
+    messages = draw(st.lists(instruction, max_size=2)) if form not in WITHOUT_INSTRUCTIONS else []
     for exchange in range(draw(st.integers(1, 5))):
         messages += [
             {"role": "user", "content": text}
@@ -92,9 +117,25 @@ def _lists(draw: st.DrawFn, form: str) -> list[ChatMessage]:
         if exchange % 2 or draw(st.booleans()):
             refusal = {"refusal": draw(texts)} if draw(st.booleans()) else {}
             messages.append({"role": "assistant", "content": draw(texts), **refusal})
-        if form != "anthropic" and draw(st.booleans()):
+        if form not in WITHOUT_INSTRUCTIONS and draw(st.booleans()):
             messages.append(draw(instruction))
-    return messages
+    return [_in_blocks(form, message) for message in messages]
+
+
+def _in_blocks(form: str, message: ChatMessage) -> ChatMessage:
+    """Return a message whose text is a block, where a provider has no other form."""
+    text = message.get("content")
+    if form not in ("bedrock", "gemini") or not isinstance(text, str):
+        return message
+    if form == "bedrock":
+        return {"role": message["role"], "content": [{"text": text}]}
+    role = "model" if message["role"] == "assistant" else message["role"]
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def _blocks(message: ChatMessage) -> list[dict[str, Any]]:
+    blocks = message.get("parts", message.get("content"))
+    return blocks if isinstance(blocks, list) else []
 
 
 def _is_instruction(message: ChatMessage) -> bool:
@@ -102,7 +143,13 @@ def _is_instruction(message: ChatMessage) -> bool:
 
 
 def _is_question(message: ChatMessage) -> bool:
-    return message.get("role") == "user" and isinstance(message["content"], str)
+    return message.get("role") == "user" and not any(_is_result(x) for x in _blocks(message))
+
+
+def _is_result(block: dict[str, Any]) -> bool:
+    return block.get("type") == "tool_result" or not {"toolResult", "functionResponse"}.isdisjoint(
+        block
+    )
 
 
 def _events(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, Any]]:
@@ -115,10 +162,13 @@ def _events(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, Any]]:
             yield "call", call.get("id")
         if message.get("role") == "tool":
             yield "result", message.get("tool_call_id")
-        for block in message["content"] if isinstance(message.get("content"), list) else []:
-            if block["type"] in ("tool_use", "tool_result"):
+        for block in _blocks(message):
+            if block.get("type") in ("tool_use", "tool_result"):
                 called = block["type"] == "tool_use"
                 yield ("call", block["id"]) if called else ("result", block["tool_use_id"])
+            for key in ("toolUse", "functionCall", "toolResult", "functionResponse"):
+                if key in block:
+                    yield "result" if _is_result(block) else "call", block[key].get("toolUseId")
 
 
 def _faults(messages: Sequence[ChatMessage], whole: Sequence[ChatMessage]) -> list[str]:

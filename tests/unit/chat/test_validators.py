@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from each import each
 from validators import problems
 
@@ -210,7 +209,7 @@ def test_the_validator_finds_what_anthropic_refuses(rule, body):
     assert rule in problems("anthropic", body)
 
 
-@pytest.mark.parametrize(
+@each(
     ("form", "body"),
     [
         ("openai", {"model": "m", "messages": GOOD_OPENAI}),

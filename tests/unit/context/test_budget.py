@@ -35,7 +35,7 @@ class Rough(Exact):
     exact = False
 
 
-@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda value: f"§2 {value}")
+@each(("model", "available"), AVAILABLE.items())
 def test_the_plan_has_the_documented_figures(model, available):
     loaded = config.load()
     settings = loaded.settings(model=model)
@@ -67,12 +67,12 @@ def test_documented_sections_leave_138_308_tokens():
     assert budget_plan.history == 138_308
 
 
-@pytest.mark.parametrize("section", [value for value in Section if value.value not in {"recalled"}])
+@each("section", [value for value in Section if value.value not in {"recalled"}])
 def test_every_section_is_subtracted_from_the_available_tokens(section):
     assert make_plan(sections={section: 700}).history == 8_000 - 700
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "available"),
     [
         pytest.param({"limit": 5_000}, 5_000, id="§2 max_context_tokens below"),
@@ -204,7 +204,7 @@ def test_the_reserve_comes_from_the_first_source_that_sets_it(home, flags, text,
     assert loaded.reserve(model, loaded.settings(model=model)) == reserve
 
 
-@pytest.mark.parametrize(
+@each(
     ("counter", "multiplier", "safety", "factor"),
     [
         pytest.param(Rough(), 1.0, None, 1.1, id="§3 approximate 1.10"),
@@ -232,9 +232,7 @@ def test_only_an_estimate_is_marked_as_one(counter, mark):
     assert Meter.of(counter, 1.0, None).mark == mark
 
 
-@pytest.mark.parametrize(
-    ("tokens", "scaled"), [(0, 0), (1, 2), (10, 11), (100, 110), (101, 112)], ids=str
-)
+@each(("tokens", "scaled"), [(0, 0), (1, 2), (10, 11), (100, 110), (101, 112)])
 def test_a_scaled_count_is_rounded_up_without_float_noise(tokens, scaled):
     assert Meter.of(Rough(), 1.0, None).scale(tokens) == scaled
 

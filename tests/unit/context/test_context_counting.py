@@ -1,8 +1,10 @@
 """A context counts exactly what it prints."""
 
 import json
+from itertools import product
 
 import pytest
+from each import each
 from memories import (
     COUNTER,
     GIVEN,
@@ -101,12 +103,16 @@ def test_a_count_by_an_older_version_of_the_counter_is_updated(memory, monkeypat
     assert (row["id"], row["tokens"], row["counter"]) == (message_id, 7, f"{COUNTER.name} 999")
 
 
-@pytest.mark.parametrize("budget", [150, 400, 1_000, 2_500])
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: f"§3 {form}")
-def test_the_count_is_that_of_the_output_and_within_the_budget(memory, form, budget):
+@pytest.fixture
+def two_conversations(memory):
     add_conversation(memory, instance="other")
     add_conversation(memory)
-    window = memory.ask(budget=budget, format=form, **(GIVEN if budget > 400 else {}))
+    return memory
+
+
+@each("form, budget", product(FORMATS, [150, 400, 1_000, 2_500]))
+def test_the_count_is_that_of_the_output_and_within_the_budget(two_conversations, form, budget):
+    window = two_conversations.ask(budget=budget, format=form, **(GIVEN if budget > 400 else {}))
     printed = count_printed_tokens(window)
     assert printed <= budget
     assert window.used <= budget

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from each import each
 from windows import SEARCH, stored
 
 from reservoir_cli import Message, Reservoir
@@ -19,10 +20,10 @@ def _result_of(text: str, message_id: int = 77) -> StoredMessage:
     return stored(message_id % 25, "tool", text, id=message_id, tool_call_id="c")
 
 
-LINES = "\n".join(f"line {n}: the quick brown fox" for n in range(2_000))
+LINES = "\n".join(f"line {n}: the quick brown fox" for n in range(1_200))
 
 
-@pytest.mark.parametrize("limit", [50, 200, 1_999, 10_000])
+@each("limit", [50, 200, 1_999, 10_000])
 def test_a_cut_result_ends_at_a_line_end_and_names_the_message_and_what_is_missing(limit):
     original = _result_of(LINES)
     shortened = cut_tool_result(original, limit, COUNTER)
@@ -60,8 +61,7 @@ def test_a_text_without_a_line_end_is_cut_inside_the_line():
 
 
 @pytest.mark.parametrize(("limit", "is_cut"), [(0, False), (2_000, True), (100_000, False)])
-@pytest.mark.parametrize("form", FORMATS)
-def test_results_over_the_setting_are_cut_and_0_is_off(tmp_path, form, limit, is_cut):
+def test_results_over_the_setting_are_cut_and_0_is_off(tmp_path, limit, is_cut):
     settings = {"embedding_model": "nobody/absent-model", "max_tool_result_tokens": limit}
     with Reservoir.open(tmp_path / "store.db", settings=settings, offline=True) as reservoir:
         messages = [
@@ -71,14 +71,14 @@ def test_results_over_the_setting_are_cut_and_0_is_off(tmp_path, form, limit, is
             Message("user", LINES),
         ]
         rows = reservoir.ingest(messages, partition="p", instance="i", embed=False)
-        context = reservoir.context(
-            "and?", partition="p", instance="i", model="gpt-4o", format=form
-        )
+        where = {"partition": "p", "instance": "i", "model": "gpt-4o"}
+        contexts = [reservoir.context("and?", **where, format=form) for form in FORMATS]
         assert reservoir.view(reservoir.scope("p", "i"), 0) == rows
-    printed = json.dumps(context.to(), ensure_ascii=False)
-    assert (f"reservoir view -p p --id {rows[2].id}]" in printed) is is_cut
-    assert context.truncated is is_cut
-    # Messages of the user are never cut.
-    assert printed.count("line 1999: ") == (1 if is_cut else 2)
-    cut_sizes = [candidate.message.tokens for candidate in context.kept if candidate.cut]
-    assert all(1.1 * tokens <= limit for tokens in cut_sizes)
+    for form, context in zip(FORMATS, contexts, strict=True):
+        printed = json.dumps(context.to(), ensure_ascii=False)
+        assert (f"reservoir view -p p --id {rows[2].id}]" in printed) is is_cut, form
+        assert context.truncated is is_cut
+        # Messages of the user are never cut.
+        assert printed.count("line 1199: ") == (1 if is_cut else 2), form
+        cut_sizes = [candidate.message.tokens for candidate in context.kept if candidate.cut]
+        assert all(1.1 * tokens <= limit for tokens in cut_sizes)

@@ -1,6 +1,7 @@
 """Properties of every excerpt, with every counter."""
 
 import re
+import shutil
 
 import hypothesis
 import pytest
@@ -87,13 +88,13 @@ def exchange(number, topic, words, answered):
     max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
 )
 def test_excerpts_keep_the_budget_and_follow_their_questions(
-    tmp_path_factory, exchanges, budget, order, form, counter
+    tmp_path_factory, empty_file, exchanges, budget, order, form, counter
 ):
     messages = [
         message for number, fields in enumerate(exchanges) for message in exchange(number, *fields)
     ]
     settings = {"token_counter": counter, "token_safety": 1.0}
-    path = tmp_path_factory.mktemp("e") / "a.db"
+    path = shutil.copy(empty_file, tmp_path_factory.mktemp("e"))
     with Reservoir.open(path, settings=settings, embedder=BagOfWords()) as reservoir:
         stored = {message.id: message for message in add_messages(reservoir, *messages)}
         window = ask(reservoir, budget=budget, order=order, format=form)
@@ -181,13 +182,13 @@ def strings(value):
     max_examples=8, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
 )
 def test_the_budget_holds_with_an_exact_counter(
-    tmp_path_factory, tokenizer, form, exchanges, budget, order, embedded
+    tmp_path_factory, empty_file, tokenizer, form, exchanges, budget, order, embedded
 ):
     messages = [
         message for number, fields in enumerate(exchanges) for message in exchange(number, *fields)
     ]
     settings = {"token_counter": tokenizer, "embedding_model": "nobody/absent-model"}
-    path = tmp_path_factory.mktemp("e") / "a.db"
+    path = shutil.copy(empty_file, tmp_path_factory.mktemp("e"))
     embedder = {"embedder": BagOfWords()} if embedded else {}
     with Reservoir.open(path, settings=settings, **embedder) as reservoir:
         add_messages(reservoir, *messages)

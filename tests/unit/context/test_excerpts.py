@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import hypothesis
 import pytest
+from each import each
 from hypothesis import strategies as st
 from long_replies import (
     MARK,
@@ -335,7 +336,7 @@ def test_passages_by_words_split_no_word_and_no_line(between, words):
 PASSAGES = ["The slot was renamed.", "We deleted the slot, Müller says.", "It is late."]
 
 
-@pytest.mark.parametrize(
+@each(
     ("question", "cosines", "best"),
     [
         pytest.param("slots", (0.1, 0.2, 0.4), 1, id="a word outweighs a small distance"),

@@ -1,7 +1,9 @@
 import json
 import textwrap
+from itertools import product
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,10 +31,9 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize("label", LABELS)
+@each("label, change", product(LABELS, CHANGES))
 def test_a_context_is_removed_and_its_question_kept(label, change):
-    result = unwrap(change(wrap(BODY, QUESTION, label)))
+    result = unwrap(CHANGES[change](wrap(BODY, QUESTION, label)))
     assert result.contexts == 1
     assert result.text.strip("\ufeff \n").split() == QUESTION.split()
     assert [question.split() for question in result.questions] == [QUESTION.split()]

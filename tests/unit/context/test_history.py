@@ -108,7 +108,7 @@ def test_by_tiers_15_recent_then_similar_then_linked_then_older(memory):
     assert (tiers[similar], tiers[linked]) == ("similar", "synapse")
     assert {tiers[number] for number in older} == {"older"}
     order = []
-    for budget in range(60, 700, 10):
+    for budget in range(60, 700, 20):
         order += list(tier_by_id(memory.ask(budget=budget, **options)))
     first = list(dict.fromkeys(order))
     assert set(first[:2]) <= set(recent[-2:])

@@ -2,9 +2,11 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise, product
+from operator import itemgetter
 
 import hypothesis
 import pytest
@@ -196,7 +198,7 @@ def with_history(*turns):
     return make_candidates(*elsewhere, ("user", "now"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("turns", "recalled"),
     [
         pytest.param([("user", "a"), ("user", "a")], 1, id="§4 equal to each other"),
@@ -304,14 +306,15 @@ def messages_of(exchanges):
     return [*messages, *late_replies]
 
 
-def store(folder, messages):
-    reservoir = Reservoir.open(folder / "a.db", settings=SETTINGS)
-    for minute, (instance, message) in enumerate(messages):
-        created_at = START + timedelta(minutes=minute)
-        timed = Message(
-            message.role, message.content, created_at=created_at, trace_id=message.trace_id
-        )
-        reservoir.ingest([timed], partition="p", instance=instance, embed=False)
+def store(file, messages):
+    reservoir = Reservoir.open(file, settings=SETTINGS)
+    timed = [
+        (instance, replace(message, created_at=START + timedelta(minutes=minute)))
+        for minute, (instance, message) in enumerate(messages)
+    ]
+    for instance, group in groupby(timed, itemgetter(0)):
+        of_one = [message for _, message in group]
+        reservoir.ingest(of_one, partition="p", instance=instance, embed=False)
     return reservoir
 
 
@@ -350,10 +353,11 @@ def assert_own(marks):
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 def test_no_answer_is_printed_under_another_question(
-    tmp_path_factory, exchanges, budget, order, form, question
+    tmp_path_factory, empty_file, exchanges, budget, order, form, question
 ):
     messages = messages_of(exchanges)
-    with store(tmp_path_factory.mktemp("own"), messages) as reservoir:
+    file = shutil.copy(empty_file, tmp_path_factory.mktemp("own"))
+    with store(file, messages) as reservoir:
         query = f"asked <{question}> port of 1"
         window = context(reservoir, query, partition="p", budget=budget, format=form, order=order)
         assert window.used <= budget or window.budget.overfull
@@ -381,14 +385,12 @@ def port_questions(tmp_path):
         ("user", "Which port does the staging database use?", "c"),
         ("assistant", "6432", "c"),
     ]
-    with store(
-        tmp_path, [("p", Message(*text, trace_id=trace)) for *text, trace in turns]
-    ) as reservoir:
+    messages = [("p", Message(*text, trace_id=trace)) for *text, trace in turns]
+    with store(tmp_path / "a.db", messages) as reservoir:
         yield reservoir
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("budget", [90, 120, 160, 200])
+@each(("form", "budget"), product(FORMATS, [90, 120, 160, 200]))
 def test_a_newer_answer_is_not_printed_under_another_question(port_questions, form, budget):
     window = port_questions.context(
         "staging database port", partition="p", budget=budget, format=form
@@ -411,7 +413,7 @@ def test_an_exchange_is_a_duplicate_only_if_its_answer_is_equal_too(tmp_path):
         messages.append(("q", Message("user", "Which port?", trace_id=f"t{number}")))
         messages.append(("q", Message("assistant", answer, trace_id=f"t{number}")))
     messages.append(("p", Message("user", "hello", trace_id="now")))
-    with store(tmp_path, messages) as reservoir:
+    with store(tmp_path / "a.db", messages) as reservoir:
         recalled = reservoir.context("the port", partition="p", budget=500).selection.recalled
     texts = [candidate.message.content for candidate in recalled]
     assert [text for text in texts if text != "hello"] == [

@@ -7,8 +7,8 @@ from builders import NOW, context
 
 from reservoir_cli.context.candidate import Tier
 from reservoir_cli.context.recall import Recall
-from reservoir_cli.messages import Message
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.messages import Filter, Message
+from reservoir_cli.reservoir import Reservoir
 
 QUESTION = "when does the harbour open?"
 

@@ -250,19 +250,20 @@ def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     )
     store = open_store(":memory:")
     memory = Memory(store)
-    for index, (role, words, message_instance, partition, cosine, trace) in enumerate(messages):
-        options = {"calls": ["c"]} if role == "call" else {}
-        options |= {"tool_call_id": "c"} if role == "result" else {}
-        stored_role = {"call": "assistant", "result": "tool"}.get(role, role)
-        memory.say(
-            text(index, words),
-            stored_role,
-            cosine=cosine,
-            instance=message_instance,
-            partition=partition,
-            trace_id=f"t{trace}",
-            **options,
-        )
+    with store.write():
+        for index, (role, words, message_instance, partition, cosine, trace) in enumerate(messages):
+            options = {"calls": ["c"]} if role == "call" else {}
+            options |= {"tool_call_id": "c"} if role == "result" else {}
+            stored_role = {"call": "assistant", "result": "tool"}.get(role, role)
+            memory.say(
+                text(index, words),
+                stored_role,
+                cosine=cosine,
+                instance=message_instance,
+                partition=partition,
+                trace_id=f"t{trace}",
+                **options,
+            )
     request = {"budget": budget, "format": form, "order": order, "instance": instance}
     window = memory.ask(**request, trace_id="t")
     if not window.budget.overfull:

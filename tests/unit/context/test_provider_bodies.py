@@ -124,7 +124,7 @@ def test_max_tokens_is_the_reserve_and_never_zero(reserve, expected):
     assert window(reserve=reserve).to("anthropic")["max_tokens"] == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "expected"),
     [
         ('{"q": "fox"}', {"q": "fox"}),
@@ -138,7 +138,6 @@ def test_max_tokens_is_the_reserve_and_never_zero(reserve, expected):
         ('{"a": ', {"_raw": '{"a": '}),
         ("[" * 100_000, {"_raw": "[" * 100_000}),
     ],
-    ids=lambda value: str(value)[:12],
 )
 def test_arguments_are_an_object_or_its_json_as_the_provider_requires(arguments, expected):
     call = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
@@ -167,7 +166,7 @@ def test_a_body_is_strict_json_even_with_invalid_arguments(form, arguments):
     assert problems(form, window([USER, call, RESULT]).to(form)) == []
 
 
-@pytest.mark.parametrize("form", PROVIDERS)
+@each("form", PROVIDERS)
 def test_deeply_nested_arguments_can_be_written_and_counted(form):
     deep = '{"a":' * 600 + "1" + "}" * 600
     call = replace(CALLING, tool_calls=(replace(SEARCH, arguments=deep),))
@@ -198,7 +197,7 @@ def test_valid_ids_are_kept(call_id):
     assert body["messages"][2]["tool_call_id"] == call_id
 
 
-@pytest.mark.parametrize("form", PROVIDERS)
+@each("form", PROVIDERS)
 def test_a_repeated_id_gets_its_own_result(form):
     repeated = [replace(message, content=f"{message.content}!") for message in (RESULT, REPLY)]
     body = window([*TURNS, USER, CALLING, *repeated]).to(form)
@@ -221,7 +220,7 @@ def test_an_empty_result_is_sent_as_a_text_that_says_so(form, content):
     assert problems(form, body) == []
 
 
-@pytest.mark.parametrize("form", PROVIDERS)
+@each("form", PROVIDERS)
 def test_a_blank_system_prompt_is_left_out(form):
     assert problems(form, window(TURNS, system=" \n").to(form)) == []
 
@@ -238,7 +237,7 @@ def test_an_empty_query_gives_no_current_message(query):
     assert [row["section"] for row in context.to("json")["messages"]] == ["history"] * 4
 
 
-@pytest.mark.parametrize("form", PROVIDERS)
+@each("form", PROVIDERS)
 def test_without_a_query_a_body_ends_with_the_last_question(form):
     body = window([*TURNS, stored(5, "user", "and the dog?"), CALLING, RESULT], query="").to(form)
     assert problems(form, body) == []
@@ -249,13 +248,13 @@ def test_without_a_query_a_body_ends_with_the_last_question(form):
     assert "an old one" in printed
 
 
-@pytest.mark.parametrize("form", [*PROVIDERS, "text", "markdown"])
+@each("form", [*PROVIDERS, "text", "markdown"])
 def test_nothing_to_send_is_an_error(form):
     with pytest.raises(UsageError, match="nothing to send"):
         window(query=" ").to(form)
 
 
-@pytest.mark.parametrize("form", PROVIDERS)
+@each("form", PROVIDERS)
 def test_a_body_without_anything_to_answer_is_an_error(form):
     with pytest.raises(UsageError, match="nothing to send"):
         window(recalled=OLD, query="", **EVERYTHING).to(form)

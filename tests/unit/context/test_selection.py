@@ -117,7 +117,7 @@ def test_a_unit_larger_than_the_budget_is_dropped_first(order):
     assert drop_reasons(selection) == {2: "too large"}
 
 
-@pytest.mark.parametrize("tokens", [25, 26, 30, 31], ids=lambda tokens: f"§4 {tokens} tokens")
+@each("tokens", [25, 26, 30, 31])
 def test_by_tiers_a_unit_that_never_fits_does_not_drop_all_others(tokens):
     """A title and a day line count, too, so a unit of less than 30 tokens may never fit."""
     costs = Costs(
@@ -137,7 +137,7 @@ def test_by_tiers_a_unit_that_never_fits_does_not_drop_all_others(tokens):
 # The newest
 
 
-@pytest.mark.parametrize(
+@each(
     ("count", "tokens", "budget", "expected"),
     [
         pytest.param(2, 10, 160, [4, 5], id="§4 two, an eighth exactly"),
@@ -239,7 +239,7 @@ def test_messages_that_filling_skips_are_not_reported_as_dropped():
     assert sorted_ids(dropped.candidate for dropped in selection.passed_over) == [1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("candidate", "for_room"),
     [
         pytest.param(make_candidate(tokens=9), True, id="§4 no room"),

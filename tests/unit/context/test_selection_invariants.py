@@ -91,7 +91,7 @@ def pools(draw):
 FULL = Costs(
     lambda candidate: candidate.message.tokens, lambda candidate: candidate.message.tokens + 4, 3, 5
 )
-ORDERS = st.sampled_from(["score", "tiers"])
+NEWEST = st.integers(0, 4)
 
 
 def printed_cost(selection, costs):
@@ -104,17 +104,11 @@ def printed_cost(selection, costs):
     )
 
 
-@hypothesis.given(pools(), st.integers(0, 400), ORDERS, st.integers(0, 4))
-@hypothesis.settings(max_examples=300)
-def test_the_budget_is_never_exceeded(candidates, budget, order, newest):
-    selection = select_from(candidates, budget, SelectionOptions(order, newest), costs=FULL)
+def the_budget_is_never_exceeded(selection, candidates, budget):
     assert printed_cost(selection, FULL) <= budget
 
 
-@hypothesis.given(pools(), st.integers(0, 400), ORDERS)
-@hypothesis.settings(max_examples=300)
-def test_every_body_is_valid_whatever_was_dropped(candidates, budget, order):
-    selection = select_from(candidates, budget, SelectionOptions(order), costs=FULL)
+def every_body_is_valid_whatever_was_dropped(selection, candidates, budget):
     assert not selection.history or selection.history[0].message.role is Role.USER
     for section in (selection.recalled, selection.history):
         open_calls = []
@@ -128,10 +122,7 @@ def test_every_body_is_valid_whatever_was_dropped(candidates, budget, order):
         assert open_calls == []
 
 
-@hypothesis.given(pools(), st.integers(0, 400), ORDERS)
-@hypothesis.settings(max_examples=300)
-def test_each_candidate_is_kept_or_dropped_once_and_never_both(candidates, budget, order):
-    selection = select_from(candidates, budget, SelectionOptions(order), costs=FULL)
+def each_candidate_is_kept_or_dropped_once_and_never_both(selection, candidates, budget):
     reported = [
         *kept_ids(selection),
         *sorted_ids(candidate.candidate for candidate in selection.dropped),
@@ -142,43 +133,8 @@ def test_each_candidate_is_kept_or_dropped_once_and_never_both(candidates, budge
     assert sorted(reported) == expected
 
 
-@hypothesis.given(pools(), st.integers(0, 400), ORDERS)
-@hypothesis.settings(max_examples=100)
-def test_the_same_input_gives_the_same_output(candidates, budget, order):
-    assert select_from(candidates, budget, SelectionOptions(order)) == select_from(
-        candidates, budget, SelectionOptions(order)
-    )
-
-
-def largest_unit(candidates):
-    """Return an upper bound of the cost of a unit: a trace, or a call with its possible results."""
-    sizes = {}
-    for candidate in candidates:
-        keys = [candidate.message.trace_id, *(call.id for call in candidate.message.tool_calls)]
-        for key in (*keys, candidate.message.tool_call_id):
-            sizes[key] = sizes.get(key, 0) + FULL.history(candidate)
-    calls = sum(sizes.get(call_id, 0) for call_id in "abc")
-    return max(calls, *sizes.values()) + FULL.recalled_title + FULL.day
-
-
-@hypothesis.given(pools(), st.integers(0, 300), st.integers(0, 200), st.integers(0, 3))
-@hypothesis.settings(max_examples=300)
-def test_in_tier_order_a_smaller_budget_keeps_a_subset(candidates, room, extra, newest):
-    budget = largest_unit(candidates) + room
-    options = SelectionOptions("tiers", newest)
-    small = select_from(candidates, budget, options, costs=FULL)
-    large = select_from(candidates, budget + extra, options, costs=FULL)
-    duplicates = {
-        dropped.candidate.message.id for dropped in large.dropped if dropped.reason == "duplicate"
-    }
-    assert set(kept_ids(small)) <= set(kept_ids(large)) | duplicates
-
-
-@hypothesis.given(pools(), st.integers(0, 400), st.integers(0, 3))
-@hypothesis.settings(max_examples=300)
-def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newest):
+def by_tiers_dropped_units_come_after_printed_ones(selection, candidates, budget):
     """Units without room come after every printed unit in the order."""
-    selection = select_from(candidates, budget, SelectionOptions("tiers", newest), costs=FULL)
     printed = {candidate.message.id for candidate in (*selection.recalled, *selection.history)}
     units, _ = group_tool_calls([candidate for candidate in candidates if not is_system(candidate)])
     exchanges = list(
@@ -206,6 +162,49 @@ def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newe
     ordered_keys = [key for key, number in kept_keys if number not in newest_ids]
     if first is not None:
         assert all(key <= first for key in ordered_keys)
+
+
+CLAIMS = (
+    the_budget_is_never_exceeded,
+    every_body_is_valid_whatever_was_dropped,
+    each_candidate_is_kept_or_dropped_once_and_never_both,
+)
+
+
+@hypothesis.given(pools(), st.integers(0, 400), st.sampled_from(["score", "tiers"]), NEWEST)
+@hypothesis.settings(max_examples=400)
+def test_a_selection_keeps_every_claim(candidates, budget, order, newest):
+    options = SelectionOptions(order, newest)
+    selection = select_from(candidates, budget, options, costs=FULL)
+    assert select_from(candidates, budget, options, costs=FULL) == selection
+    for claim in CLAIMS:
+        claim(selection, candidates, budget)
+    if order == "tiers":
+        by_tiers_dropped_units_come_after_printed_ones(selection, candidates, budget)
+
+
+def largest_unit(candidates):
+    """Return an upper bound of the cost of a unit: a trace, or a call with its possible results."""
+    sizes = {}
+    for candidate in candidates:
+        keys = [candidate.message.trace_id, *(call.id for call in candidate.message.tool_calls)]
+        for key in (*keys, candidate.message.tool_call_id):
+            sizes[key] = sizes.get(key, 0) + FULL.history(candidate)
+    calls = sum(sizes.get(call_id, 0) for call_id in "abc")
+    return max(calls, *sizes.values()) + FULL.recalled_title + FULL.day
+
+
+@hypothesis.given(pools(), st.integers(0, 300), st.integers(0, 200), st.integers(0, 3))
+@hypothesis.settings(max_examples=300)
+def test_in_tier_order_a_smaller_budget_keeps_a_subset(candidates, room, extra, newest):
+    budget = largest_unit(candidates) + room
+    options = SelectionOptions("tiers", newest)
+    small = select_from(candidates, budget, options, costs=FULL)
+    large = select_from(candidates, budget + extra, options, costs=FULL)
+    duplicates = {
+        dropped.candidate.message.id for dropped in large.dropped if dropped.reason == "duplicate"
+    }
+    assert set(kept_ids(small)) <= set(kept_ids(large)) | duplicates
 
 
 @hypothesis.given(

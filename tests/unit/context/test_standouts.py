@@ -84,8 +84,9 @@ class Facts:
 @pytest.fixture
 def facts(store):
     made = Facts(store)
-    for number in range(12):
-        made.tell(f"which bulb {number}?", f"lamp {number}", between(0.05 + number / 400))
+    with store.write():
+        for number in range(12):
+            made.tell(f"which bulb {number}?", f"lamp {number}", between(0.05 + number / 400))
     return made
 
 
@@ -117,8 +118,9 @@ def test_messages_that_fit_alike_are_all_recalled(facts):
 
 
 def test_only_what_could_fill_the_budget_is_read(facts, monkeypatch):
-    for number in range(120):
-        facts.tell(f"Pipe {number} {'is of brass and ' * 9}old.", "Noted.", between(0.8))
+    with facts.store.write():
+        for number in range(120):
+            facts.tell(f"Pipe {number} {'is of brass and ' * 9}old.", "Noted.", between(0.8))
     read, redact = [], pool.redact
     monkeypatch.setattr(
         pool,

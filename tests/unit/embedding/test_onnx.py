@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder, onnx
-from reservoir_cli.embedding.find_model import DEFAULT_MODEL, locate
+from reservoir_cli.embedding.find_model import locate
 from reservoir_cli.embedding.load_model import load_embedder
 from reservoir_cli.embedding.onnx import BATCH_PIECES, CompiledEmbedder, batches
 from reservoir_cli.embedding.split_passages import PIECES
 from reservoir_cli.embedding.torch import ReferenceEmbedder
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 
 SENTENCE = "The worker lost its lease, and the message was delivered a second time. "
 #: First and last letters of scripts.
@@ -100,9 +100,9 @@ def test_the_engine_is_the_compiled_one(embedder):
 
 
 def test_both_engines_give_the_same_vectors(embedder, reference):
-    texts = varied_texts(80)
+    texts = varied_texts(40)
     values = cosines(embedder, reference, [*EDGES, *texts], [*EDGES, *texts[::4]])
-    assert len(values) == 2 * len(EDGES) + 80 + 20
+    assert len(values) == 2 * len(EDGES) + 40 + 10
     assert min(values) >= 0.9999
 
 
@@ -128,7 +128,7 @@ def test_a_passage_fits_the_model(embedder, reference):
 
 
 def test_vectors_come_in_the_order_of_the_texts(embedder):
-    texts = [SENTENCE * count for count in (1, 9, 2, 8, 3, 7, 4, 6, 5, 1)] + varied_texts(60)
+    texts = [SENTENCE * count for count in (1, 9, 2, 8, 3, 7, 4, 6, 5, 1)] + varied_texts(20)
     batched = embedder.encode_documents(texts)
     separate = np.concatenate([embedder.encode_documents([text]) for text in texts])
     assert np.sum(batched * separate, axis=1).min() > 0.99999
@@ -142,7 +142,7 @@ def test_no_texts_give_no_vectors(embedder, reference):
 
 
 def test_several_threads_can_embed_at_once(embedder):
-    texts = varied_texts(24)
+    texts = varied_texts(12)
     expected = [embedder.encode_query(text) for text in texts]
     with ThreadPoolExecutor(6) as pool:
         vectors = list(pool.map(embedder.encode_query, texts))
@@ -153,9 +153,9 @@ def test_several_threads_can_embed_at_once(embedder):
 def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     embedder, tmp_path, monkeypatch
 ):
-    texts = [*varied_texts(24), *EDGES]
+    texts = [*varied_texts(12), *EDGES]
     expected = np.stack([embedder.encode_query(text) for text in texts])
-    name = DEFAULT_MODEL_NAME
+    name = DEFAULT_MODEL
     packed = load_embedder(name, offline=True, progress=lambda *_: None, serving=True)
     vectors = np.stack([packed.encode_query(text) for text in texts])
     assert np.abs(vectors - expected).max() < 1e-5

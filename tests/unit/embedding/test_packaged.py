@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from each import each
 
 from reservoir_cli.embedding import Embedder, compiled_models, load_model
-from reservoir_cli.embedding.find_model import DEFAULT_MODEL
 from reservoir_cli.embedding.load_model import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.settings.schema import DEFAULT_MODEL
 
 TEXTS = ["Why did we drop Redis?", "The cat sleeps on the sofa.", "queue " * 150]
 HOOK = Path(__file__).parents[3] / "packages" / "model" / "hatch_build.py"
@@ -152,7 +153,7 @@ def test_without_torch_a_model_in_the_cache_is_used(compiled_models, monkeypatch
     assert load_packaged().engine.kind == "compiled"
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "fits"),
     [("1.22", True), ("1.22.0", True), ("1.9.9", False), ("1.31.1", True), ("2.0.0rc1", False)],
 )

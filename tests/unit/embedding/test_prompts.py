@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 from tiny_models import TinyModel, load_quietly
 
-from reservoir_cli.embedding.find_model import (
-    CONFIG,
-    ModelSource,
-    Prompts,
-    model_identity,
-    prompts_of,
-)
+from reservoir_cli.embedding.find_model import ModelSource, model_identity
+from reservoir_cli.embedding.prompts import CONFIG, Prompts, prompts_of
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 

@@ -3,6 +3,7 @@ from bisect import bisect_left
 from itertools import pairwise
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,7 +121,7 @@ PARAGRAPHS = [
 ]
 
 
-@pytest.mark.parametrize(("lengths", "expected"), PARAGRAPHS)
+@each(("lengths", "expected"), PARAGRAPHS)
 def test_paragraphs_stay_together_and_are_not_repeated(lengths, expected):
     text = "\n\n".join("word " * length for length in lengths)
     pieces = pieces_of(text)
@@ -129,7 +130,7 @@ def test_paragraphs_stay_together_and_are_not_repeated(lengths, expected):
     assert all(end == start for (_, end), (start, _) in pairwise(spans))
 
 
-@pytest.mark.parametrize("limit", range(1, 12))
+@each("limit", range(1, 12))
 def test_splitting_with_small_limits_terminates(limit):
     text = "word word\n\n" * 40
     pieces = pieces_of(text)

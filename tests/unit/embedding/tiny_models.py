@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import re
 import shutil
 import tempfile
 import warnings
@@ -71,7 +72,7 @@ def save(
     from sentence_transformers import SentenceTransformer
 
     parts = modules()
-    torch.manual_seed(7)
+    torch.manual_seed(11)
     tokenizer = _tokenizer(options.get("padding_side", "right"))
     config = getattr(transformers, f"{architecture}Config")(
         vocab_size=len(tokenizer),
@@ -122,16 +123,21 @@ def modules() -> Any:
 
 
 def _tokenizer(padding_side: str) -> Any:
-    """Train a fast tokenizer of word pieces on a short text."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    """Return a fast tokenizer of letters and of the words of a short text.
+
+    A trainer would choose other pieces in each process, so that no graph could be kept.
+    """
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    talk = " ".join(TALK).lower()
+    letters = sorted(set(talk) - {" "})
+    words = sorted(set(re.findall(r"\w{2,}", talk)))
+    pieces = [*SIGNS, *letters, *(f"##{letter}" for letter in letters), *words]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.train_from_iterator(
-        TALK, trainers.WordPieceTrainer(vocab_size=200, special_tokens=SIGNS)
-    )
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )

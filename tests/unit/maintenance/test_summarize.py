@@ -1,5 +1,6 @@
 """Summaries: creation, renewal, deletion, and use in contexts."""
 
+import fcntl
 import shlex
 import sys
 from collections.abc import Iterator
@@ -210,16 +211,18 @@ def test_a_program_that_a_command_leaves_running_is_not_waited_for(
     reservoir, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(summarize, "_GRACE", 0.2)
-    ended = tmp_path / "ended"
-    left_running = f"import time; time.sleep(20); open({str(ended)!r}, 'w')"
+    lock = tmp_path / "lock"
+    left_running = f"import fcntl; fcntl.flock(open({str(lock)!r}), fcntl.LOCK_EX)"
     script = f"""if True:
         import subprocess, sys
         subprocess.Popen([sys.executable, "-c", {left_running!r}])
         print("ok")
     """
-    assert [outcome.reason for outcome in run(reservoir, program(tmp_path, script))] == [None, None]
+    with lock.open("w") as held:  # so the program does not end before this block
+        fcntl.flock(held, fcntl.LOCK_EX)
+        outcomes = run(reservoir, program(tmp_path, script))
+    assert [outcome.reason for outcome in outcomes] == [None, None]
     assert set(texts(reservoir).values()) == {"ok"}
-    assert not ended.exists()
 
 
 def test_no_text_goes_to_a_command_if_the_store_is_locked(

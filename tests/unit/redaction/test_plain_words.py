@@ -1,12 +1,13 @@
 """Words that need not be scanned for secrets, which are nearly all words of prose."""
 
-import pytest
+from each import each
 
+from reservoir_cli.redaction import plain_words
 from reservoir_cli.redaction.find_secrets import find
 from reservoir_cli.redaction.plain_words import words_to_scan
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -22,7 +23,7 @@ def test_nothing_in_prose_is_scanned(text):
         assert words_to_scan(text) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "scanned"),
     [
         ("the password is correct horse battery staple", ["password"]),
@@ -40,7 +41,7 @@ def test_what_may_be_a_secret_or_announces_one_is_scanned(text, scanned):
         assert words_to_scan(text) == scanned
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Mật khẩu là {}",
@@ -55,3 +56,15 @@ def test_a_name_of_two_words_announces_a_secret_if_one_of_them_is_plain(text):
     secret = "Quay5521Lantern"
     filled = text.format(secret)
     assert [filled[start:end] for _, start, end in find(filled)] == [secret]
+
+
+def test_a_repeated_word_is_judged_once(monkeypatch):
+    judged, judge = [], plain_words._is_plain
+
+    def count(word):
+        judged.append(word)
+        return judge(word)
+
+    monkeypatch.setattr(plain_words, "_is_plain", count)
+    assert words_to_scan("quokka wallaby " * 1_000) == []
+    assert sorted(judged) == ["quokka", "wallaby"]

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 import pytest
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 from detect_secrets.plugins.base import RegexBasedDetector
+from each import each
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Role, StoredMessage, ToolCall
-from reservoir_cli.redaction import Mode, Redactor, describe_secrets, without_secrets
+from reservoir_cli.redaction import Mode, Redactor, describe_secrets, find_secrets, without_secrets
 from reservoir_cli.redaction.find_secrets import find
 from reservoir_cli.redaction.secret_patterns import GUESSES
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN
@@ -108,7 +109,7 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("text", FOUND)
+@each("text", FOUND)
 def test_secrets_are_found_in_context(text):
     kind, secret = FOUND[text]
     assert [(finding.kind, text[finding.start : finding.end]) for finding in find(text)] == [
@@ -127,7 +128,7 @@ def test_a_truncated_private_key_is_masked_to_its_end():
     assert without_secrets(text)[0] == "[redacted:private-key]"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "the secret is out, and the password is known to all",
@@ -181,7 +182,7 @@ PARTS = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f"https://{GITHUB}@github.com/a/b",
@@ -196,7 +197,7 @@ def test_tokens_are_found_after_punctuation_and_escapes(text):
     assert without_secrets(text)[0] == text.replace(GITHUB, "[redacted:github-token]")
 
 
-@pytest.mark.parametrize("value", ["a::" * 66, "a._-" * 50, "aB1" * 66, "_" * 200, "a1-" * 66])
+@each("value", ["a::" * 66, "a._-" * 50, "aB1" * 66, "_" * 200, "a1-" * 66])
 def test_long_values_of_odd_words_are_checked_quickly(value):
     assert len(find(f"PASSWORD={value[:199]}!")) <= 1
 
@@ -269,12 +270,14 @@ def test_long_texts_are_scanned_to_their_end():
     assert [finding.kind for finding in find(text)] == ["github-token", "secret-value"]
 
 
-@pytest.mark.parametrize("before", [*range(999_950, 1_000_001, 5), 974_990, 975_000, 1_025_000])
-def test_a_secret_across_a_chunk_boundary_is_found_whole(before):
-    for secret in (f"ghp_{random_text(200)}", f"PASSWORD={random_text(150)}"):
-        text = f"{'x ' * (before // 2)}{secret} {'y ' * 500_000}"
-        [finding] = find(text)
-        assert text[finding.start : finding.end] == secret.removeprefix("PASSWORD=")
+def test_a_secret_across_a_block_boundary_is_found_whole(monkeypatch):
+    monkeypatch.setattr(find_secrets, "_BLOCK", 2_000)
+    monkeypatch.setattr(find_secrets, "_OVERLAP", 500)
+    for before in (*range(1_700, 2_050, 2), *range(1_490, 1_510, 2), *range(2_490, 2_510, 2)):
+        for secret in (f"ghp_{random_text(200)}", f"PASSWORD={random_text(150)}"):
+            text = f"{'x ' * (before // 2)}{secret} {'y ' * 1_500}"
+            [finding] = find(text)
+            assert text[finding.start : finding.end] == secret.removeprefix("PASSWORD="), before
 
 
 def test_a_key_does_not_begin_where_another_text_names_its_first_line():
@@ -306,7 +309,7 @@ def test_replacements_are_not_found_as_secrets():
     assert without_secrets(masked) == (masked, [])
 
 
-@pytest.mark.parametrize("hidden", ["\u200b", "\u2060", "\ufeff", "\u200d", "\u202e", "\U000e0041"])
+@each("hidden", ["\u200b", "\u2060", "\ufeff", "\u200d", "\u202e", "\U000e0041"])
 def test_invisible_characters_hide_no_secret(hidden):
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     around = "👩\u200d💻 \u0645\u06cc\u200c\u062e\u0648: {}, ❤\ufe0f"

@@ -10,7 +10,7 @@ import re
 import string
 from pathlib import Path
 
-import pytest
+from each import each
 
 from reservoir_cli.redaction import without_secrets
 from reservoir_cli.redaction.find_secrets import find
@@ -51,14 +51,14 @@ def is_missed(line: str) -> bool:
     return any(secret in masked for secret in secrets)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_nearly_all_secrets_of_the_corpus_are_found(seed):
     secrets = lines("secrets.txt", seed)
     assert len(secrets) >= 200
     assert len([line for line in secrets if is_missed(line)]) <= 0.02 * len(secrets)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_few_look_alikes_of_the_corpus_are_reported(seed):
     lookalikes = lines("lookalikes.txt", seed)
     assert len(lookalikes) >= 760
@@ -74,7 +74,7 @@ def test_few_lines_of_base64_announce_a_secret_on_the_next():
     assert len(found) <= 5, len(found)  # 2,200 lines
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "my pw from before\n{}",

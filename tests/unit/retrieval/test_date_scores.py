@@ -57,7 +57,7 @@ def test_a_score_is_1_inside_and_halves_with_every_quarter_of_the_length(notatio
     assert score(notation, time) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("notation", "expected"),
     [
         ("", ()),

@@ -2,11 +2,9 @@
 
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime
 
 import numpy as np
-import pytest
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +62,7 @@ DAYS = {
     "on New Year's Day": "01-01",
     "on Christmas Eve": "12-24",
     "during Halloween": "10-31",
+    "for Boxing Day": "12-26",
     "on Valentine's Day": "02-14",
 }
 MONTHS_AND_YEARS = {
@@ -377,7 +376,7 @@ what is it now?
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize(("question", "expected"), POSITIVE.items(), ids=POSITIVE)
+@each(("question", "expected"), POSITIVE.items())
 def test_a_date_is_read(question, expected):
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
@@ -449,19 +448,6 @@ def test_any_question_gives_valid_spans_and_scores(question):
     assert all(span.start < span.end for span in date_spans)
     scores = date_scores(date_spans, np.array([moment("2026-05-13T12:00")]), BERLIN)
     assert 0 <= scores[0] <= 1
-
-
-@each(
-    "part",
-    (
-        "may |early |week before |7 |1,|July and |between July and |a few |`|(|'|the |7 July to "
-        "|first week of |2023-|x|x |, |1 day ago "
-    ).split("|"),
-)
-def test_a_question_of_ten_thousand_characters_is_parsed_quickly(part):
-    started = time.process_time()
-    find_dates((part * 10_000)[:10_000], NOW)
-    assert time.process_time() - started < 2
 
 
 def test_parsing_dates_does_not_import_numpy():

@@ -12,11 +12,7 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates, Posting
 
 
-@pytest.mark.parametrize(
-    ("rank", "score"),
-    [(0, 1.0), (1, 1 / 2), (3, 1 / 3), (7, 1 / 4), (1_023, 1 / 11)],
-    ids=lambda value: f"§4 recency {value}",
-)
+@each(("rank", "score"), [(0, 1.0), (1, 1 / 2), (3, 1 / 3), (7, 1 / 4), (1_023, 1 / 11)])
 def test_recency_is_one_over_one_plus_the_logarithm_of_the_rank(rank, score):
     assert ranking.recency(np.array([rank]))[0] == pytest.approx(score)
 
@@ -27,7 +23,7 @@ def test_recency_decreases_with_the_rank_and_never_reaches_zero():
     assert scores[-1] > 0.05
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "scaled"),
     [
         pytest.param([2, 4, 3], [0, 1, 0.5], id="§4 mm to 0…1"),
@@ -224,7 +220,7 @@ def test_in_short_messages_one_among_matching_neighbours_ranks_higher():
     assert short[AMONG_NEAR] - short[AMONG_OTHERS] > long[AMONG_NEAR] - long[AMONG_OTHERS] + 0.05
 
 
-@pytest.mark.parametrize(("words", "loses"), [(10, True), (60, True), (120, False), (400, False)])
+@each(("words", "loses"), [(10, True), (60, True), (120, False), (400, False)])
 def test_in_short_messages_questions_rank_below_statements(words, loses):
     similarity = similarity_of(one_conversation([0.9, 0.1, 0.8, 0.1, 0.8], words=words, asks=(4,)))
     assert bool(similarity[4] < similarity[2]) is loses

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from each import each
 
 from reservoir_cli.retrieval.recall_floor import (
     FLOORS,
@@ -160,7 +161,7 @@ def test_the_measured_floor_is_that_of_the_default_model(embedder):
     assert embedder.model_id in FLOORS
 
 
-@pytest.mark.parametrize(
+@each(
     ("stored", "floor"),
     [
         ("0.31", 0.31),
@@ -180,7 +181,7 @@ def test_a_calibrated_floor_overrides_the_measured_one_but_not_the_setting(store
     assert recall_floor(settings, None, stored) == WORDS_FLOOR
 
 
-@pytest.mark.parametrize(("count", "lost"), [(1, 0), (100, 0), (499, 0), (500, 1), (1_000, 2)])
+@each(("count", "lost"), [(1, 0), (100, 0), (499, 0), (500, 1), (1_000, 2)])
 def test_the_highest_floor_refuses_two_in_a_thousand_questions(count, lost):
     related = np.random.default_rng(3).permutation(np.arange(1, count + 1) / 1_000)
     floor = highest_floor(related)

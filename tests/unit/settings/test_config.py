@@ -1,6 +1,7 @@
 """Reading the settings file, and reporting its errors."""
 
 import pytest
+from each import each
 from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.errors import UsageError
@@ -115,8 +116,9 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason"), BROKEN.values(), ids=BROKEN)
-def test_an_invalid_file_is_a_usage_error_and_never_edited(file, text, reason):
+@each("name", BROKEN)
+def test_an_invalid_file_is_a_usage_error_and_never_edited(file, name):
+    text, reason = BROKEN[name]
     write_settings(file, text)
     with pytest.raises(UsageError, match=reason) as caught:
         config.load(file)

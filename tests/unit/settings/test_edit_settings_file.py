@@ -5,10 +5,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from example_settings import EVERY_TABLE, write_settings
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,11 +118,11 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("key", CHANGES)
-@pytest.mark.parametrize("text", SHAPES.values(), ids=SHAPES)
-def test_a_change_works_in_any_notation_and_changes_nothing_else(file, text, key):
-    if text:
-        write_settings(file, text)
+@each("shape, key", product(SHAPES, CHANGES))
+def test_a_change_works_in_any_notation_and_changes_nothing_else(file, shape, key):
+    file.unlink(missing_ok=True)
+    if SHAPES[shape]:
+        write_settings(file, SHAPES[shape])
     before = _values_by_key(config.load())
     edit_settings_file.edit(file, {key: CHANGES[key]})
     setting = split_key(key)[2]

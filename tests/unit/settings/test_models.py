@@ -196,7 +196,7 @@ def test_names_are_unique_and_lower_case():
     ] == []
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@each("model", MODELS)
 def test_every_model_finds_itself_and_has_sane_figures(model):
     assert find_model(model.name) is model
     assert 0 < model.reserve <= model.context_window // 2

@@ -1,6 +1,7 @@
 """Precedence of the sources of settings."""
 
 import pytest
+from each import each
 from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.settings import config
@@ -74,7 +75,7 @@ WINDOWS = [
 ]
 
 
-@pytest.mark.parametrize(("model", "profile"), WINDOWS)
+@each(("model", "profile"), WINDOWS)
 def test_the_profile_depends_on_the_window(model, profile):
     loaded = config.load()
     assert loaded.profile(model=model) == profile

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 
 from reservoir_cli.settings import config
 from reservoir_cli.settings.recall_switch import FILE, begins_with_word, find_switch
@@ -66,7 +67,7 @@ def test_the_setting_switches_recall_off_everywhere_or_in_a_partition(tree, monk
     assert find_switch(config.load(file), "work", tree) == "RESERVOIR_RECALL"
 
 
-@pytest.mark.parametrize(
+@each(
     ("prompt", "asks"),
     [
         ("--no-recall why Redis?", True),

@@ -33,7 +33,7 @@ def test_a_dotted_key_reaches_into_a_table(key, parts):
     assert split_key(key) == parts
 
 
-@pytest.mark.parametrize(
+@each(
     "key", ["models", "models.gpt-4", "partitions.fill", "models..fill", "models.gpt-4.", "", "."]
 )
 def test_a_key_that_names_no_setting_is_refused(key):
@@ -68,7 +68,7 @@ def test_a_quoted_key_that_names_no_setting_is_refused(key):
         split_key(key)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "parts"),
     [
         ("redact=mask", ("redact", "mask")),

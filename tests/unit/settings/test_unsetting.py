@@ -3,6 +3,7 @@
 import tomllib
 
 import pytest
+from each import each
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import edit_settings_file
@@ -59,7 +60,7 @@ fill = true
 INLINE = "partitions = { a = { fill = true }, b = { fill = false } } # both\n# above\nfill = true\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "key", "after"),
     [
         (TABLES, "partitions.a", "# top\n\n" + TABLES[TABLES.index("# above b") :]),
@@ -82,11 +83,11 @@ INLINE = "partitions = { a = { fill = true }, b = { fill = false } } # both\n# a
         (INLINE, "partitions.a", INLINE.replace("a = { fill = true },", "")),
     ],
 )
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["LF", "CRLF"])
-def test_unsetting_keeps_the_comments_of_all_else(file, text, key, after, line_end):
-    file.write_bytes(text.replace("\n", line_end).encode())
-    edit_settings_file.edit(file, {key: None})
-    assert file.read_bytes().decode() == after.replace("\n", line_end)
+def test_unsetting_keeps_the_comments_of_all_else(file, text, key, after):
+    for line_end in ("\n", "\r\n"):
+        file.write_bytes(text.replace("\n", line_end).encode())
+        edit_settings_file.edit(file, {key: None})
+        assert file.read_bytes().decode() == after.replace("\n", line_end)
 
 
 def test_the_only_table_of_a_file_is_removed(file):

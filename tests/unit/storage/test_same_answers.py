@@ -24,8 +24,8 @@ from hypothesis.stateful import (
 from postgres_server import PostgresServer, installed
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.messages import Filter, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.tables.tags_and_pins import TagsAndPins
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -63,11 +63,12 @@ class SameAnswers(RuleBasedStateMachine):
             )
             for location in (str(Path(folder) / "store.db"), type(self).new_database())
         ]
-        self.count = 0
+        self.count, self.only_read = 0, False
 
     def teardown(self) -> None:
         if hasattr(self, "files"):
-            self.files.close()
+            with self.files:
+                self.compare_stores()
 
     def made(self, role: str, text: str, conversation_id: str | None, calls: bool) -> Message:
         self.count += 1
@@ -168,6 +169,7 @@ class SameAnswers(RuleBasedStateMachine):
         link=st.booleans(),
     )
     def search(self, words: list[str], mode: str, scope: Scope, link: bool) -> None:
+        self.only_read = True
         first, second = (
             reservoir.search(" ".join(words), mode=mode, limit=500, scope=scope, link=link)
             for reservoir in self.reservoirs
@@ -185,6 +187,7 @@ class SameAnswers(RuleBasedStateMachine):
 
     @rule(words=questions, scope=scopes, budget=st.sampled_from([80, 300, 2_000]))
     def context(self, words: list[str], scope: tuple[str, str], budget: int) -> None:
+        self.only_read = True
         first, second = (
             reservoir.context(
                 " ".join(words),
@@ -209,8 +212,12 @@ class SameAnswers(RuleBasedStateMachine):
 
     @invariant()
     def holds_the_same(self) -> None:
-        if not hasattr(self, "reservoirs"):
-            return
+        """Compare the stores after each change, and at the end: a question changes nothing."""
+        only_read, self.only_read = getattr(self, "only_read", True), False
+        if not only_read:
+            self.compare_stores()
+
+    def compare_stores(self) -> None:
         first, second = (reservoir.store for reservoir in self.reservoirs)
         assert first.holdings() == second.holdings()
         assert sorted(first.places()) == sorted(second.places())

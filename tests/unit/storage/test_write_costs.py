@@ -1,5 +1,6 @@
 """The work of a write depends on what is written, not on the size of the store."""
 
+import shutil
 from contextlib import closing
 from datetime import timedelta
 
@@ -71,11 +72,20 @@ def count_again(store):
     store.update_counts({Key("p", number): 9 for number in (10, 11, 12)}, "other 1")
 
 
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Return the files of a store and of a larger one, for copying."""
+    files = [tmp_path_factory.mktemp("costs") / f"{times}.db" for times in (1, TIMES)]
+    for file, times in zip(files, (1, TIMES), strict=True):
+        filled(file, times * SMALL).close()
+    return files
+
+
 @pytest.mark.parametrize("work", [add_two_far_apart, replace_one, remove_two, count_again])
-def test_a_write_costs_no_more_in_a_larger_store(tmp_path, work):
+def test_a_write_costs_no_more_in_a_larger_store(stores, tmp_path, work):
     costs = []
-    for count in (SMALL, TIMES * SMALL):
-        with closing(filled(tmp_path / f"{count}.db", count)) as store:
+    for file in stores:
+        with closing(open_store(shutil.copy(file, tmp_path))) as store:
             before = {row[0] for row in store._connection.execute("SELECT id FROM blocks")}
             took = steps(store, lambda store=store: work(store))
             after = {row[0] for row in store._connection.execute("SELECT id FROM blocks")}

@@ -170,7 +170,8 @@ def test_a_broken_answer_is_an_error(monkeypatch, answer):
 def test_three_requests_fill_the_budget_to_within_5_percent(endpoint, tmp_path, times, budget):
     endpoint.times = times
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
-        messages = [Message("user", f"word {n} " * (1 + n % 4)) for n in range(budget * 6 // 10)]
+        size = budget // 1_000
+        messages = [Message("user", f"word {n} " * (1 + n % 4) * size) for n in range(600)]
         reservoir.ingest(messages, embed=False)
         window = reservoir.context("word?", budget=budget, format="anthropic")
     assert len(endpoint.asked) <= 3

@@ -24,7 +24,7 @@ ratio = RatioCounter().count
 TEXTS = st.one_of(st.text(st.characters()), st.text(alphabet="aZé9я.中ท🎉\ud83d \t\n\r\0"))
 
 # What costs more, beside what costs less.
-SIGN, CYRILLIC = ("((", "("), ("яя", "я")
+CYRILLIC, HANGUL, KANA = ("яя", "я"), ("문문", "문"), ("かか", "か")
 JOINED, ELISION = ("a.a", "a a"), ("a'ao", "a.ao")
 WORDS = (
     *("the", "zwq", "connection", "Verbindung", "wykorzystywanie", "myName", "myname", "MYNAME"),
@@ -118,11 +118,17 @@ def read_samples(name: str) -> list[dict[str, Any]]:
     return samples
 
 
-#: Texts with the counts of both vocabularies: a natural text of each script, from the Universal
-#: Declaration of Human Rights, random letters of each block of Unicode, and a message in languages
-#: with Latin letters.
+#: Texts with the counts of both vocabularies, as tiktoken gives them: a natural text of each
+#: script, from the Universal Declaration of Human Rights, random letters and signs of blocks of
+#: Unicode, a message in languages with Latin letters, and drawings, tables and data.
 SCRIPTS = read_samples("scripts.json")
 LATIN_LANGUAGES = read_samples("latin_languages.json")
+SIGNS = read_samples("signs.json")
+#: The larger count of a sign that is repeated as often as ``TIMES`` say.
+REPEATED_SIGNS: dict[str, list[int]] = json.loads(
+    (Path(__file__).parent / "repeated_signs.json").read_text(encoding="utf-8")
+)
+TIMES = (1, 2, 3, 8, 50, 500, 5000)
 _NOISE = b"".join(hashlib.sha256(bytes([number])).digest() for number in range(12))
 #: Texts without words; the larger count of both vocabularies.
 NO_WORDS = [
@@ -143,23 +149,35 @@ NO_WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("real", "text"), CLOSE)
+@each(("real", "text"), CLOSE)
 def test_approximate_is_within_fifteen_percent_of_o200k(real, text):
     assert abs(approximate(text) - real) <= 0.15 * real
 
 
-@pytest.mark.parametrize("sample", SCRIPTS, ids=lambda sample: sample["of"])
+@each("sample", SCRIPTS)
 def test_approximate_is_low_by_at_most_five_percent_in_any_script(sample):
     assert approximate(sample["text"]) >= 0.95 * max(sample["o200k_base"], sample["cl100k_base"])
 
 
-@pytest.mark.parametrize("sample", LATIN_LANGUAGES, ids=lambda sample: sample["of"])
+@each("sample", LATIN_LANGUAGES)
 def test_approximate_is_close_to_the_larger_count_in_latin_languages(sample):
     larger = max(sample["o200k_base"], sample["cl100k_base"])
     assert 0.95 * larger <= approximate(sample["text"]) <= 1.18 * larger
 
 
-@pytest.mark.parametrize(("real", "text"), NO_WORDS)
+@each("sample", SIGNS)
+def test_approximate_is_close_to_the_larger_count_in_drawings_and_data(sample):
+    larger = max(sample["o200k_base"], sample["cl100k_base"])
+    assert 0.95 * larger <= approximate(sample["text"]) <= 1.45 * larger
+
+
+@each(("sign", "counts"), REPEATED_SIGNS.items())
+def test_approximate_is_low_by_at_most_five_percent_for_a_sign_repeated(sign, counts):
+    for times, real in zip(TIMES, counts, strict=True):
+        assert approximate(sign * times) >= 0.95 * real
+
+
+@each(("real", "text"), NO_WORDS)
 def test_approximate_is_low_by_at_most_six_percent_without_words(real, text):
     assert 0.94 * real <= approximate(text) <= 1.35 * real
 
@@ -171,15 +189,17 @@ def test_approximate_is_low_by_at_most_six_percent_without_words(real, text):
         pytest.param("x1234567", [("x1", 3), ("x", -2)], id="seven digits are three"),
         pytest.param(
             "x1 1   1",
-            [("x1", 5), ("x", -4), (".  .", 1), (". .", -1)],
+            [("x1", 5), ("x", -4), ("a  a", 1), ("a a", -1)],
             id="a blank before a digit",
         ),
-        pytest.param("(=)", [("(", 1), (SIGN, 2)], id="a run of signs and each of them"),
+        pytest.param("(=)", [("(=", 1), ("=)", 1), ("=", -1)], id="a run of signs by pairs"),
         pytest.param("\0", [("(", 1)], id="control characters are signs"),
         pytest.param("x\n\tx", [("x\n x", 1)], id="a single tab as an indent is free"),
-        pytest.param(".\t\t\t.", [(".  .", 1)], id="a run of tabs is one"),
+        pytest.param(
+            "a\t\t\ta", [("a\ta", 1), ("a  a", 1), ("a a", -1)], id="a run of tabs is one"
+        ),
         pytest.param("→\r\n\r\n→", [("→\n→", 1)], id="a run of line breaks is one"),
-        pytest.param("中문か", [("中", 1), ("문", 1), ("か", 1)], id="Han, Hangul and kana"),
+        pytest.param("中문か", [("中", 1), (HANGUL, 1), (KANA, 1)], id="Han, Hangul and kana"),
         pytest.param("“a”", [("a", 1), ("“", 2)], id="typographic quotes"),
         pytest.param("привет", [("п", 1), (CYRILLIC, 5)], id="Cyrillic"),
         pytest.param("l's", [("l", 1), ("s", 1), (JOINED, 1)], id="a sign joins two words"),
@@ -214,6 +234,11 @@ def hundred(unit: str | tuple[str, str]) -> int:
         pytest.param("\n" * 12, "\n" * 120, id="line breaks without end"),
         pytest.param("x123", "x1234", id="long digits"),
         pytest.param("one two", "one\ttwo", id="a tab between columns"),
+        pytest.param("\n\tx\n", "\n\t{\n", id="a tab before a sign"),
+        pytest.param("].", "]\r", id="a return alone"),
+        pytest.param("x\n |", "x\n   |", id="blanks before a sign"),
+        pytest.param("a.b", "a,b", id="a sign that is no part of the next word"),
+        pytest.param("x中", "x 中", id="a blank before Han"),
     ],
 )
 def test_approximate_tells_what_is_dearer(cheaper, dearer):

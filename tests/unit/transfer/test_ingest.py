@@ -12,10 +12,11 @@ from builders import EVERYWHERE, NOW, ingestor
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
+from reservoir_cli.transfer import store_records
 from reservoir_cli.transfer.detect_format import choose
 from reservoir_cli.transfer.import_files import import_files
+from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport
@@ -109,10 +110,17 @@ def test_a_dry_run_counts_the_import_without_changing_the_store(store):
     assert (actual.imported, actual.already, actual.skipped) == (2, 1, 1)
 
 
+@pytest.fixture
+def small_batches(monkeypatch):
+    """Store every hundred records, not every thousand."""
+    monkeypatch.setattr(store_records, "_BATCH", 100)
+
+
+@pytest.mark.usefixtures("small_batches")
 def test_a_dry_run_counts_duplicates_once_at_any_distance(store):
-    records = [record(str(number % 1_700)) for number in range(2_500)]
+    records = [record(str(number % 170)) for number in range(250)]
     planned = load(store, records, dry_run=True)
-    assert (planned.imported, planned.already) == (1_700, 800)
+    assert (planned.imported, planned.already) == (170, 80)
     assert load(store, records) == planned
 
 
@@ -177,23 +185,25 @@ def test_a_record_goes_to_the_given_scope_or_else_to_its_own(
     assert store.places() == [(*expected, 1)]
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_more_records_than_a_batch_keep_their_order(store):
-    records: list[Record | Skipped] = [record(str(number)) for number in range(2_500)]
-    records.insert(1_700, Skipped("line 1701", "torn"))
+    records: list[Record | Skipped] = [record(str(number)) for number in range(250)]
+    records.insert(170, Skipped("line 171", "torn"))
     totals = load(store, iter(records))
-    assert (totals.imported, totals.skipped) == (2_500, 1)
-    assert contents(store) == [str(number) for number in range(2_500)]
+    assert (totals.imported, totals.skipped) == (250, 1)
+    assert contents(store) == [str(number) for number in range(250)]
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_an_error_while_reading_keeps_saved_batches(store):
     def fail_after_a_batch() -> Iterator[Record]:
-        yield from (record(str(number)) for number in range(1_500))
+        yield from (record(str(number)) for number in range(150))
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="gone"):
         load(store, fail_after_a_batch())
-    assert len(contents(store)) == 1_000
-    assert load(store, [record(str(number)) for number in range(1_500)]).imported == 500
+    assert len(contents(store)) == 100
+    assert load(store, [record(str(number)) for number in range(150)]).imported == 50
 
 
 def test_titles_come_with_their_messages(store):

@@ -1,6 +1,6 @@
 """Progress lines of long work."""
 
-import pytest
+from each import each
 
 from reservoir_cli.util.progress import duration_in_words, pace
 
@@ -16,7 +16,7 @@ PACES = [
 ]
 
 
-@pytest.mark.parametrize(("done", "total", "measured", "seconds", "text"), PACES)
+@each(("done", "total", "measured", "seconds", "text"), PACES)
 def test_a_line_shows_progress_rate_and_remaining_time(done, total, measured, seconds, text):
     assert pace(done, total, measured, seconds) == text
 
@@ -24,6 +24,6 @@ def test_a_line_shows_progress_rate_and_remaining_time(done, total, measured, se
 DURATIONS = [(0.2, "1 s"), (46.4, "46 s"), (99.6, "2 min"), (3_570, "1 h"), (4_800, "1 h 20 min")]
 
 
-@pytest.mark.parametrize(("seconds", "text"), DURATIONS)
+@each(("seconds", "text"), DURATIONS)
 def test_a_duration_is_written_in_words(seconds, text):
     assert duration_in_words(seconds) == text

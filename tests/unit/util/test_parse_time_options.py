@@ -48,7 +48,7 @@ def test_invalid_durations_are_refused(text):
         parse_duration(text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("seconds", "text"),
     [(0, "0s"), (90, "90s"), (120, "2m"), (14_400, "4h"), (86_400, "1d"), (1_209_600, "2w")],
 )

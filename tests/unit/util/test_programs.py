@@ -3,11 +3,12 @@
 import subprocess
 
 import pytest
+from each import each
 
 from reservoir_cli.util.programs import background_options, split_command, with_path
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "words"),
     [
         (r"C:\tools\llm.exe -s brief", [r"C:\tools\llm.exe", "-s", "brief"]),

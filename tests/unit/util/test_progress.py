@@ -1,6 +1,6 @@
 """Reports of progress."""
 
-import pytest
+from each import each
 
 from reservoir_cli.util.progress import report_megabytes
 
@@ -13,7 +13,7 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("done", "total", "report"), READ)
+@each(("done", "total", "report"), READ)
 def test_megabytes_are_named_only_with_their_number(done, total, report):
     reports = []
     report_megabytes(lambda *values: reports.append(values), done, total)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import StoreCorruptError, StoreError, StoreLockedError
-from reservoir_cli.messages import Scope, ThreadName, clean_text
+from reservoir_cli.messages import EVERYWHERE, ConversationName, clean_text
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.problems import Problem, derived_problems
@@ -21,7 +21,7 @@ from reservoir_cli.storage.properties import UNFINISHED_COPY
 from reservoir_cli.storage.schema import OF_MESSAGES
 from reservoir_cli.storage.sqlite import keyword_search, store_file
 from reservoir_cli.storage.sqlite.care import check_blocks
-from reservoir_cli.storage.sqlite.connection import Connection, primary_code
+from reservoir_cli.storage.sqlite.connection import Connection, connect, primary_code
 from reservoir_cli.storage.tables import reads, tag_and_pin_rows
 from reservoir_cli.storage.tables.delete import by_place
 from reservoir_cli.util.progress import counted
@@ -114,7 +114,7 @@ def find_unreadable(connection: Connection) -> list[int]:
 
 def _is_readable(connection: Connection, ids: Sequence[int]) -> bool:
     try:
-        reads.by_id(connection, ids, Scope(None))
+        reads.by_id(connection, ids, EVERYWHERE)
     except (StoreError, sqlite3.OperationalError):  # OperationalError: invalid UTF-8
         return False
     return True
@@ -167,7 +167,7 @@ def rebuild_full_text(connection: Connection) -> None:
     """Rebuild the full-text index."""
     connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     for batch in _batches(connection):
-        messages = reads.by_id(connection, batch, Scope(None))
+        messages = reads.by_id(connection, batch, EVERYWHERE)
         for place, of_place in by_place(messages).items():
             keyword_search.index(connection, place, of_place)
 
@@ -179,7 +179,7 @@ def _batches(connection: Connection) -> Iterator[Sequence[int]]:
 
 def rewrite_damaged(
     path: Path, fresh: Path, rebuild: Callable[[], None], patience: float
-) -> list[ThreadName] | None:
+) -> list[ConversationName] | None:
     """Replace the pages of a store by those of a fresh one with the same messages.
 
     :returns: the conversations whose summaries could not be read; ``None`` if it is unknown which.
@@ -214,9 +214,12 @@ def rewrite_damaged(
     return summaries
 
 
-def connect_to_damaged(uri: str, patience: float) -> sqlite3.Connection:
-    """Connect to a file that may be damaged."""
-    return sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None)
+def connect_to_damaged(uri: str, patience: float) -> Connection:
+    """Connect to a file that may be damaged, also in its schema."""
+    connection = connect(uri, patience)
+    # The tables of which the schema is intact can be read.
+    connection.execute("PRAGMA writable_schema = ON")
+    return connection
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -406,7 +409,7 @@ def count_missing(
 
 def find_lost_summaries(
     old: sqlite3.Connection, new: sqlite3.Connection
-) -> list[ThreadName] | None:
+) -> list[ConversationName] | None:
     """Return the conversations whose summaries the copy lacks; ``None`` if that is unknown."""
     names = ", ".join(
         f"CAST({name} AS BLOB)" for name in ("partition", "instance", "conversation_id")

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.sqlite.connection import primary_code
+from reservoir_cli.storage.sqlite.connection import connect, primary_code
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.sqlite.store_file import find_code, refuse_special_files
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.private_files import replace_atomically, resolve_path
-from reservoir_cli.util.time_limits import OWN_FILE
+from reservoir_cli.util.timeouts import OWN_FILE
 
 
 @contextmanager
@@ -86,9 +86,7 @@ def _locked(path: Path) -> Iterator[None]:
         return
     refuse_special_files(path)
     uri = f"{path.as_uri()}?mode=rw"
-    with closing(
-        sqlite3.connect(uri, uri=True, timeout=OWN_FILE, isolation_level=None)
-    ) as connection:
+    with closing(connect(uri, OWN_FILE)) as connection:
         _write_back(connection, path)
         if os.name == "nt":  # Windows cannot replace an open file
             connection.close()

@@ -15,7 +15,7 @@ from reservoir_cli.storage.sqlite.care.repair import (
     count_missing,
 )
 from reservoir_cli.storage.sqlite.store import SqliteStore
-from reservoir_cli.util.time_limits import OWN_FILE
+from reservoir_cli.util.timeouts import OWN_FILE
 
 _NOTHING = "nothing of the store can be read"
 _LONGEST = 1 << 40  #: The greatest size to believe in a header; a greater one is damage.

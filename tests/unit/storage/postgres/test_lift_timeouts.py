@@ -34,6 +34,11 @@ END $$
 """
 
 
+CONNECTED = (
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
 def limit(url: str, **timeouts: str) -> None:
     """Set timeouts for all later connections to a database."""
     database = url.rsplit("/", 1)[1]
@@ -86,7 +91,7 @@ def test_a_copy_may_leave_its_source_idle(url, empty):
         say(source, *map(str, range(600)))
     limit(url, idle_in_transaction_session_timeout="50ms")
     with closing(open_store(url)) as source, closing(open_store(empty)) as target:
-        copy_store.copy(source, target, lambda *_: time.sleep(0.2))
+        copy_store.copy(source, target, lambda *_: time.sleep(0.1))
         assert target.holdings()["messages"] == 600
 
 
@@ -104,7 +109,8 @@ def test_a_timeout_in_ordinary_work_is_named(url, timeout, expected):
 
         def work() -> None:
             if "idle" in timeout:
-                time.sleep(1)
+                while behind(url, CONNECTED):
+                    time.sleep(0.01)
             else:
                 store._connection.execute("SELECT pg_sleep(10)")
             store.holdings()

@@ -9,6 +9,7 @@ from contextlib import closing
 import psycopg
 import pytest
 from behind import behind
+from each import each
 from on_server import EVERYWHERE, contents, say
 from postgres_server import PostgresServer, copied, installed
 
@@ -109,7 +110,7 @@ def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector,
     inspect_server._refuse(150_000, "UTF8", "0.8.0")
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "expected"),
     [
         ("postgresql://me:geheim@h:5/d", "postgresql://me@h:5/d"),

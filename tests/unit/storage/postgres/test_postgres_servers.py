@@ -18,7 +18,6 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage.copying import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import schema, tables
-from reservoir_cli.storage.store import Store
 
 
 @pytest.fixture
@@ -30,16 +29,27 @@ def own_server(postgres: PostgresServer) -> Iterator[PostgresServer]:
         server.remove()
 
 
-def test_a_server_killed_during_an_import_keeps_whole_batches(own_server, tmp_path, fake_embedder):
+#: Lets an import wait in its second batch, so that it cannot end before the server is killed.
+WAIT = (
+    "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+    "IF (SELECT COUNT(*) FROM messages) > 1000 THEN PERFORM pg_sleep(600); END IF; RETURN NULL; "
+    "END $$",
+    "CREATE TRIGGER wait AFTER INSERT ON messages FOR EACH STATEMENT EXECUTE FUNCTION wait()",
+)
+
+
+def test_a_server_killed_during_an_import_keeps_whole_batches(own_server, tmp_path):
     url = own_server.empty_database()
-    count = 6_000  # six batches
+    count = 3_000  # three batches
     rows = [f'{{"role": "user", "content": "m {number}"}}\n' for number in range(count)]
     (tmp_path / "talk.jsonl").write_text("".join(rows))
     command = [sys.executable, "-m", "reservoir_cli", "--db", url, "ingest", "--no-embed"]
-    process = subprocess.Popen(
-        [*command, str(tmp_path / "talk.jsonl")], stderr=subprocess.PIPE, text=True
-    )
-    with closing(_open_when_created(url, process)) as watcher:
+    with closing(open_store(url)) as watcher:
+        for statement in WAIT:
+            behind(url, statement)
+        process = subprocess.Popen(
+            [*command, str(tmp_path / "talk.jsonl")], stderr=subprocess.PIPE, text=True
+        )
         while watcher.holdings()["messages"] < 1_000 and process.poll() is None:
             time.sleep(0.01)
         own_server.kill()
@@ -48,26 +58,14 @@ def test_a_server_killed_during_an_import_keeps_whole_batches(own_server, tmp_pa
     assert "error: " in stderr
     assert "Traceback" not in stderr
     own_server.start()
+    behind(url, "DROP FUNCTION wait() CASCADE")
     with closing(open_store(url)) as store:
-        stored_count = store.holdings()["messages"]
-        assert 0 < stored_count < count
-        assert stored_count % 1_000 == 0
+        assert store.holdings()["messages"] == 1_000
         assert store.problems() == []
     assert subprocess.run([*command, str(tmp_path / "talk.jsonl")], check=False).returncode == 0
     with closing(open_store(url)) as store:
         assert store.holdings()["messages"] == count
         assert store.problems() == []
-
-
-def _open_when_created(url: str, process: "subprocess.Popen[str]") -> Store:
-    """Open a store as soon as another process has created it."""
-    while process.poll() is None:
-        opened = open_store(url, create=False)
-        if opened.size() is not None:
-            return opened
-        opened.close()
-        time.sleep(0.02)
-    raise AssertionError("the process ended too early")
 
 
 def test_a_server_killed_in_a_copy_or_a_migration_stays_consistent(
@@ -175,7 +173,7 @@ def test_the_statements_for_a_cluster_name_every_table_once():
     statements = "\n".join(tables.sharding_statements())
     for table in tables.SPREAD:
         assert statements.count(f"create_distributed_table('reservoir.{table}', 'partition'") == 1
-    for table in tables.EVERYWHERE:
+    for table in tables.REPLICATED:
         assert statements.count(f"create_reference_table('reservoir.{table}')") == 1
 
 
@@ -188,7 +186,7 @@ def test_keys_begin_with_the_partition_and_no_sequence_is_used(url):
         WHERE i.indisunique AND c.relnamespace = 'reservoir'::regnamespace
         """,
     )
-    assert {table for table, _ in keys} == {*tables.SPREAD, *tables.EVERYWHERE}
+    assert {table for table, _ in keys} == {*tables.SPREAD, *tables.REPLICATED}
     assert {first for table, first in keys if table in tables.SPREAD} == {"partition"}
     assert (
         behind(

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from behind import behind
 from builders import embed, indexer
+from each import each
 from on_server import EVERYWHERE, NOW, say
 from pgbouncer import Pool
 from postgres_server import PostgresServer
@@ -40,7 +41,7 @@ ADMINISTRATIVE = {
     "dump.load_metadata": "db copy replaces what belongs to no message",
     "copy_store._find_shared_ids": "db copy to a file, where ids are unique in all partitions",
     "tag_and_pin_rows._orphans": "doctor checks the whole store",
-    "list_threads.newest_threads": "the page lists the conversations of all partitions",
+    "list_conversations.newest_conversations": "the page lists the conversations of all partitions",
     "holdings.places": "the list of partitions itself",
     "context_runs.read": "stats of the whole store",
     "context_runs.read_answer_counts": "doctor compares the answers of the whole store",
@@ -163,7 +164,7 @@ def test_no_statement_changes_its_session():
                 assert not _OF_A_SESSION.search(text), f"{path.name}: {text}"
 
 
-@pytest.mark.parametrize(
+@each(
     "statement",
     [
         "SELECT pg_advisory_lock(1)",
@@ -384,7 +385,7 @@ def test_all_commands_on_a_server_or_cluster(round_url, tmp_path, fake_embedder)
         assert [summary.digest for summary in Summaries(store).read(Scope("e"))] == ["a"]
         assert store.delete(store.find(Scope("c")))
         assert store.places() == [("e", "e", 35), ("d", "d", 20)]
-        assert len(list(store.threads(EVERYWHERE))) == 2
+        assert len(list(store.ids_by_conversation(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
             copy_store.copy(store, file, lambda *_: None)
             indexer(store, other).rebuild()

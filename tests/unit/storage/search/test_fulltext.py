@@ -1,6 +1,7 @@
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -98,10 +99,8 @@ FINDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("query", "beginnings", "all_words"), [row[1:] for row in FINDS], ids=[row[0] for row in FINDS]
-)
-def test_keyword_search_finds(texts, query, beginnings, all_words):
+@each(("name", "query", "beginnings", "all_words"), FINDS)
+def test_keyword_search_finds(texts, name, query, beginnings, all_words):
     expected = {text for text in TEXTS if any(text.startswith(start) for start in beginnings)}
     assert len(expected) == len(beginnings)
     assert set(matching_texts(texts, query)) == expected
@@ -114,7 +113,7 @@ def test_operators_are_searched_as_words(texts, operator):
     assert matching_texts(texts, f"be {operator} not") == [TEXTS[13]]
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         "(redis",
@@ -140,7 +139,7 @@ def test_punctuation_around_a_word_is_not_syntax(texts, query):
     assert matching_texts(texts, query) == [TEXTS[2]]
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         "text : cats",
@@ -240,15 +239,22 @@ def test_other_partitions_do_not_affect_scores(store, add):
 WORDS = st.text(st.sampled_from("abcxyzÄéßøñжяλ0189北京ไทยかな"), min_size=1, max_size=8)
 
 
-@given(st.lists(WORDS, min_size=1, max_size=6))
-def test_a_text_is_found_by_its_own_words_and_as_a_phrase(words):
-    text = " ".join(words)
+@pytest.fixture(scope="module")
+def new_scopes():
+    """Return a store, and its partitions without messages."""
     with closing(open_store(":memory:")) as store:
-        store.add(HERE, [Message("user", text)], counter=load_counter("approximate"), now=NOW)
-        assert store.keyword(text, HERE, 9)[0], text
-        assert store.keyword(f'"{text}"', HERE, 9)[0], text
-        assert store.keyword(f"{words[-1]}*", HERE, 9)[0], text
-        assert matching_positions(store.candidates(HERE, "i", text, None)) == {0}
+        yield store, (Scope(f"p{number}", "i") for number in count())
+
+
+@given(st.lists(WORDS, min_size=1, max_size=6))
+def test_a_text_is_found_by_its_own_words_and_as_a_phrase(new_scopes, words):
+    text = " ".join(words)
+    store, scope = new_scopes[0], next(new_scopes[1])
+    store.add(scope, [Message("user", text)], counter=load_counter("approximate"), now=NOW)
+    assert store.keyword(text, scope, 9)[0], text
+    assert store.keyword(f'"{text}"', scope, 9)[0], text
+    assert store.keyword(f"{words[-1]}*", scope, 9)[0], text
+    assert matching_positions(store.candidates(scope, "i", text, None)) == {0}
 
 
 QUESTIONS = [

@@ -80,7 +80,7 @@ def expected_links(ids, vectors, least):
     return pairs
 
 
-@pytest.mark.parametrize("count", [2, 40, 600])
+@pytest.mark.parametrize("count", [2, 40, 300])
 def test_links_are_those_of_the_rule(store, count):
     random = np.random.default_rng(7)
     vectors = [direction(angle) for angle in random.uniform(0, 360, count)]
@@ -96,15 +96,15 @@ def test_links_are_those_of_the_rule(store, count):
 
 
 def test_links_do_not_depend_on_which_messages_are_embedded_first(store, new_location):
-    vectors = [direction(7 * number % 61) for number in range(600)]
-    forward = add_notes(store, 600)
-    for start in range(0, 600, 150):
-        embed(store, forward[start : start + 150], vectors[start : start + 150])
+    vectors = [direction(7 * number % 61) for number in range(300)]
+    forward = add_notes(store, 300)
+    for start in range(0, 300, 75):
+        embed(store, forward[start : start + 75], vectors[start : start + 75])
     with closing(open_store(new_location())) as other:
-        backward = add_notes(other, 600)
-        for start in range(450, -1, -150):
-            embed(other, backward[start : start + 150], vectors[start : start + 150])
-        for at in range(0, 600, 75):
+        backward = add_notes(other, 300)
+        for start in range(225, -1, -75):
+            embed(other, backward[start : start + 75], vectors[start : start + 75])
+        for at in range(0, 300, 38):
             here, there = (
                 [numbers.index(end) for end in opened.linked([numbers[at]], 1, P, 0.7)]
                 for opened, numbers in ((store, forward), (other, backward))

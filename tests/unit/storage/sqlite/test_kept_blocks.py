@@ -1,5 +1,6 @@
 """A store that caches vectors between questions answers like one that was just opened."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import timedelta
@@ -26,20 +27,28 @@ SCOPES = (Scope("p"), Scope("p", "i"), Scope("q"), Scope(None))
 QUESTION = "which of the notes was it?"
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
-@pytest.fixture
-def other(path: Path) -> Iterator[Store]:
-    """Open the same store as another program would."""
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store to copy, with five blocks of vectors."""
+    path = tmp_path_factory.mktemp("embedded") / "store.db"
     with closing(open_store(str(path), create=True)) as store:
         store.activate_model(MODEL.model_id, MODEL.name)
         say(store, 600, Scope("p", "i"))
         say(store, 30, Scope("p", "j"))
         say(store, 20, Scope("q", "i"))
         embed(store, MODEL)
+    return path
+
+
+@pytest.fixture
+def path(embedded: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(embedded, tmp_path))
+
+
+@pytest.fixture
+def other(path: Path) -> Iterator[Store]:
+    """Open the same store as another program would."""
+    with closing(open_store(str(path), create=False)) as store:
         yield store
 
 

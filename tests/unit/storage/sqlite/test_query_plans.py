@@ -35,7 +35,7 @@ def plans(store, add):
             for statement in dict.fromkeys(statements)
             if statement.lstrip().startswith("SELECT") and "messages" in statement
             for row in store._connection.execute(f"EXPLAIN QUERY PLAN {statement}")
-            if " m " in f"{row[3]} " or "messages" in row[3]
+            if any(word in f"{row[3]} " for word in (" m ", "messages", "B-TREE"))
         ]
 
     return explain
@@ -81,3 +81,12 @@ WORK = {
 def test_a_read_uses_its_index(store, plans, work, index):
     steps = plans(lambda: work(store))
     assert any(index in step for step in steps), steps
+
+
+@pytest.mark.sqlite("it is about the plans of SQLite")
+@pytest.mark.parametrize("scope", [EVERYWHERE, P, HERE])
+def test_the_newest_messages_are_not_sorted(store, plans, scope):
+    """An index on times is in order of id, too, though it does not name the id."""
+    steps = plans(lambda: store.last(scope, 3))
+    assert any("messages_by_" in step for step in steps)
+    assert not any("B-TREE" in step for step in steps), steps

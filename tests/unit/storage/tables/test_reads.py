@@ -54,14 +54,13 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize(("where", "expected"), FILTERS, ids=[str(row[0]) for row in FILTERS])
-def test_a_filter_keeps_matching_messages(store, add, where, expected):
+def test_a_filter_keeps_matching_messages(store, add):
     add(
         Message("user", "a", created_at=NOW - HOUR, trace_id="t"),
         Message("assistant", "b", created_at=NOW, trace_id="t"),
         Message("user", "c", created_at=NOW + HOUR, conversation_id="k"),
     )
-    assert contents(store.last(HERE, 0, where)) == expected
+    assert [(where, contents(store.last(HERE, 0, where))) for where, _ in FILTERS] == FILTERS
 
 
 def test_any_number_of_messages_is_found_by_id(store, add):

@@ -12,8 +12,8 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.export import export_messages
 from reservoir_cli.transfer.formats.registry import importers
+from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.importer import Record
-from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reports import ExportReport
 
 Adding = Callable[..., list[StoredMessage | None]]

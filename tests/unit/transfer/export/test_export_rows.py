@@ -31,7 +31,7 @@ from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer.export import export_messages
 from reservoir_cli.transfer.export import export_rows as rows
 from reservoir_cli.transfer.formats.reservoir_rows import Native
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport
@@ -213,17 +213,18 @@ def test_the_first_question_is_the_title_of_an_untitled_conversation(store, othe
     assert "Why Redis?" not in export_text(other)
 
 
-def test_many_messages_come_in_order_of_time_and_id(store, add):
+def test_many_messages_come_in_order_of_time_and_id(store, add, monkeypatch):
+    monkeypatch.setattr("reservoir_cli.transfer.export.export_rows._BATCH", 100)
     base = datetime(2026, 5, 9, tzinfo=UTC)
     add(
         *(
-            Message("user", "x", base + timedelta(seconds=number * 7919 % 1000 // 2))
-            for number in range(2_500)
+            Message("user", "x", base + timedelta(seconds=number * 7919 % 100 // 2))
+            for number in range(250)
         )
     )
     rows = [json.loads(line) for line in io.StringIO(export_text(store))]
     order = [(row["created_at"], row["id"]) for row in rows]
-    assert len(order) == 2_500
+    assert len(order) == 250
     assert order == sorted(order)
 
 

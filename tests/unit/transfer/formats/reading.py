@@ -8,8 +8,8 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.detect_format import choose, find
+from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
 
 SAMPLES = Path(__file__).parent / "samples"
 

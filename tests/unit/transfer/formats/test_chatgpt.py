@@ -45,7 +45,7 @@ def test_only_the_branch_seen_last_is_read():
     assert contents_of(conversation(*FORK, current_node="old")) == ["q", "old"]
 
 
-@pytest.mark.parametrize("current", [None, "gone", 7, ["end"]])
+@each("current", [None, "gone", 7, ["end"]])
 def test_without_a_current_node_the_leaf_with_the_latest_time_is_the_end(current):
     assert contents_of(conversation(*FORK, current_node=current)) == ["q", "old"]
 
@@ -71,7 +71,7 @@ TIMES = [
 ]
 
 
-@pytest.mark.parametrize(("times", "start", "expected"), TIMES)
+@each(("times", "start", "expected"), TIMES)
 def test_a_message_without_a_time_gets_that_of_its_neighbour(times, start, expected):
     nodes = [node(str(index), str(index - 1), create_time=time) for index, time in enumerate(times)]
     created = [message.created_at for message in messages(conversation(*nodes, create_time=start))]
@@ -228,9 +228,7 @@ def test_skipped_records_are_reported_in_the_order_of_the_file():
     ]
 
 
-@pytest.mark.parametrize(
-    ("damaged", "reported"), [({"parent": 5}, 0), ({"parent": "gone"}, 0), (None, 1), ("x", 1)]
-)
+@each(("damaged", "reported"), [({"parent": 5}, 0), ({"parent": "gone"}, 0), (None, 1), ("x", 1)])
 def test_a_damaged_node_does_not_hide_those_before_it(damaged, reported):
     whole = conversation(node("a", None), node("b", "a"), node("c", "b", "assistant"))
     nodes = whole["mapping"]
@@ -317,9 +315,7 @@ def test_the_report_of_a_deep_research_is_a_reply(state, hidden):
     assert [read_messages[0].content, read_messages[-1].content] == ["q", "next"]
 
 
-@pytest.mark.parametrize(
-    "state", ["", "{", "[]", 7, {"report_message": "x"}, {"status": "running"}]
-)
+@each("state", ["", "{", "[]", 7, {"report_message": "x"}, {"status": "running"}])
 def test_a_research_without_a_report_has_no_reply(state):
     tool = node("t", "q", "tool", "ok", metadata={"chatgpt_sdk": {"widget_state": state}})
     assert contents_of(conversation(node("q", None), tool)) == ["q", "ok"]
@@ -331,7 +327,7 @@ def test_the_output_of_code_that_can_be_cited_is_read():
     assert contents_of(conversation(node("q", None), tool)) == ["q", "L0: 42"]
 
 
-@pytest.mark.parametrize("current", ["stray", "root", "absent", None, 7])
+@each("current", ["stray", "root", "absent", None, 7])
 def test_a_pointer_to_a_branch_without_messages_is_not_followed(current):
     def node(key: str, parent: str | None, role: str, words: str, time: float) -> dict[str, Any]:
         content = {"content_type": "text", "parts": [words]}

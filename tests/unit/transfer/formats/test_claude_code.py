@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from each import each
 from reading import file_of, lines, read, records, roles_and_texts, skipped
 
 from reservoir_cli.transfer.formats.claude_code import ClaudeCode
@@ -56,7 +57,7 @@ def test_it_is_imported_with_its_pictures():
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "attachment",
     [
         queued(1, "<task-notification>done</task-notification>", commandMode="task-notification"),

@@ -11,7 +11,7 @@ from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.transfer.formats.claude_code import ClaudeCode
 from reservoir_cli.transfer.formats.claude_code_notices import remove_plumbing, remove_reminders
 from reservoir_cli.transfer.formats.codex import Codex
-from reservoir_cli.transfer.reading.input_files import File
+from reservoir_cli.transfer.reading.file import File
 
 ABOUT = {"sessionId": "s", "cwd": "/home/mara/taskboard", "gitBranch": "fix-sync"}
 REMINDER = "<system-reminder>\nThe file was changed.\n</system-reminder>"
@@ -55,7 +55,7 @@ def test_generated_text_is_not_a_message(text):
     assert contents(user_line([{"type": "text", "text": text}]), question) == ["Why is sync slow?"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         (f"Why is sync slow?\n{REMINDER}\n", "Why is sync slow?"),
@@ -81,7 +81,7 @@ def test_text_around_generated_text_is_kept(text, expected):
     assert contents(user_line(text)) == [expected]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "What does <system-reminder> mean?",
@@ -144,7 +144,7 @@ def test_a_session_has_its_summary_folder_and_branch():
     assert conversation_of(user_line("Why?"), SUMMARY) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("titles", "title"),
     [
         ([], None),
@@ -168,7 +168,7 @@ def test_a_title_is_that_of_its_own_session(titles, title):
     assert conversation.title == title
 
 
-@pytest.mark.parametrize(
+@each(
     ("folder", "project"),
     [
         ("/home/mara/taskboard/", "taskboard"),
@@ -244,7 +244,7 @@ def test_citation_marks_of_codex_are_removed_without_changing_ids():
 
 
 def _identities(*texts: str, role: str = "user") -> list[str]:
-    from reservoir_cli.transfer.reading.conversation_identity import SourceIds
+    from reservoir_cli.transfer.reading.importer import SourceIds
 
     identities = SourceIds()
     identities.follow("c1", "c1")
@@ -257,7 +257,7 @@ def test_a_damaged_end_does_not_affect_earlier_lines():
     assert [record.message.content for record in imported] == ["Why?"]
 
 
-@pytest.mark.parametrize("kind", ["channel", "cli", "human", "somewhere-new"])
+@each("kind", ["channel", "cli", "human", "somewhere-new"])
 def test_the_words_of_the_user_come_from_anywhere(kind):
     words = '<channel source="plugin:pigeon" user="ann">\nIs the vat warm?\n</channel>'
     line = {

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from reading import (
     SAMPLES,
     entries_by_file,
@@ -83,7 +84,7 @@ def test_the_start_of_a_task_comes_from_its_name(tmp_path):
     assert [f"{time:%Y-%m-%d %H:%M}" for time in times if time] == ["2026-05-09 12:00"] * 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("messages", "form"),
     [
         ([user("<task>\nWhy?\n</task>")], "cline"),
@@ -148,7 +149,7 @@ def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results():
     assert len(set(ids)) == 3
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "<read_file> is what reads",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from reading import (
     entries_by_file,
     last_conversation,
@@ -20,8 +21,8 @@ from reading import (
 
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.reading.conversation_identity import SourceIds
-from reservoir_cli.transfer.reading.zstd_files import NoLibrary, ZstdFile
+from reservoir_cli.transfer.reading.file import NoLibrary, ZstdFile
+from reservoir_cli.transfer.reading.importer import SourceIds
 
 NOON = "2026-07-01T12:00:00.000Z"
 META = {"timestamp": NOON, "type": "session_meta", "payload": {"id": "c1", "cwd": "/src/birds"}}
@@ -47,7 +48,7 @@ def questions(*texts: str) -> list[tuple[str, str]]:
     return roles_and_texts(read(lines(META, *(line(parts("user", text)) for text in texts))))
 
 
-@pytest.mark.parametrize(
+@each(
     "notice",
     [
         '<codex_internal_context source="goal">\nGo on.\n</codex_internal_context>',

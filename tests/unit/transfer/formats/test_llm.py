@@ -91,18 +91,35 @@ def run_llm(llm: Callable[[str], Path], tmp_path: Path) -> RunLlm:
 
 
 PLACES = [{}, {"XDG_CONFIG_HOME": "elsewhere"}, {"LLM_USER_PATH": "own"}]
+#: Prints the path of the log for each set of variables, by one process.
+PRINT_PATHS = """
+import json, os, sys
+from llm.cli import cli
+
+before = dict(os.environ)
+for variables in json.loads(sys.argv[1]):
+    os.environ.update(before | variables)
+    cli(["logs", "path"], standalone_mode=False)
+    for name in variables:
+        del os.environ[name]
+"""
 
 
-@pytest.mark.parametrize("variables", PLACES, ids=["usual", "XDG", "its own"])
-def test_the_log_is_searched_in_the_folder_of_llm(llm, tmp_path, monkeypatch, variables):
+def test_the_log_is_searched_in_the_folder_of_llm(llm, tmp_path, monkeypatch):
     for name in ("XDG_CONFIG_HOME", "LLM_USER_PATH"):
         monkeypatch.delenv(name, raising=False)
-    for name, folder in {"HOME": "", **variables}.items():
-        monkeypatch.setenv(name, str(tmp_path / folder))
-    result = subprocess.run(
-        [llm(NEWEST), "-m", "llm", "logs", "path"], capture_output=True, check=True
-    )
-    assert str(next(iter(importer_named("llm").places())).path) == result.stdout.decode().strip()
+    places = [
+        {name: str(tmp_path / folder) for name, folder in {"HOME": "", **variables}.items()}
+        for variables in PLACES
+    ]
+    command = [llm(NEWEST), "-c", PRINT_PATHS, json.dumps(places)]
+    paths = subprocess.run(command, capture_output=True, check=True).stdout.decode().split()
+    assert len(set(paths)) == len(places)
+    for variables, path in zip(places, paths, strict=True):
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            assert str(next(iter(importer_named("llm").places())).path) == path
 
 
 NEW = ["-m", "scripted"]

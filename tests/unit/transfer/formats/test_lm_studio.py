@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from each import each
 from reading import SAMPLES, file_of, last_conversation, read, records, roles_and_texts
 
 from reservoir_cli.transfer.detect_format import choose
@@ -45,9 +46,7 @@ def test_the_id_of_a_growing_reply_does_not_change():
     assert roles_and_texts(complete)[1] == ("assistant", "Because.\nSo.")
 
 
-@pytest.mark.parametrize(
-    ("selected", "text"), [(0, "a"), (1, "b"), (7, "b"), (-1, "b"), (None, "b"), ("0", "b")]
-)
+@each(("selected", "text"), [(0, "a"), (1, "b"), (7, "b"), (-1, "b"), (None, "b"), ("0", "b")])
 def test_the_selected_version_is_read(selected, text):
     assert roles_and_texts(chat(question("a", "b", selected=selected))) == [("user", text)]
 

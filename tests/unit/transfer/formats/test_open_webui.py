@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from databases import create_database
+from each import each
 from reading import SAMPLES, entries_by_file, file_of, read, records, roles_and_texts, skipped
 
 from reservoir_cli.transfer.detect_format import choose
@@ -53,7 +54,7 @@ def test_the_database_and_its_export_give_the_same_messages(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("damage", "lost"),
     [
         ({"a1": 5}, "One"),
@@ -117,7 +118,7 @@ def test_a_copied_chat_shares_its_messages():
     assert [record.message.source_id for record in copy] == ids == ["u1", "a1"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "rows"),
     [
         ('<details type="reasoning" done="true">x', None),
@@ -154,14 +155,14 @@ def test_many_open_details_are_read_quickly():
     assert answer(content) == [("assistant", content)]
 
 
-@pytest.mark.parametrize("title", ["New Chat", "", None, 7])
+@each("title", ["New Chat", "", None, 7])
 def test_a_chat_may_lack_a_title(title):
     [record] = records(chat(message("u1", None, "Why?"), title=title))
     assert record.conversation is not None
     assert record.conversation.title is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("document", "form"),
     [
         (EXPORT, "open-webui"),

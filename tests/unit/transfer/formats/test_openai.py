@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from reading import file_of, lines
@@ -9,7 +10,7 @@ from reading import read as read_as
 
 from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.transfer.detect_format import choose
-from reservoir_cli.transfer.formats.openai import OpenAI
+from reservoir_cli.transfer.formats.api_bodies import OpenAI
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 
 
@@ -95,7 +96,7 @@ ROLES = [
 ]
 
 
-@pytest.mark.parametrize(("written", "role"), ROLES)
+@each(("written", "role"), ROLES)
 def test_a_role_becomes_one_of_the_four(written, role):
     [first, _] = messages(lines({"role": written, "content": "x"}, user("next")))
     assert first.role == role

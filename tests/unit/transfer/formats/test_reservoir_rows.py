@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from reading import file_of, lines
@@ -158,7 +159,7 @@ TIMES = [
 ]
 
 
-@pytest.mark.parametrize(("written", "expected"), TIMES)
+@each(("written", "expected"), TIMES)
 def test_a_time_is_read(written, expected):
     assert record({**ROW, "created_at": written}).message.created_at == expected
 
@@ -215,7 +216,7 @@ def test_a_bad_row_is_skipped_with_its_position_and_the_others_are_read(value):
     assert after == before
 
 
-@pytest.mark.parametrize("time", [10**22, 10**40, -(10**40), "9999-12-31T23:00-12:00"])
+@each("time", [10**22, 10**40, -(10**40), "9999-12-31T23:00-12:00"])
 def test_the_reason_names_a_time_that_is_too_far_away(time):
     reason = "created_at is not a time from 1970 to 9999"
     assert read({**ROW, "created_at": time}) == [Skipped("the document", reason)]

@@ -20,7 +20,7 @@ def read_one(text: str) -> Record | Skipped:
     return entry
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "content"),
     [
         ("hello", "hello"),
@@ -68,7 +68,7 @@ def test_tags_come_from_toml():
     assert entry.message.tags == ("travel", "japan")
 
 
-@pytest.mark.parametrize(
+@each(
     ("front_matter", "title"),
     [
         ("---\ndate: 2026-01-02\nTitle: 'Sour rye: a start'\n---\n", "Sour rye: a start"),
@@ -125,7 +125,7 @@ def test_an_unknown_format_lists_the_known_ones():
     assert all(name in str(caught.value.hint) for name in importers())
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "text", "replaced"),
     [
         (b"hello", "hello", 0),
@@ -141,7 +141,7 @@ def test_bytes_are_read_as_utf8(data, text, replaced):
     assert decode(data, "notes.txt") == (text, replaced)
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         bytes(range(256)) * 20,

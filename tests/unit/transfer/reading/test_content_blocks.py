@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from each import each
 from reading import lines, read, records, skipped
 
 from reservoir_cli.messages import Message
@@ -90,9 +91,7 @@ def test_blocks_become_messages(content, expected):
     assert rows(content) == expected
 
 
-@pytest.mark.parametrize(
-    "content", [5, {"a": 1}, [use("c", None)], [use("c", [])], [result("c", 5)]]
-)
+@each("content", [5, {"a": 1}, [use("c", None)], [use("c", [])], [result("c", 5)]])
 def test_unreadable_blocks_have_a_reason(content):
     with pytest.raises(ValueError, match=r"neither a text nor a list|without a name"):
         content_blocks.messages("assistant", content, None)
@@ -128,7 +127,7 @@ APART = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second"), APART)
+@each(("first", "second"), APART)
 def test_lines_that_do_not_share_both_ids_are_separate_messages(first, second):
     assert [message.content for message in code(line("a", **first), line("b", **second))] == [
         "a",

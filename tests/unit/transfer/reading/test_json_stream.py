@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from reading import file_of
 
 from reservoir_cli.transfer.reading import json_stream
+from reservoir_cli.transfer.reading.file import Unreadable
 from reservoir_cli.transfer.reading.importer import Skipped
-from reservoir_cli.transfer.reading.input_files import Unreadable
 
 
 def entries(data: str | bytes) -> list[Any]:
@@ -66,7 +66,7 @@ def test_a_torn_first_line_does_not_hide_the_next_ones():
     assert entries('{"a": [\n{"b": 2}\n{"c": 3}\n') == [*torn, ("line 3", {"c": 3})]
 
 
-@pytest.mark.parametrize("text", ["", "\n \n", "[]", " [ ] ", "\ufeff[]"])
+@each("text", ["", "\n \n", "[]", " [ ] ", "\ufeff[]"])
 def test_an_empty_text_gives_nothing(text):
     assert entries(text) == []
 
@@ -111,7 +111,7 @@ TORN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "positions"), TORN)
+@each(("text", "positions"), TORN)
 def test_a_truncated_end_is_skipped_once_and_earlier_entries_are_read(text, positions):
     parsed = entries(text)
     assert [
@@ -126,7 +126,7 @@ def test_text_after_an_array_is_reported():
     assert parsed == [("entry 1", {"a": 1}), Skipped("the end", "data after the array is ignored")]
 
 
-@pytest.mark.parametrize("text", ["[}", "[{}}{]]}", "[:{}", "[]]", '["', '[{"a": "\\', "[,,,,"])
+@each("text", ["[}", "[{}}{]]}", "[:{}", "[]]", '["', '[{"a": "\\', "[,,,,"])
 def test_reading_unmatched_brackets_terminates(text):
     assert all(isinstance(entry, Skipped) or entry[1] == {} for entry in entries(text))
 

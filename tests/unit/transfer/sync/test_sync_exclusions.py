@@ -22,10 +22,10 @@ from sessions import WORK, Machine, turn
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.transfer.detect_format import DetectedFile
-from reservoir_cli.transfer.do_not_index import find_marked
 from reservoir_cli.transfer.import_files import import_files
+from reservoir_cli.transfer.leave_out import find_marked
+from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File
 from reservoir_cli.transfer.reading.watched_files import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync.history_sources import Source
@@ -134,7 +134,7 @@ def test_a_marked_session_of_codex_is_left_out_with_its_subagents(machine):
     machine.write("rollout-3.jsonl", *rollout("01cc", "public"))
     os.utime(agent, (0, 0))  # the session was still running when it had ended
     report = machine.sync(source=Source("codex", "codex", machine.root, "work"))
-    assert report.marked == {"01aa", "01bb"}
+    assert report.imports.marked == {"01aa", "01bb"}
     assert machine.said() == ["public"]
 
 
@@ -154,7 +154,7 @@ def test_a_marked_session_of_opencode_is_left_out_with_its_subagents(machine):
         part = ["prt_0", "msg_0", identity, 0, 0, '{"type": "text", "text": "DO NOT INDEX"}']
         database.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", part)
     report = machine.sync(source=Source("opencode", "opencode", machine.root, "work"))
-    assert report.marked == {identity, "ses_agent"}
+    assert report.imports.marked == {identity, "ses_agent"}
     assert report.imports.imported == 0
 
 
@@ -247,7 +247,7 @@ def test_a_marked_session_that_codex_compressed_is_left_out(machine):
     (machine.root / "rollout-1.jsonl.zst").write_bytes(session("01aa", "one\nDO NOT INDEX"))
     (machine.root / "rollout-2.jsonl.zst").write_bytes(session("01bb", "two"))
     report = machine.sync(source=Source("codex", "codex", machine.root, "work"))
-    assert (report.files, report.marked, machine.said()) == (2, {"01aa"}, ["two"])
+    assert (report.files, report.imports.marked, machine.said()) == (2, {"01aa"}, ["two"])
     assert machine.sync(source=Source("codex", "codex", machine.root, "work")).read == 0
 
 
@@ -314,7 +314,7 @@ def test_a_marked_conversation_is_left_out_with_its_subagents(machine, mark):
     helper = {"isSidechain": True, "agentId": "h1"}
     machine.write("a/s1/subagents/agent-h1.jsonl", *turn(7, "look", "found", **helper))
     report = machine.sync()
-    assert report.marked == {"s1", "s1/h1"}
+    assert report.imports.marked == {"s1", "s1/h1"}
     machine.write("a/s1.jsonl", *turn(9, "more?", "more."))
     machine.write("a/s1/subagents/agent-h1.jsonl", *turn(11, "look", "found", **helper))
     machine.sync()
@@ -443,7 +443,7 @@ def test_syncing_finds_a_mark_in_a_database_and_remembers_it(machine, tmp_path):
     source = Source("llm", "llm", log, "work")
     write_log(log, [*PRIVATE, MARK])
     report = machine.sync(source=source)
-    assert (report.imports.imported, report.marked) == (0, {"c1"})
+    assert (report.imports.imported, report.imports.marked) == (0, {"c1"})
     write_log(log, [("s1", "public", "c2", "2026-05-01T08:00:00")])
     assert machine.sync(source=source).imports.imported == 2
     [state] = Sources(machine.store).find_marked("work", platform.node(), "llm")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.context import finished_window
 from reservoir_cli.context.candidate import Candidate, Selection
-from reservoir_cli.context.gather_candidates import Inputs, Ranking
+from reservoir_cli.context.rank_messages import Inputs, Ranking
 from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.shrink_to_fit import Chooser
-from reservoir_cli.messages import Filter, Scope, from_epoch_ms
+from reservoir_cli.messages import EVERYTHING, Filter, Scope, from_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.summaries import Summaries, Summary
@@ -55,16 +55,16 @@ def _allowed_summaries(
 ) -> list[Summary]:
     """Return summaries, which may quote any message, if all of theirs may be printed."""
     summaries = Summaries(store).read(scope)
-    if not summaries or (where == Filter() and not without):
+    if not summaries or (where == EVERYTHING and not without):
         return summaries
-    matching = store.threads(scope, where)
-    sizes = {entry.thread: entry.messages for entry in store.conversations(scope)}
+    matching = store.ids_by_conversation(scope, where)
+    sizes = {entry.name: entry.messages for entry in store.conversations(scope)}
     left = set(without)
     return [
         summary
         for summary in summaries
-        for thread in [(summary.partition, summary.instance, summary.conversation_id)]
-        if len(set(matching.get(thread, ())) - left) == sizes.get(thread)
+        for name in [(summary.partition, summary.instance, summary.conversation_id)]
+        if len(set(matching.get(name, ())) - left) == sizes.get(name)
     ]
 
 

@@ -1,4 +1,4 @@
-"""How long Reservoir waits for a locked store and for other programs, in seconds.
+"""Timeouts: how long Reservoir waits for a locked store and for other programs, in seconds.
 
 A door waits as long as its user would: a command for an import that is writing, a hook not at all
 noticeably. The server's own times are in ``server/limits.py``.
@@ -24,7 +24,7 @@ CLIENT_COMMAND = 60.0  #: A client of ``connect`` runs its own command, which ma
 CLIENT_FOLDERS = 2.0  #: A client of the MCP server lists the folders that it works in.
 CLIPBOARD = 10.0  #: The clipboard's program takes a text.
 PROCESS_LIST = 10.0  #: ``ps`` describes a process.
-FIRST_BYTES_OF_PIPE = 2.0  #: The first bytes of a pipe that is named as a file.
+OTHER_END_OF_PIPE = 2.0  #: A pipe that is named as a file has a program at its other end.
 FILE_IN_USE = 2.0  #: A virus scanner releases a file that is to be replaced, on Windows.
 #: A server proves that it knows the token, starts, and stops: it finishes answers first.
 SERVER_ANSWER, SERVER_START, SERVER_STOP = 10.0, 60.0, 60.0

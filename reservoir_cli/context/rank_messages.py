@@ -52,7 +52,7 @@ class Ranking(NamedTuple):
     notes: tuple[str, ...]  # for the user, on misspelt words and days without messages
 
 
-def gather_candidates(
+def rank_messages(
     inputs: Inputs,
     history: History | None,
     vector: QuestionVector | None,

@@ -13,7 +13,7 @@ from reservoir_cli.storage.tables.find_by_filter import conditions
 _BEGINNING = 1_000  #: How many characters of a text are read for a title and a snippet.
 
 
-class ListedThread(NamedTuple):
+class ListedConversation(NamedTuple):
     """A conversation, a document, or the single messages of an instance.
 
     :param conversation: ``None`` for documents and single messages.
@@ -31,28 +31,28 @@ class ListedThread(NamedTuple):
     latest: str
 
 
-class ThreadList(NamedTuple):
-    """A page of threads.
+class ConversationList(NamedTuple):
+    """A page of the list.
 
-    :param total: how many threads all pages have, ``conversations`` and ``documents`` among them.
+    :param total: how many entries all pages have, ``conversations`` and ``documents`` among them.
     """
 
-    threads: Sequence[ListedThread]
+    listed: Sequence[ListedConversation]
     total: int = 0
     conversations: int = 0
     documents: int = 0
 
 
-def newest_threads(
+def newest_conversations(
     connection: Connection,
     scope: Scope,
     where: Filter = EVERYTHING,
     count: int = 50,
     start: int = 0,
-) -> ThreadList:
-    """Return the threads with messages that match a filter, those with the newest ones first.
+) -> ConversationList:
+    """Return what has messages that match a filter, those with the newest ones first.
 
-    The database groups all messages by an index; texts are read only for the threads returned.
+    The database groups all messages by an index; texts are read only for a page.
     """
     condition, values = conditions(connection, scope, where)
     is_document = f"m.source IN ({placeholders(DOCUMENT_SOURCES)})"
@@ -77,15 +77,15 @@ def newest_threads(
         """,
         [*values, *DOCUMENT_SOURCES, *values, count, start],
     ).fetchall()
-    threads = [_listed(connection, row) for row in rows]
-    return ThreadList(threads, *(rows[0][6:9] if rows else ()))
+    entries = [_listed(connection, row) for row in rows]
+    return ConversationList(entries, *(rows[0][6:9] if rows else ()))
 
 
 #: Texts that a person or a model wrote, rather than calls and results of tools.
 _SAID = "role IN ('user', 'assistant') AND content != ''"
 
 
-def _listed(connection: Connection, row: Sequence[Any]) -> ListedThread:
+def _listed(connection: Connection, row: Sequence[Any]) -> ListedConversation:
     partition, instance, name, document, messages, last, *_ = row
     question, conversation = "", None
     if document is not None:
@@ -97,12 +97,12 @@ def _listed(connection: Connection, row: Sequence[Any]) -> ListedThread:
         latest = _read_text(connection, where, partition, instance, *DOCUMENT_SOURCES)
     else:
         where = "partition = ? AND conversation_id = ? AND instance = ? AND "
-        thread = partition, name, instance
-        question = _read_text(connection, f"{where} role = 'user'", *thread, order="ASC")
-        latest = _read_text(connection, where + _SAID, *thread)
+        values = partition, name, instance
+        question = _read_text(connection, f"{where} role = 'user'", *values, order="ASC")
+        latest = _read_text(connection, where + _SAID, *values)
         key = partition, instance, name
         conversation = conversations.read_known(connection, [key]).get(key, Conversation(name))
-    return ListedThread(
+    return ListedConversation(
         partition, instance, conversation, document, messages, moment_of(last), question, latest
     )
 

@@ -1,13 +1,14 @@
-"""Leave out conversations in which the user wrote ``DO NOT INDEX``."""
+"""Leave out conversations marked ``DO NOT INDEX`` by the user, and those of excluded folders."""
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from reservoir_cli.transfer.detect_format import DetectedFile
 from reservoir_cli.transfer.reading import foreign_databases
-from reservoir_cli.transfer.reading.importer import SQLITE, Record, Skipped
-from reservoir_cli.transfer.reading.input_files import File, Unreadable
+from reservoir_cli.transfer.reading.file import SQLITE, File, Unreadable
+from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reading.watched_files import contains
+from reservoir_cli.transfer.reports import ImportReport
 
 _MARK = "DO NOT INDEX"  # excludes a conversation if it begins a line of a user's message
 _MARKED_LINE = re.compile(r"^[^\S\n]*(?:<[^>\n]*>[^\S\n]*)*DO NOT INDEX\b", re.MULTILINE)
@@ -57,12 +58,19 @@ def may_contain_mark(file: File) -> bool:
         return True  # what can be read is imported
 
 
-def skip_marked(
-    records: Iterable[Record | Skipped], marked: Container[str], left_out: set[str]
+def leave_out(
+    records: Iterable[Record | Skipped],
+    marked: Container[str],
+    excluded: Callable[[str], bool],
+    report: ImportReport,
 ) -> Iterator[Record | Skipped]:
-    """Yield the records of other conversations; add the ids of the others to ``left_out``."""
+    """Yield the records of other conversations and folders; count those left out in a report."""
     for record in records:
-        if isinstance(record, Record) and is_marked(record, marked):
-            left_out.add(str(record.message.conversation_id))
+        if isinstance(record, Skipped):
+            yield record
+        elif record.folder and excluded(record.folder):
+            report.excluded += 1
+        elif is_marked(record, marked):
+            report.marked.add(str(record.message.conversation_id))
         else:
             yield record

@@ -10,8 +10,8 @@ from reading import file_of, lines
 from reading import read as read_as
 
 from reservoir_cli.transfer.detect_format import choose
+from reservoir_cli.transfer.reading.foreign_values import count_unread_times, moment, time_of
 from reservoir_cli.transfer.reading.importer import Record
-from reservoir_cli.transfer.reading.message_times import count_unread_times, moment, time_of
 
 WHEN = datetime(2026, 2, 3, 12, 30, tzinfo=UTC)
 SECONDS = int(WHEN.timestamp())
@@ -122,7 +122,7 @@ def test_other_rows_are_not_taken_for_ours(rows):
     assert choose(file_of(json.dumps(rows))).name != "reservoir"
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         "Tue, 03 Feb 2026 12:30:00 +0000",

@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from reservoir_cli.settings.paths import expand_user
@@ -23,22 +22,6 @@ _SERVERS = (
     ".var/app/com.visualstudio.code.insiders/config/Code - Insiders",
     ".var/app/com.vscodium.codium/config/VSCodium",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A file or folder in which a program may keep its history; it need not exist.
-
-    :param inside: only files below a folder of one of these names; none for all files.
-    :param title: the program's name, if it is not that of the importer.
-    :param nearby: whether the current folder and those above it were searched first.
-    """
-
-    path: Path
-    endings: tuple[str, ...] = (".jsonl",)
-    inside: tuple[str, ...] = ()
-    title: str | None = None
-    nearby: bool = False
 
 
 def tool_dir(variable: str, default: str) -> Path:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from builders import NOW
+from each import each
 from sqlite_steps import steps
 
 from reservoir_cli.messages import Conversation, Filter, Message, Scope
@@ -34,11 +35,11 @@ def filled(store: Store, add) -> Store:
     return store
 
 
-def test_each_kind_of_thread_has_a_row_with_its_texts(filled):
-    listed = filled.newest_threads(EVERYWHERE)
+def test_each_kind_of_entry_has_a_row_with_its_texts(filled):
+    listed = filled.newest_conversations(EVERYWHERE)
     rows = [
-        (thread.conversation and thread.conversation.id, thread.question, thread.latest)
-        for thread in listed.threads
+        (entry.conversation and entry.conversation.id, entry.question, entry.latest)
+        for entry in listed.listed
     ]
     assert rows == [
         ("greeting", "", "Hello."),
@@ -46,14 +47,14 @@ def test_each_kind_of_thread_has_a_row_with_its_texts(filled):
         (None, "", "# Bread\n\nflour"),
         ("queue", "Why did it stall?", "A lock."),
     ]
-    assert [thread.messages for thread in listed.threads] == [1, 2, 1, 4]
-    assert [bool(thread.document) for thread in listed.threads] == [False, False, True, False]
-    assert listed.threads[-1].conversation == Conversation("queue", "The queue", "codex")
-    assert listed.threads[-1].last == NOW + timedelta(minutes=3)
+    assert [entry.messages for entry in listed.listed] == [1, 2, 1, 4]
+    assert [bool(entry.document) for entry in listed.listed] == [False, False, True, False]
+    assert listed.listed[-1].conversation == Conversation("queue", "The queue", "codex")
+    assert listed.listed[-1].last == NOW + timedelta(minutes=3)
     assert (listed.total, listed.conversations, listed.documents) == (4, 2, 1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("scope", "where", "expected"),
     [
         (Scope("p"), Filter(), 3),
@@ -64,22 +65,22 @@ def test_each_kind_of_thread_has_a_row_with_its_texts(filled):
         (EVERYWHERE, Filter(documents=False), 3),
     ],
 )
-def test_threads_are_filtered(filled, scope, where, expected):
-    assert filled.newest_threads(scope, where).total == expected
+def test_entries_are_filtered(filled, scope, where, expected):
+    assert filled.newest_conversations(scope, where).total == expected
 
 
 def test_pages_follow_each_other(filled):
-    whole = filled.newest_threads(EVERYWHERE).threads
-    pages = [filled.newest_threads(EVERYWHERE, count=1, start=start) for start in range(4)]
-    assert [thread for page in pages for thread in page.threads] == whole
+    whole = filled.newest_conversations(EVERYWHERE).listed
+    pages = [filled.newest_conversations(EVERYWHERE, count=1, start=start) for start in range(4)]
+    assert [entry for page in pages for entry in page.listed] == whole
     assert {page.total for page in pages} == {4}
-    assert not filled.newest_threads(EVERYWHERE, count=1, start=4).threads
+    assert not filled.newest_conversations(EVERYWHERE, count=1, start=4).listed
 
 
 @pytest.mark.sqlite("it counts the steps of SQLite")
-def test_a_message_of_another_thread_costs_little(filled, add):
+def test_a_message_of_another_conversation_costs_little(filled, add):
     def cost() -> int:
-        return steps(filled, lambda: filled.newest_threads(EVERYWHERE, count=2))
+        return steps(filled, lambda: filled.newest_conversations(EVERYWHERE, count=2))
 
     def talk(first: int) -> None:
         add(*(said("user", "x" * 500, -n, f"t{n // 20}") for n in range(first, first + 400)))
