@@ -314,6 +314,29 @@ def test_a_thousand_messages_scroll(page, server, memory):
     assert page.execute_script(hidden) == 0
 
 
+def test_a_list_goes_on_when_a_busy_browser_reports_late(page, server, memory):
+    messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(300)]
+    memory.ingest(messages, partition="work", instance="chat", embed=False)
+    late = """
+        const Observer = IntersectionObserver;
+        window.IntersectionObserver = class extends Observer {
+            constructor(tell, options) {
+                let states = [];
+                const wait = () => setTimeout(() => { tell(states); states = []; }, 300);
+                super((news) => { if (states.push(...news) === news.length) wait(); }, options);
+            }
+        };
+    """
+    added = page.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": late})
+    try:
+        page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=long&page=1")
+        scroll = "scrollTo(0, document.documentElement.scrollHeight); "
+        count = "return document.querySelectorAll('article').length"
+        until(page, lambda: page.execute_script(scroll + count) == 300)
+    finally:
+        page.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
 def test_twelve_rows_of_a_month_fit_a_screen_and_a_month_has_one_heading(page, server, memory):
     count = CONVERSATIONS + 20
     messages = [message("user", f"question {n} " * 40, n, f"talk {n}") for n in range(count)]

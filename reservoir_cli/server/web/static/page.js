@@ -195,8 +195,9 @@ function settle(form, answer) {
 
 // Load the next page of a list when its end comes into view.
 function loadMore(list) {
-  const seen = new IntersectionObserver(async ([end]) => {
-    const next = end.isIntersecting && $$("nav.pages a[rel=next]").pop();
+  const seen = new IntersectionObserver(async (entries) => {
+    // A busy browser hands over several states of the end at once: the last one holds.
+    const next = entries.at(-1).isIntersecting && $$("nav.pages a[rel=next]").pop();
     if (!next) return;
     seen.disconnect();
     const pages = next.closest("nav");
