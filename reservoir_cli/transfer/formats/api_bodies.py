@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message, call_from_dict
+from reservoir_cli.messages import Message, call_from_dict
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import content_text, thought
 from reservoir_cli.transfer.reading.file import File, Head
@@ -212,9 +212,7 @@ class _ConversationReader:
     """One conversation: its first message without a time gets the body's, others the previous."""
 
     def __init__(self, source: str, identities: SourceIds, body: dict[str, Any]) -> None:
-        key = text(body.get("conversation_id"))
-        about = Conversation(key, source=source) if key else None
-        self._thread = Thread(source, about, identities=identities)
+        self._thread = Thread(source, body.get("conversation_id"), identities=identities)
         self._time = time_of(body)
 
     def records(self, place: str, value: Any, read: _Read) -> Iterator[Record | Skipped]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from reservoir_cli.messages import THINKING, Conversation, Message
+from reservoir_cli.messages import THINKING, Message
 from reservoir_cli.transfer.reading.content_blocks import (
     content_text,
     file_marker,
@@ -69,9 +69,8 @@ def _read_conversation(
         elif message is not None or not isinstance(node, dict):
             skipped[number] = "not a message"
     identity = text(value.get("conversation_id")) or text(value.get("id"))
-    title, model = text(value.get("title")), _model(value, messages)
-    conversation = Conversation(identity, title, ChatGPT.name, model) if identity else None
-    thread = Thread(ChatGPT.name, conversation, identities=identities)
+    title, model = value.get("title"), _model(value, messages)
+    thread = Thread(ChatGPT.name, identity, title=title, model=model, identities=identities)
     times = [_moment(message) for _, message in messages]
     collected = _Branch(fill_gaps(times, _moment(value)))
     for index, (number, message) in enumerate(messages):

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_marker, tool_result, tool_use
 from reservoir_cli.transfer.reading.file import File, Head
@@ -68,10 +68,8 @@ def _read_conversation(
     if not isinstance(entries, list):
         yield Skipped(place, "no list of messages")
         return
-    identity = text(value.get("uuid"))
-    title, model = text(value.get("name")), text(value.get("model"))
-    conversation = Conversation(identity, title, Claude.name, model) if identity else None
-    thread = Thread(Claude.name, conversation, identities=identities)
+    identity, title, model = (value.get(key) for key in ("uuid", "name", "model"))
+    thread = Thread(Claude.name, identity, title=title, model=model, identities=identities)
     abandoned = _abandoned_ids(entries, value.get("current_leaf_message_uuid"))
     start = value.get("created_at")
     yield from _read_messages(thread, place, entries, start, _messages, abandoned)
@@ -195,10 +193,9 @@ def _read_design_chat(
     if not isinstance(rows, list):
         yield Skipped(place, "no list of messages")
         return
-    identity, title = text(value.get("uuid")), text(value.get("title"))
-    project = text(obj(value.get("project")).get("name"))
-    about = Conversation(identity, title, Claude.name, project=project) if identity else None
-    thread = Thread(Claude.name, about, identities=identities)
+    identity, title = value.get("uuid"), value.get("title")
+    project = obj(value.get("project")).get("name")
+    thread = Thread(Claude.name, identity, title=title, project=project, identities=identities)
     yield from _read_messages(thread, place, rows, value.get("created_at"), _design_messages)
 
 

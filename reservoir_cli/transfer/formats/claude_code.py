@@ -112,11 +112,11 @@ class _Session:
         self.seen = dict.fromkeys(reversed(state["seen"]))
         for key, known in reversed(state["threads"].items()):
             trace, previous, model, project, branch = known
-            title = self.titles.get(key)
-            about = Conversation(key, title, ClaudeCode.name, model, project, branch)
-            thread = Thread(ClaudeCode.name, about, trace, identities=self.identities)
+            about = {"title": self.titles.get(key), "model": model, "branch": branch}
+            about |= {"project": project, "identities": self.identities}
+            thread = self.threads[key] = Thread(ClaudeCode.name, key, **about)
+            thread.trace = trace
             thread.follow(previous)
-            self.threads[key] = thread
 
     def state(self, line: int) -> State:
         """Return the state needed to continue at a line; it contains no text of messages."""
@@ -178,8 +178,8 @@ class _Session:
         if line.get("isSidechain") is True:
             key, title = f"{session}/{text(line.get('agentId')) or 'sidechain'}", None
         if key not in self.threads:
-            about = Conversation(key, title, ClaudeCode.name)
-            self.threads[key] = Thread(ClaudeCode.name, about, identities=self.identities)
+            thread = Thread(ClaudeCode.name, key, title=title, identities=self.identities)
+            self.threads[key] = thread
         thread = self.threads[key] = self.threads.pop(key)  # move the last one used to the end
         model = text(obj(line.get("message")).get("model"))
         thread.update(

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message, clean_text
+from reservoir_cli.messages import Message
 from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.formats.claude_code_notices import opening_tags, split_tags
 from reservoir_cli.transfer.formats.cline_sessions import (
@@ -28,7 +28,7 @@ from reservoir_cli.transfer.formats.cline_sessions import (
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import content_text, part_text, tool_use
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import folder_name, moment_ms, obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import moment_ms, obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.program_folders import editor_user_dirs, tool_dir
@@ -134,11 +134,9 @@ def _thread(file: File) -> Thread:
         return Thread(Cline.name)
     usages = objects(read_beside(file, "task_metadata.json").get("model_usage"))
     models = [model for usage in usages if (model := text(usage.get("model_id")))]
-    folder = text(read_beside(file, "history_item.json").get("workspace"))
+    folder = read_beside(file, "history_item.json").get("workspace")
     model = models[-1] if models else None
-    name = clean_text(place.parent.name)
-    about = Conversation(name, None, Cline.name, model, folder_name(folder))
-    return Thread(Cline.name, about, folder=folder)
+    return Thread(Cline.name, place.parent.name, model=model, folder=folder)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from reservoir_cli.messages import Conversation, clean_text
+from reservoir_cli.messages import clean_text
 from reservoir_cli.transfer.reading.content_blocks import content_text, file_marker, part_text
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
@@ -59,12 +59,14 @@ def describe_session(
         session = session.removesuffix(f"__{name}").removesuffix("__teamtask")
     manifest = read_beside(file, f"{session}.json")
     metadata = obj(manifest.get("metadata"))
-    folder = text(manifest.get("workspace_root")) or text(manifest.get("cwd"))
-    title, model = text(metadata.get("title")), text(manifest.get("model"))
-    identity = session if is_main else f"{session}/{name}"
-    about = Conversation(identity, title if is_main else None, source, model, folder_name(folder))
-    forked_at = moment(obj(metadata.get("fork")).get("forkedAt")) if is_main else None
-    return Thread(source, about, folder=folder), forked_at
+    thread = Thread(
+        source,
+        session if is_main else f"{session}/{name}",
+        title=metadata.get("title") if is_main else None,
+        model=manifest.get("model"),
+        folder=text(manifest.get("workspace_root")) or manifest.get("cwd"),
+    )
+    return thread, moment(obj(metadata.get("fork")).get("forkedAt")) if is_main else None
 
 
 def is_copied(message: Any, forked_at: datetime | None) -> bool:

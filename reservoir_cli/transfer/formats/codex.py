@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Message
 from reservoir_cli.transfer.formats.codex_notices import (
     clean_question,
     remove_citations,
@@ -160,22 +160,20 @@ class _Rollout:
         self._started: Any = None
         self._review = ""
 
-    def _begin(self, session: str) -> None:
-        about = Conversation(session, self._names.get(session), Codex.name)
+    def _begin(self, session: str, **about: Any) -> None:
         # Sessions may begin with the same words: the first message's id depends on the session.
-        self._thread = Thread(Codex.name, about, identities=self._identities)
+        about |= {"title": self._names.get(session), "identities": self._identities}
+        self._thread = Thread(Codex.name, session, **about)
         self._is_named = True
 
     def restore(self, state: State | None) -> None:
         if state is None:
             return
         model, project, branch = state["about"]
-        self._begin(state["session"])
+        about = {"model": model, "project": project, "branch": branch, "parent": state["parent"]}
+        self._begin(state["session"], **about)
         self._thread.follow(state["previous"])
-        about = replace(self._thread.conversation, model=model, project=project, branch=branch)
-        self._thread.conversation = about
         self._thread.trace, self._folder = state["trace"], state["folder"]
-        self._thread.parent = state["parent"]
 
     def state(self, lines: int) -> State:
         """Return the state needed to continue after some lines, without any text of messages."""
@@ -196,8 +194,7 @@ class _Rollout:
             self._thread.follow(text(payload.get("id")) or self._thread.last_id)
         elif kind in ("session_meta", "turn_context"):
             if kind == "session_meta" and (session := text(payload.get("id"))):
-                self._begin(session)
-                self._thread.parent = _parent(payload)
+                self._begin(session, parent=_parent(payload))
             self._thread.update(
                 model=text(payload.get("model")),
                 folder=payload.get("cwd"),
@@ -280,9 +277,9 @@ def _as_line(value: dict[str, Any]) -> dict[str, Any]:
     return {"type": "session_meta", "payload": value} if is_header else value
 
 
-def _parent(payload: dict[str, Any]) -> str | None:
+def _parent(payload: dict[str, Any]) -> Any:
     spawned = obj(obj(obj(payload.get("source")).get("subagent")).get("thread_spawn"))
-    return text(spawned.get("parent_thread_id")) or text(payload.get("parent_thread_id"))
+    return text(spawned.get("parent_thread_id")) or payload.get("parent_thread_id")
 
 
 def _taken_back(file: File, start: Checkpoint) -> set[str]:

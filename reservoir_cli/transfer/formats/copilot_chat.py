@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.formats.copilot_cli import read_events
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
@@ -150,9 +149,8 @@ def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
 def _make_thread(session: dict[str, Any], file: File) -> Thread:
     identity = text(session.get("sessionId")) or file.stem
     folder = uri_path(session.get("workingDirectory")) or _workspace_folder(file)
-    title, project = text(session.get("customTitle")), folder_name(_project_folder(folder))
-    about = Conversation(identity, title, CopilotChat.name, project=project)
-    return Thread(CopilotChat.name, about, folder=folder)
+    title, project = session.get("customTitle"), folder_name(_project_folder(folder))
+    return Thread(CopilotChat.name, identity, title=title, folder=folder, project=project)
 
 
 def _workspace_folder(file: File) -> str | None:

@@ -123,8 +123,7 @@ class _Session:
         agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
         key = f"{self.identity}/{agent}" if agent else self.identity
         if key not in self.threads:
-            about = replace(self.about, id=key)
-            self.threads[key] = Thread(self.source, about, identities=self.identities)
+            self.threads[key] = Thread(self.source, key, identities=self.identities)
         thread = self.threads[key]
         thread.folder = self.folder
         model = text(data.get("model")) or thread.conversation.model

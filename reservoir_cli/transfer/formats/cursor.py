@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import THINKING, Conversation
+from reservoir_cli.messages import THINKING
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.between_marks import texts_between
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
@@ -25,7 +25,6 @@ from reservoir_cli.transfer.reading.foreign_databases import (
 )
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
-    folder_name,
     moment_ms,
     obj,
     objects,
@@ -123,21 +122,17 @@ class _Composer:
         header = self._database.one("composerHeaders", "composerId", identity)
         head = parse_object(header.get("value")) or {}
         folder = _folder(value) or _folder(head) or text(value.get("currentDir"))
-        parent = _parent(value) or _parent(head)
-        self._thread = Thread(Cursor.name, self._describe(folder), folder=folder, parent=parent)
-        self._held_thinking: list[Record] = []
-
-    def _describe(self, folder: str | None) -> Conversation:
-        value = self._value
-        title = text(value.get("name"))
-        return Conversation(
-            self._identity,
-            None if title == _UNTITLED else title,
+        title = value.get("name")
+        self._thread = Thread(
             Cursor.name,
+            identity,
+            title=None if title == _UNTITLED else title,
             model=_model(obj(value.get("modelConfig"))),
-            project=folder_name(folder),
+            folder=folder,
             branch=branch_name(value.get("createdOnBranch")),
+            parent=_parent(value) or _parent(head),
         )
+        self._held_thinking: list[Record] = []
 
     def read(self) -> Iterator[Record | Skipped]:
         for number, bubble in enumerate(self._bubbles(), 1):

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, seconds, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
@@ -36,9 +35,8 @@ def _read_conversation(
     if not isinstance(mapping, dict):
         yield Skipped(place, "no mapping of messages")
         return
-    identity, title = text(value.get("id")), text(value.get("title"))
-    conversation = Conversation(identity, title, DeepSeek.name) if identity else None
-    thread = Thread(DeepSeek.name, conversation, identities=identities)
+    identity, title = value.get("id"), value.get("title")
+    thread = Thread(DeepSeek.name, identity, title=title, identities=identities)
     current = value.get("current_message_id")
     current = str(current) if isinstance(current, int) else current
     branch = find_branch(mapping, current, "parent", _time, "children", _has_message)

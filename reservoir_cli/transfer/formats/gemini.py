@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
-from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import joined_texts, obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Thread
@@ -53,7 +52,7 @@ def _read_activity(place: str, value: dict[str, Any]) -> Iterator[Record | Skipp
         return
     question = title[match.end() :] if match else title
     digest = hashlib.sha256(f"{value.get('time')} {title}".encode("utf-8", "replace")).hexdigest()
-    thread = Thread(Gemini.name, Conversation(digest[:32], None, Gemini.name))
+    thread = Thread(Gemini.name, digest[:32])
     turns = [Turn("user", question, digest[:32], value.get("time"))]
     reply = "\n\n".join(html_text(reply) for reply in replies if reply)
     if reply.strip():
@@ -67,8 +66,8 @@ def _read_prompt(file: File, place: str, value: dict[str, Any]) -> Iterator[Reco
         yield Skipped(place, "no list of messages")
         return
     model = text(obj(value.get("runSettings")).get("model"))
-    about = Conversation(file.stem, file.stem, Gemini.name, model and model.removeprefix("models/"))
-    thread = Thread(Gemini.name, about)
+    model = model and model.removeprefix("models/")
+    thread = Thread(Gemini.name, file.stem, title=file.stem, model=model)
     modified = file.modified.isoformat() if file.modified else None
     turns: list[Turn | None] = []
     prompt = obj(value.get("systemInstruction"))

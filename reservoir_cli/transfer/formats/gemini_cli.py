@@ -8,11 +8,10 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.messages import Conversation
 from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.between_marks import remove_between
@@ -80,9 +79,7 @@ class GeminiCli(Importer):
         if "parts" in first or "history" in first:
             yield from Checkpoint(file).read()
             return
-        about, folder, rewound = _survey(file)
-        thread = Thread(GeminiCli.name, about, folder=folder, parent=_parent(file))
-        session = _Session(thread, rewound)
+        session = _Session(*_survey(file))
         yield from read_entries(file, session.read_line)
         yield from session.end()
 
@@ -272,23 +269,28 @@ def _list_messages(line: dict[str, Any]) -> list[Any]:
     return listed if isinstance(listed, list) else []
 
 
-def _survey(file: File) -> tuple[Conversation, str | None, set[str]]:
-    """Read the whole file for the conversation's metadata, folder and ids of rewound messages."""
-    about, folder = Conversation(file.stem, source=GeminiCli.name), None
+def _survey(file: File) -> tuple[Thread, set[str]]:
+    """Read the whole file for the conversation's metadata, and the ids of rewound messages."""
+    identity, title, folder = file.stem, None, None
     order: dict[str, None] = {}
     rewound: set[str] = set()
     for line in readable_objects(file):
         header = obj(line.get("$set")) or line
-        about = replace(
-            about,
-            id=text(header.get("sessionId")) or about.id,
-            title=text(header.get("summary")) or about.title,
-        )
+        identity = text(header.get("sessionId")) or identity
+        title = text(header.get("summary")) or title
         folder = folder or _working_folder(line)
         ids = [text(message.get("id")) for message in (line, *objects(_list_messages(line)))]
         order |= dict.fromkeys(filter(None, ids))
         rewound.update(pop_from(order, text(line.get("$rewindTo")) or ""))
-    return replace(about, project=folder_name(folder) or _folder(file)), folder, rewound
+    thread = Thread(
+        GeminiCli.name,
+        identity,
+        title=title,
+        folder=folder,
+        project=folder_name(folder) or _folder(file),
+        parent=_parent(file),
+    )
+    return thread, rewound
 
 
 def _working_folder(line: dict[str, Any]) -> str | None:

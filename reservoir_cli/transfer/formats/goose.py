@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.file import SQLITE, File, Head
@@ -21,7 +21,7 @@ from reservoir_cli.transfer.reading.foreign_databases import (
     DatabaseConversation,
     DatabaseImporter,
 )
-from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, parse_json, text
+from reservoir_cli.transfer.reading.foreign_values import moment, obj, parse_json, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.program_folders import app_dir, xdg_data_dir
@@ -121,10 +121,9 @@ class _Session:
     def __post_init__(self) -> None:
         config = self.about.get("model_config_json", self.about.get("model_config"))
         model = obj(parse_json(config) or config).get("model_name")
-        title = text(self.about.get("name")) or text(self.about.get("description"))
-        folder = text(self.about.get("working_dir"))
-        about = Conversation(self.identity, title, Goose.name, text(model), folder_name(folder))
-        self.thread = Thread(Goose.name, about, folder=folder)
+        title = text(self.about.get("name")) or self.about.get("description")
+        folder = self.about.get("working_dir")
+        self.thread = Thread(Goose.name, self.identity, title=title, model=model, folder=folder)
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
         yield from self.thread.convert(place, None, partial(_convert_message, value))

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, seconds, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
@@ -44,9 +43,8 @@ def _read_conversation(identities: SourceIds, place: str, value: Any) -> Iterato
         yield Skipped(place, "no list of messages")
         return
     about = obj(value.get("conversation"))
-    identity = text(about.get("id"))
-    conversation = Conversation(identity, text(about.get("title")), Grok.name) if identity else None
-    thread = Thread(Grok.name, conversation, identities=identities)
+    identity, title = about.get("id"), about.get("title")
+    thread = Thread(Grok.name, identity, title=title, identities=identities)
     rows = [obj(row).get("response", row) for row in responses]
     yield from read_conversation(thread, place, enumerate(map(_turn, _branch(rows)), 1))
 

@@ -4,19 +4,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading.content_blocks import call_block
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
     DatabaseImporter,
 )
-from reservoir_cli.transfer.reading.foreign_values import (
-    folder_name,
-    objects,
-    parse_json,
-    text,
-)
+from reservoir_cli.transfer.reading.foreign_values import objects, parse_json, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.program_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Turn
@@ -59,11 +53,15 @@ def _read_session(
     if identity is None:
         yield Skipped(f"session {number}", "no id")
         return
-    folder = text(about.get("cwd"))
-    title, model, branch = (text(about.get(key)) for key in ("title", "model", "git_branch"))
-    conversation = Conversation(identity, title, Hermes.name, model, folder_name(folder), branch)
-    parent = text(about.get("parent_session_id"))
-    thread = Thread(Hermes.name, conversation, folder=folder, parent=parent)
+    thread = Thread(
+        Hermes.name,
+        identity,
+        title=about.get("title"),
+        model=about.get("model"),
+        folder=about.get("cwd"),
+        branch=about.get("git_branch"),
+        parent=about.get("parent_session_id"),
+    )
     query = "SELECT rowid FROM messages WHERE session_id = ? ORDER BY timestamp, id"
     for (row_number,) in database.connection.execute(query, [identity]):
         row = database.one("messages", "rowid", row_number)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
@@ -37,10 +36,8 @@ def _read_conversation(place: str, value: dict[str, Any]) -> Iterator[Record | S
     branch = rows
     if len(nodes) == len(rows):
         branch = find_branch(nodes, None, "parentMessageId", time_at("createdAt"))
-    identity, title = text(value.get("conversationId")), text(value.get("title"))
-    model = text(obj(value.get("options")).get("model"))
-    about = Conversation(identity, title, LibreChat.name, model) if identity else None
-    thread = Thread(LibreChat.name, about)
+    title, model = value.get("title"), obj(value.get("options")).get("model")
+    thread = Thread(LibreChat.name, value.get("conversationId"), title=title, model=model)
     yield from read_conversation(thread, place, enumerate(map(_turn, branch), 1))
 
 

@@ -6,7 +6,6 @@ Messages form a tree; the conversation names its current one.
 from collections.abc import Iterator
 from typing import Any
 
-from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Thread
@@ -52,9 +51,8 @@ def _read(place: str, about: dict[str, Any], rows: list[Any]) -> Iterator[Record
     nodes = {str(row["id"]): row | {"parent": _key(row.get("parent"))} for row in listed}
     current, time = _key(about.get("currNode")), time_at("timestamp")
     branch = find_branch(nodes, current, "parent", time, has_message=_is_said)
-    identity, title = text(about.get("id")), text(about.get("name"))
-    conversation = Conversation(identity, title, LlamaCpp.name) if identity else None
-    thread = Thread(LlamaCpp.name, conversation)
+    identity = text(about.get("id"))
+    thread = Thread(LlamaCpp.name, identity, title=about.get("name"))
     turns = [_turn(identity, row) for row in branch if obj(row).get("type") != "root"]
     yield from read_conversation(thread, place, enumerate(turns, 1))
 

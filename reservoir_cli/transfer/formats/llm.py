@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Conversation, Message, ToolCall
+from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, restoring
 from reservoir_cli.transfer.reading.content_blocks import file_block, part_text, thought
 from reservoir_cli.transfer.reading.file import File
@@ -146,8 +146,8 @@ class _Log:
 
     def _thread(self, key: str, table: str, model: str | None) -> Thread:
         if key not in self.threads:
-            title = text(self.database.one(table, "id", key).get("name"))
-            self.threads[key] = Thread("llm", Conversation(key, title, "llm", model))
+            title = self.database.one(table, "id", key).get("name")
+            self.threads[key] = Thread("llm", key, title=title, model=model)
         return self.threads[key]
 
     def read_all(self) -> Iterator[Record | Skipped]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.file import File, Head
@@ -67,10 +67,9 @@ class _ConversationReader:
         # The file has the same name until the user renames it.
         self.identity = str(int(self.time.timestamp() * 1000)) if self.time else self.stem
         last_model = obj(self.about.get("lastUsedModel"))
-        model = text(last_model.get("identifier")) or text(last_model.get("indexedModelIdentifier"))
-        title = text(self.about.get("name"))
-        conversation = Conversation(self.identity, title, LmStudio.name, model)
-        self.thread = Thread(LmStudio.name, conversation)
+        model = text(last_model.get("identifier")) or last_model.get("indexedModelIdentifier")
+        title = self.about.get("name")
+        self.thread = Thread(LmStudio.name, self.identity, title=title, model=model)
 
     def system_prompt(self) -> Iterator[Record]:
         if prompt := text(self.about.get("systemPrompt")):

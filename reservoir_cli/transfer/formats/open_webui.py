@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import (
     content_text,
@@ -81,11 +81,9 @@ def _read_chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
     if branch is None:
         yield Skipped(place, "no history of messages")
         return
-    identity = text(value.get("id"))
-    title = text(value.get("title")) or text(obj(chat).get("title"))
+    title = text(value.get("title")) or obj(chat).get("title")
     title = None if title == _UNTITLED else title
-    about = Conversation(identity, title, OpenWebUI.name, _model(branch)) if identity else None
-    thread = Thread(OpenWebUI.name, about)
+    thread = Thread(OpenWebUI.name, value.get("id"), title=title, model=_model(branch))
     stated_times = [moment(obj(message).get("timestamp")) for message in branch]
     times = fill_gaps(stated_times, moment(value.get("created_at")))
     for number, (message, time) in enumerate(zip(branch, times, strict=True), 1):

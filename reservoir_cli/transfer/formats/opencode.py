@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Message
 from reservoir_cli.storage.content_identity import unquote
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_block, tool_result, tool_use
@@ -24,7 +24,6 @@ from reservoir_cli.transfer.reading.foreign_databases import (
     DatabaseImporter,
 )
 from reservoir_cli.transfer.reading.foreign_values import (
-    folder_name,
     moment_ms,
     obj,
     objects,
@@ -188,12 +187,11 @@ def _parse_row(place: str, row: dict[str, Any]) -> Placed:
 
 
 def _make_thread(key: str, session: dict[str, Any]) -> Thread:
-    title, folder = text(session.get("title")), text(session.get("directory"))
+    title = text(session.get("title"))
     if title and _UNTITLED.match(title):
         title = None
-    about = Conversation(key, title, OpenCode.name, project=folder_name(folder))
-    parent = session.get("parent_id") or session.get("parentID")
-    return Thread(OpenCode.name, about, folder=folder, parent=text(parent))
+    parent, folder = session.get("parent_id") or session.get("parentID"), session.get("directory")
+    return Thread(OpenCode.name, key, title=title, folder=folder, parent=parent)
 
 
 def _read_session(

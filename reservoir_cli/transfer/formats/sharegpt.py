@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message, ToolCall
+from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import call, obj, text, time_of
+from reservoir_cli.transfer.reading.foreign_values import call, obj, time_of
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 
@@ -56,10 +56,9 @@ class _ConversationReader:
     open_call: str | None = None
 
     def __post_init__(self) -> None:
-        identity = text(self.about.get("id"))
-        title, model = text(self.about.get("title")), text(self.about.get("model"))
-        conversation = Conversation(identity, title, ShareGPT.name, model) if identity else None
-        self.thread = Thread(ShareGPT.name, conversation, identities=self.identities)
+        about = {key: self.about.get(key) for key in ("title", "model")}
+        identity, identities = self.about.get("id"), self.identities
+        self.thread = Thread(ShareGPT.name, identity, identities=identities, **about)
         self.time = time_of(self.about)
 
     def read(self, place: str, value: Any) -> Record | Skipped:

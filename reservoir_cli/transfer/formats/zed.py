@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_marker, tool_result, tool_use
 from reservoir_cli.transfer.reading.file import WINDOW_LOG, NoLibrary, load_zstd
@@ -148,13 +147,15 @@ class _Thread:
     count: int = 0
 
     def __post_init__(self) -> None:
-        model = text(obj(self.value.get("model")).get("model"))
-        title = text(self.row.get("summary")) or text(self.value.get("title"))
-        folder = self._folder()
-        about = Conversation(self.identity, title, Zed.name, model, folder_name(folder))
         spawned = obj(self.value.get("subagent_context"))
-        parent = text(self.row.get("parent_id")) or text(spawned.get("parent_thread_id"))
-        self.thread = Thread(Zed.name, about, folder=folder, parent=parent)
+        self.thread = Thread(
+            Zed.name,
+            self.identity,
+            title=text(self.row.get("summary")) or self.value.get("title"),
+            model=obj(self.value.get("model")).get("model"),
+            folder=self._folder(),
+            parent=text(self.row.get("parent_id")) or spawned.get("parent_thread_id"),
+        )
         self.end_time = moment(self.row.get("updated_at")) or moment(self.value.get("updated_at"))
         self.start_time = moment(self.row.get("created_at")) or self.end_time
 

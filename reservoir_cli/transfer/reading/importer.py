@@ -4,13 +4,13 @@ import uuid
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from reservoir_cli.messages import THINKING, Conversation, Message, clean_text, content_hash
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import folder_name
+from reservoir_cli.transfer.reading.foreign_values import folder_name, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,25 +147,38 @@ def pop_from(order: dict[str, None], first: str) -> list[str]:
     return removed
 
 
-@dataclass
 class Thread:
     """A conversation, which sets its id, a trace and missing ids on its messages.
 
-    :param about: the metadata; without an id, the conversation gets that of its first message.
+    Its metadata may be any values of the file; those that are no texts are left out.
+
+    :param identity: without it, the conversation gets the id of its first message, and no metadata.
+    :param folder: the working folder; it names the project, unless ``project`` does.
     :param parent: the id of the conversation whose subagent held it.
     :param identities: generates the missing ids, unique in a file if all conversations share it.
     """
 
-    source: str
-    about: InitVar[Conversation | None] = None
-    trace: str = ""
-    folder: str | None = None
-    parent: str | None = None
-    identities: SourceIds = field(default_factory=SourceIds)
-    conversation: Conversation = field(init=False)
-
-    def __post_init__(self, about: Conversation | None) -> None:
-        self.conversation = about or Conversation("", source=self.source)
+    def __init__(
+        self,
+        source: str,
+        identity: Any = None,
+        *,
+        title: Any = None,
+        model: Any = None,
+        folder: Any = None,
+        project: Any = None,
+        branch: Any = None,
+        parent: Any = None,
+        identities: SourceIds | None = None,
+    ) -> None:
+        self.source, self.trace = source, ""
+        self.folder, self.parent = text(folder), text(parent)
+        self.identities = identities or SourceIds()
+        self.conversation = Conversation("", source=source)
+        if name := text(identity):
+            project = text(project) or folder_name(folder)
+            about = Conversation(name, text(title), source, text(model), project, text(branch))
+            self.conversation = about
         self.follow(self.conversation.id)  # an earlier conversation may have had the same id()
 
     def follow(self, source_id: str) -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, text
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
+from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 
 #: Roles of a transcript, and ours.
@@ -58,8 +58,7 @@ class Transcript:
 
     def __init__(self, file: File) -> None:
         self.file = file
-        about = Conversation(file.stem, source=self.source)
-        self.thread = Thread(self.source, about, identities=SourceIds())
+        self.thread = Thread(self.source, file.stem)
 
     def describe(
         self, *, identity: Any = None, title: Any = None, model: Any = None, folder: Any = None
