@@ -6,7 +6,7 @@ from typing import Any
 
 from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.reading.file import Head
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, text, uri_path
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, text, uri_path
 from reservoir_cli.transfer.reading.importer import Place
 from reservoir_cli.transfer.reading.program_folders import editor_user_dirs, xdg_data_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
@@ -16,9 +16,7 @@ class _AmpThread(Transcript):
     source = "amp"
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
-        messages = value.get("messages")
-        if not isinstance(messages, list):
-            raise ValueError("no list of messages")
+        messages = require_list(value.get("messages"))
         trees = objects(obj(obj(value.get("env")).get("initial")).get("trees"))
         folder = uri_path(trees[0].get("uri")) if trees else None
         self.describe(identity=value.get("id"), title=value.get("title"), folder=folder)

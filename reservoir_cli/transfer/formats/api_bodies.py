@@ -17,6 +17,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
     joined_texts,
     obj,
     objects,
+    require_object,
     text,
     time_of,
 )
@@ -54,9 +55,7 @@ class Anthropic(Importer):
 
 
 def _anthropic_messages(value: Any) -> list[Message]:
-    if not isinstance(value, dict):
-        raise ValueError("not a message")
-    role, content = ROLES.get(str(value.get("role"))), value.get("content")
+    role, content = ROLES.get(str(require_object(value).get("role"))), value.get("content")
     if role is None:
         raise ValueError("unknown role")
     if role == "tool":
@@ -86,9 +85,7 @@ class OpenAI(Importer):
 
 
 def _openai_messages(value: Any) -> list[Message]:
-    if not isinstance(value, dict):
-        raise ValueError("not a message")
-    if "role" not in value and value.get("type") in _ITEMS:
+    if "role" not in require_object(value) and value.get("type") in _ITEMS:
         return _item_messages(value)
     role = ROLES.get(str(value.get("role")))
     if role is None:

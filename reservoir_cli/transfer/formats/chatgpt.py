@@ -21,6 +21,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
     obj,
     objects,
     parse_object,
+    require_object,
     text,
 )
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
@@ -54,10 +55,7 @@ class ChatGPT(Importer):
 def _read_conversation(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
-    mapping = value.get("mapping")
-    if not isinstance(mapping, dict):
-        yield Skipped(place, "no mapping of messages")
-        return
+    mapping = require_object(value.get("mapping"), "no mapping of messages")
     current = value.get("current_node")
     branch = find_branch(mapping, current, "parent", _time, "children", _is_displayed)
     messages: list[Placed] = []

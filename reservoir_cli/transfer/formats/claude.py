@@ -61,13 +61,12 @@ class Claude(Importer):
 def _read_conversation(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
-    entries = value.get("chat_messages")
-    if entries is None and "messages" in value:
+    if value.get("chat_messages") is None and "messages" in value:
         yield from _read_design_chat(identities, place, value)
         return
+    entries = value.get("chat_messages")
     if not isinstance(entries, list):
-        yield Skipped(place, "no list of messages")
-        return
+        raise ValueError("no list of messages")
     identity, title, model = (value.get(key) for key in ("uuid", "name", "model"))
     thread = Thread(Claude.name, identity, title=title, model=model, identities=identities)
     abandoned = _abandoned_ids(entries, value.get("current_leaf_message_uuid"))
@@ -191,8 +190,7 @@ def _read_design_chat(
 ) -> Iterator[Record | Skipped]:
     rows = value.get("messages")
     if not isinstance(rows, list):
-        yield Skipped(place, "no list of messages")
-        return
+        raise ValueError("no list of messages")
     identity, title = value.get("uuid"), value.get("title")
     project = obj(value.get("project")).get("name")
     thread = Thread(Claude.name, identity, title=title, project=project, identities=identities)

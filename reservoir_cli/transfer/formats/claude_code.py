@@ -259,9 +259,7 @@ def _content(line: dict[str, Any]) -> list[Any]:
     content = message.get("content")
     if content is None or message.get("model") == _SYNTHETIC:
         return []
-    if not isinstance(content, str | list):
-        raise ValueError("content is neither a text nor a list of blocks")
-    blocks = [content] if isinstance(content, str) else list(content)
+    blocks = content_blocks.block_list(content)
     if line.get("type") != "user":
         return blocks
     return [block for block in map(_clean_block, blocks) if block != ""]

@@ -169,10 +169,7 @@ class _Task:
             if "role" not in value and value.get("type") == "reasoning":
                 return []
             raise ValueError("unknown role")
-        if isinstance(content, str):
-            content = [content]
-        if not isinstance(content, list):
-            raise ValueError("content is neither a text nor a list of blocks")
+        content = content_blocks.block_list(content)
         self.thread.update(model=text(obj(value.get("modelInfo")).get("modelId")))
         messages = self._user_messages(content) if role == "user" else self._reply_messages(content)
         self.time = moment_ms(value.get("ts")) or self.time

@@ -19,6 +19,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
     moment_ms,
     obj,
     parse_object,
+    require_object,
     text,
 )
 from reservoir_cli.transfer.reading.importer import Thread
@@ -80,9 +81,7 @@ def unwrap_message(message: Any) -> dict[str, Any]:
 
     :raises ValueError: it is not a message.
     """
-    if not isinstance(message, dict):
-        raise ValueError("not a message")
-    model, content = obj(message.get("modelInfo")).get("id"), message.get("content")
+    content, model = require_object(message).get("content"), obj(message.get("modelInfo")).get("id")
     if isinstance(content, str):
         content = [content]
     if isinstance(content, list) and message.get("role") == "user":

@@ -31,6 +31,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
     moment,
     obj,
     objects,
+    require_object,
     text,
 )
 from reservoir_cli.transfer.reading.importer import (
@@ -368,10 +369,8 @@ def _clean_message(message: Message, item: dict[str, Any]) -> Message:
 
 def _message(line: dict[str, Any]) -> Message | None:
     """Return an item's message, ``None`` for the program's; raise ValueError for others."""
-    item, created_at = line.get("payload"), moment(line.get("timestamp"))
-    if not isinstance(item, dict):
-        raise ValueError("not an item")
-    kind = str(item.get("type"))
+    item = require_object(line.get("payload"), "not an item")
+    kind, created_at = str(item.get("type")), moment(line.get("timestamp"))
     if kind == "message":
         return _words(item, created_at)
     if kind in _CALLS:

@@ -5,7 +5,7 @@ from typing import Any
 
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, text, uri_path
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, text, uri_path
 from reservoir_cli.transfer.reading.importer import Place
 from reservoir_cli.transfer.reading.program_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
@@ -19,9 +19,7 @@ class _Session(Transcript):
     source = "continue"
 
     def turns(self, value: dict[str, Any]) -> Iterator[Turn]:
-        history = value.get("history")
-        if not isinstance(history, list):
-            raise ValueError("no history of messages")
+        history = require_list(value.get("history"), "no history of messages")
         self.describe(
             identity=value.get("sessionId"),
             title=value.get("title"),

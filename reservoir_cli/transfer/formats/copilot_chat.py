@@ -20,6 +20,8 @@ from reservoir_cli.transfer.reading.foreign_values import (
     moment_ms,
     obj,
     objects,
+    require_list,
+    require_object,
     text,
     uri_folder_name,
     uri_path,
@@ -74,16 +76,14 @@ class CopilotChat(Importer):
         yield from document.build()
         if document.value is None:
             return
-        requests = document.value.get("requests")
-        if not isinstance(requests, list):
-            yield Skipped("the session", "no list of requests")
-            return
-        thread = _make_thread(document.value, file)
-        for number, request in enumerate(requests, 1):
-            if isinstance(request, dict):
-                yield from _read_request(f"request {number}", request, thread)
-            else:
-                yield Skipped(f"request {number}", "not a request")
+        yield from Skipped.if_invalid("the session", _read_session(document.value, file))
+
+
+def _read_session(session: dict[str, Any], file: File) -> Iterator[Record | Skipped]:
+    thread = _make_thread(session, file)
+    requests = require_list(session.get("requests"), "no list of requests")
+    for number, request in enumerate(requests, 1):
+        yield from Skipped.if_invalid(f"request {number}", _read_request(request, thread))
 
 
 class _Document:
@@ -172,21 +172,16 @@ def _is_transcript(file: File) -> bool:
     return isinstance(first.get("type"), str) and isinstance(first.get("data"), dict)
 
 
-def _read_request(
-    place: str, request: dict[str, Any], thread: Thread
-) -> Iterator[Record | Skipped]:
+def _read_request(request: Any, thread: Thread) -> Iterator[Record]:
+    request = require_object(request, "not a request")
     if request.get("isHidden") is True or obj(request.get("shouldBeRemovedOnSend")):
         return
     request_id, time = text(request.get("requestId")), moment_ms(request.get("timestamp"))
     thread.update(model=_model(request))
-    try:
-        typed = [] if request.get("isSystemInitiated") is True else _question_blocks(request)
-        question = content_blocks.messages("user", typed, time)
-        replied = _response_blocks(request)
-        response = content_blocks.messages("assistant", replied, time, request_id or "")
-    except ValueError as error:
-        yield Skipped(place, str(error))
-        return
+    typed = [] if request.get("isSystemInitiated") is True else _question_blocks(request)
+    question = content_blocks.messages("user", typed, time)
+    replied = _response_blocks(request)
+    response = content_blocks.messages("assistant", replied, time, request_id or "")
     yield from thread.records(request_id, question)
     yield from thread.records(request_id and f"{request_id}/response", response)
 

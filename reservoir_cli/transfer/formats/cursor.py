@@ -29,6 +29,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
     obj,
     objects,
     parse_object,
+    require_object,
     text,
     uri_path,
 )
@@ -137,10 +138,7 @@ class _Composer:
     def read(self) -> Iterator[Record | Skipped]:
         for number, bubble in enumerate(self._bubbles(), 1):
             place = f"conversation {self._identity}, message {number}"
-            if bubble is None:
-                yield Skipped(place, "not a message")
-            else:
-                yield from self._read_bubble(place, bubble)
+            yield from Skipped.if_invalid(place, self._read_bubble(bubble))
         yield from self._held_thinking
 
     def _bubbles(self) -> Iterator[dict[str, Any] | None]:
@@ -160,15 +158,12 @@ class _Composer:
                 yield header | obj(inline[bubble_id])
         yield from objects(self._value.get("conversation"))
 
-    def _read_bubble(self, place: str, bubble: dict[str, Any]) -> Iterator[Record | Skipped]:
+    def _read_bubble(self, bubble: dict[str, Any] | None) -> Iterator[Record]:
+        bubble = require_object(bubble)
         bubble_id = text(bubble.get("bubbleId"))
         self._at = _time(bubble) or self._at
-        try:
-            role, content = _role(bubble), _content(bubble)
-            messages = content_blocks.messages(role, content, self._at, bubble_id or "")
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
+        role, content = _role(bubble), _content(bubble)
+        messages = content_blocks.messages(role, content, self._at, bubble_id or "")
         self._update_metadata(bubble)
         record_id = bubble_id and f"{self._identity}:{bubble_id}"
         yield from self._reorder_thinking(list(self._thread.records(record_id, messages)))

@@ -33,8 +33,7 @@ def _read_conversation(
 ) -> Iterator[Record | Skipped]:
     mapping = value.get("mapping")
     if not isinstance(mapping, dict):
-        yield Skipped(place, "no mapping of messages")
-        return
+        raise ValueError("no mapping of messages")
     identity, title = value.get("id"), value.get("title")
     thread = Thread(DeepSeek.name, identity, title=title, identities=identities)
     current = value.get("current_message_id")

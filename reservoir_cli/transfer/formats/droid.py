@@ -6,7 +6,7 @@ from typing import Any
 
 from reservoir_cli.transfer.formats.claude_code_notices import change_texts, remove_plumbing
 from reservoir_cli.transfer.reading.file import Head
-from reservoir_cli.transfer.reading.foreign_values import obj, text
+from reservoir_cli.transfer.reading.foreign_values import obj, require_object, text
 from reservoir_cli.transfer.reading.importer import Place
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
@@ -19,9 +19,7 @@ class _Session(Transcript):
             title = text(value.get("sessionTitle")) or value.get("title")
             self.describe(identity=value.get("id"), title=title, folder=value.get("cwd"))
         elif value.get("type") == "message":
-            message = value.get("message")
-            if not isinstance(message, dict):
-                raise ValueError("not a message")
+            message = require_object(value.get("message"))
             role, content = str(message.get("role")), message.get("content")
             if role == "user":
                 content = change_texts(content, remove_plumbing)

@@ -42,8 +42,7 @@ def _read_activity(place: str, value: dict[str, Any]) -> Iterator[Record | Skipp
     """Yield a question, and its reply if there is one; nothing for another product."""
     title = text(value.get("title"))
     if title is None:
-        yield Skipped(place, "no title")
-        return
+        raise ValueError("no title")
     products = value.get("products")
     product = f"{value.get('header')} {products if isinstance(products, list) else ''}"
     replies = [text(item.get("html")) for item in objects(value.get("safeHtmlItem"))]
@@ -63,8 +62,7 @@ def _read_activity(place: str, value: dict[str, Any]) -> Iterator[Record | Skipp
 def _read_prompt(file: File, place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
     chunks = value["chunkedPrompt"].get("chunks")
     if not isinstance(chunks, list):
-        yield Skipped(place, "no list of messages")
-        return
+        raise ValueError("no list of messages")
     model = text(obj(value.get("runSettings")).get("model"))
     model = model and model.removeprefix("models/")
     thread = Thread(Gemini.name, file.stem, title=file.stem, model=model)

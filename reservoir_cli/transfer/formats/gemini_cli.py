@@ -129,14 +129,13 @@ class _Session:
         if self.held is None:
             return
         (place, message), self.held = self.held, None
+        yield from Skipped.if_invalid(place, self._records(message))
+
+    def _records(self, message: dict[str, Any]) -> Iterator[Record]:
         message_id = self._source_id(text(message.get("id")))
-        try:
-            content = self._content(message, message_id or "")
-            role, time = _ROLES[message["type"]], moment(message.get("timestamp"))
-            messages = content_blocks.messages(role, content, time, message_id or "")
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
+        content = self._content(message, message_id or "")
+        role, time = _ROLES[message["type"]], moment(message.get("timestamp"))
+        messages = content_blocks.messages(role, content, time, message_id or "")
         self.thread.update(model=text(message.get("model")))
         for source_id, part in assign_ids(message_id or "", messages):
             if part.role == "tool" and part.tool_call_id in self.calls:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, seconds, text
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, seconds, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_trees import find_branch
@@ -32,16 +32,14 @@ class Grok(Importer):
                 yield from _read_conversation(identities, place, value)
                 return
             for number, entry in enumerate(listed, 1):
-                yield from _read_conversation(identities, f"{place}, conversation {number}", entry)
+                where = f"{place}, conversation {number}"
+                yield from Skipped.if_invalid(where, _read_conversation(identities, where, entry))
 
         return read_entries(file, read)
 
 
 def _read_conversation(identities: SourceIds, place: str, value: Any) -> Iterator[Record | Skipped]:
-    responses = obj(value).get("responses")
-    if not isinstance(responses, list):
-        yield Skipped(place, "no list of messages")
-        return
+    responses = require_list(obj(value).get("responses"))
     about = obj(value.get("conversation"))
     identity, title = about.get("id"), about.get("title")
     thread = Thread(Grok.name, identity, title=title, identities=identities)

@@ -5,7 +5,7 @@ from typing import Any
 
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
@@ -27,10 +27,7 @@ class LibreChat(Importer):
 
 
 def _read_conversation(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
-    listed = value.get("messages", value.get("messagesTree"))
-    if not isinstance(listed, list):
-        yield Skipped(place, "no list of messages")
-        return
+    listed = require_list(value.get("messages", value.get("messagesTree")))
     rows = list(_flatten(listed))
     nodes = {identity: row for row in objects(rows) if (identity := text(row.get("messageId")))}
     branch = rows

@@ -188,27 +188,20 @@ class _Log:
             f"WHERE coalesce(id, '') NOT IN ({newer}) {changed} ORDER BY datetime_utc, rowid",
             [self.since] if changed else [],
         ):
-            self.fragment_size = 0
-            place = f"response {number}"
-            try:
-                response = self.database.one("responses", "rowid", number)
-            except ValueError as error:
-                yield Skipped(place, str(error))
-                continue
-            identity = text(response.get("id"))
-            if identity is None:
-                yield Skipped(place, "no id")
-                continue
-            key = text(response.get("conversation_id")) or identity
-            thread = self._thread(key, "conversations", text(response.get("model")))
-            try:
-                messages = list(self._row_messages(response, identity, thread))
-            except ValueError as error:
-                yield Skipped(place, str(error))
-                continue
-            self.older_ids.add(thread.conversation.id)
-            for part, message in messages:
-                yield thread.record(message, f"{identity}:{part}")
+            yield from Skipped.if_invalid(f"response {number}", self._read_response(number))
+
+    def _read_response(self, number: int) -> Iterator[Record]:
+        self.fragment_size = 0
+        response = self.database.one("responses", "rowid", number)
+        identity = text(response.get("id"))
+        if identity is None:
+            raise ValueError("no id")
+        key = text(response.get("conversation_id")) or identity
+        thread = self._thread(key, "conversations", text(response.get("model")))
+        messages = list(self._row_messages(response, identity, thread))
+        self.older_ids.add(thread.conversation.id)
+        for part, message in messages:
+            yield thread.record(message, f"{identity}:{part}")
 
     def _row_messages(
         self, response: dict[str, Any], identity: str, thread: Thread

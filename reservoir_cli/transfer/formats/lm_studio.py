@@ -38,12 +38,13 @@ class LmStudio(Importer):
         def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             listed = value.get("messages")
             if not isinstance(listed, list):
-                yield Skipped(place, "no list of messages")
-                return
+                raise ValueError("no list of messages")
             conversation = _ConversationReader(file.stem, value)
             yield from conversation.system_prompt()
             for number, message in enumerate(listed, 1):
-                yield from conversation.read(f"{place}, message {number}", message)
+                yield from Skipped.if_invalid(
+                    f"{place}, message {number}", conversation.read(message)
+                )
 
         return read_entries(file, read)
 
@@ -76,20 +77,16 @@ class _ConversationReader:
             message = Message("system", prompt, self.time)
             yield self.thread.record(message, f"{self.identity}:system")
 
-    def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
+    def read(self, value: Any) -> Iterator[Record]:
         """Yield a message's selected version; its first step's id stays while a reply grows."""
-        try:
-            version = _selected_version(value)
-            role, steps = version.get("role"), _steps(version)
-            if role not in ("user", "assistant", "system"):
-                raise ValueError("unknown role")
-            first = next((name for s in steps if (name := text(s.get("stepIdentifier")))), None)
-            first_id = first and f"{self.identity}:{first}"
-            blocks = [part for step in steps for part in _parts(step, first_id or self.identity)]
-            messages = content_blocks.messages(role, blocks, self._step_time(first))
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
+        version = _selected_version(value)
+        role, steps = version.get("role"), _steps(version)
+        if role not in ("user", "assistant", "system"):
+            raise ValueError("unknown role")
+        first = next((name for step in steps if (name := text(step.get("stepIdentifier")))), None)
+        first_id = first and f"{self.identity}:{first}"
+        blocks = [part for step in steps for part in _parts(step, first_id or self.identity)]
+        messages = content_blocks.messages(role, blocks, self._step_time(first))
         if first_id:
             self.thread.follow(first_id)
         yield from self.thread.records(first_id, messages)

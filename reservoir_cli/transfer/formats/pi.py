@@ -8,7 +8,7 @@ from typing import Any
 from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import text
+from reservoir_cli.transfer.reading.foreign_values import require_object, text
 from reservoir_cli.transfer.reading.importer import Place
 from reservoir_cli.transfer.reading.json_stream import readable_objects
 from reservoir_cli.transfer.reading.message_trees import LineTree
@@ -41,9 +41,7 @@ class _Session(Transcript):
         elif kind == "model_change":
             self.describe(model=value.get("modelId"))
         elif kind == "message":
-            message = value.get("message")
-            if not isinstance(message, dict):
-                raise ValueError("not a message")
+            message = require_object(value.get("message"))
             if self._branch is None or identity in self._branch:
                 source_id = identity and f"{self.thread.conversation.id}:{identity}"
                 yield from _turns(message, source_id, value.get("timestamp"))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, text
+from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, require_object, text
 from reservoir_cli.transfer.reading.importer import Place
 from reservoir_cli.transfer.reading.json_stream import readable_objects
 from reservoir_cli.transfer.reading.message_trees import LineTree
@@ -41,9 +41,7 @@ class _Session(Transcript):
         self.describe(title=obj(value.get("systemPayload")).get("customTitle"))
         if kind not in _ROLES or (identity and identity not in self._branch):
             return
-        message = value.get("message")
-        if not isinstance(message, dict):
-            raise ValueError("not a message")
+        message = require_object(value.get("message"))
         content = message.get("parts", message.get("content"))
         time, model = value.get("timestamp"), text(value.get("model"))
         yield Turn(_ROLES[kind], content, identity, time, model)

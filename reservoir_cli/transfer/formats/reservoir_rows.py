@@ -20,7 +20,7 @@ from reservoir_cli.messages import (
     title_of,
 )
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import moment, obj
+from reservoir_cli.transfer.reading.foreign_values import moment, obj, require_list, require_object
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Vectors
 from reservoir_cli.transfer.reading.json_stream import read_entries
 
@@ -109,14 +109,10 @@ def _set_id(record: Record, identities: SourceIds) -> Record:
 
 
 def _read_row(row: Any) -> Record:
-    if not isinstance(row, dict):
-        raise ValueError("not a message")
-    role, content = row.get("role"), row.get("content")
+    role, content = require_object(row).get("role"), row.get("content")
     if role not in list(Role):
         raise ValueError("unknown role")
-    calls = row.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise ValueError("tool_calls is not a list of calls")
+    calls = require_list(row.get("tool_calls") or [], "tool_calls is not a list of calls")
     # A message that was stored before may be empty.
     may_be_empty = calls or role == Role.TOOL or row.get("source_id")
     if not isinstance(content, str) or not (content.strip() or may_be_empty):

@@ -9,7 +9,7 @@ from typing import Any
 
 from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import call, obj, time_of
+from reservoir_cli.transfer.reading.foreign_values import call, obj, require_list, time_of
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 
@@ -38,13 +38,10 @@ class ShareGPT(Importer):
 def _read_conversation(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
-    entries = value.get("conversations")
-    if not isinstance(entries, list):
-        yield Skipped(place, "no list of messages")
-        return
+    entries = require_list(value.get("conversations"))
     conversation = _ConversationReader(identities, value)
     for number, entry in enumerate(entries, 1):
-        yield conversation.read(f"{place}, message {number}", entry)
+        yield from Skipped.if_invalid(f"{place}, message {number}", conversation.read(entry))
 
 
 @dataclass
@@ -61,11 +58,8 @@ class _ConversationReader:
         self.thread = Thread(ShareGPT.name, identity, identities=identities, **about)
         self.time = time_of(self.about)
 
-    def read(self, place: str, value: Any) -> Record | Skipped:
-        try:
-            message = self._message(value)
-        except ValueError as error:
-            return Skipped(place, str(error))
+    def read(self, value: Any) -> Iterator[Record]:
+        message = self._message(value)
         self.time = time_of(value) or self.time
         message = replace(message, created_at=self.time)
         source_id = self.thread.new_id(message)
@@ -78,7 +72,7 @@ class _ConversationReader:
         elif message.role == "tool":
             message = replace(message, tool_call_id=self.open_call)
             self.open_call = None
-        return self.thread.record(message, source_id)
+        yield self.thread.record(message, source_id)
 
     def _message(self, value: Any) -> Message:
         if not isinstance(value, dict):

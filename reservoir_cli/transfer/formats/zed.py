@@ -20,7 +20,14 @@ from reservoir_cli.transfer.reading.foreign_databases import (
     DatabaseImporter,
     size_in_bytes,
 )
-from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import (
+    folder_name,
+    moment,
+    obj,
+    objects,
+    require_list,
+    text,
+)
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.program_folders import app_dir, xdg_data_dir
 from reservoir_cli.util.read_files import LARGEST
@@ -29,6 +36,7 @@ _COLUMNS = {"threads": "id parent_id summary updated_at created_at folder_paths 
 #: A thread may unpack to this many times its size, or to this size if that is more. Parsed, it
 #: takes many times the memory.
 _RATIO, _HARMLESS = 200, 8 << 20
+_NO_LIST = "content is not a list"
 
 Decompress = Callable[[bytes], bytes]
 
@@ -172,19 +180,17 @@ class _Thread:
         questions = [index for index, message in enumerate(messages) if _is_question(message)]
         for index, message in enumerate(messages):
             time = self.end_time if questions and index >= questions[-1] else self.start_time
-            yield from self._message(f"{place}, message {index + 1}", message, time)
+            yield from Skipped.if_invalid(
+                f"{place}, message {index + 1}", self._message(message, time)
+            )
 
-    def _message(self, place: str, value: Any, time: datetime | None) -> Iterator[Record | Skipped]:
+    def _message(self, value: Any, time: datetime | None) -> Iterator[Record]:
         fields = obj(value)
         # A compaction summarises earlier messages, which stay in the thread.
         if value == "Resume" or "Compaction" in fields or fields.get("is_hidden") is True:
             return
-        try:
-            role, blocks, message_id = _content(value)
-            messages = content_blocks.messages(role, blocks, time, message_id or "")
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
+        role, blocks, message_id = _content(value)
+        messages = content_blocks.messages(role, blocks, time, message_id or "")
         if role == "user" and message_id:
             self.anchor, self.count = f"{self.identity}:{message_id}", 0
             source_id = self.anchor
@@ -204,11 +210,11 @@ def _content(value: Any) -> tuple[str, list[Any], str | None]:
         raise ValueError("not a message")
     if isinstance(value.get("User"), dict):
         user = value["User"]
-        blocks = [_part_block(part) for part in _require_list(user.get("content"))]
+        blocks = list(map(_part_block, require_list(user.get("content"), _NO_LIST)))
         return "user", blocks, text(user.get("id"))
     if isinstance(value.get("Agent"), dict):
         agent = value["Agent"]
-        blocks = [_part_block(part) for part in _require_list(agent.get("content"))]
+        blocks = list(map(_part_block, require_list(agent.get("content"), _NO_LIST)))
         results = agent.get("tool_results")
         answers = list(results.values()) if isinstance(results, dict) else []
         return "assistant", [*blocks, *map(_result_block, objects(answers))], None
@@ -225,12 +231,6 @@ def _older_content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
     blocks += [_result_block(result) for result in objects(value.get("tool_results"))]
     message_id = value.get("id")
     return str(value["role"]), blocks, str(message_id) if isinstance(message_id, int) else None
-
-
-def _require_list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError("content is not a list")
-    return value
 
 
 def _part_block(part: Any) -> Any:

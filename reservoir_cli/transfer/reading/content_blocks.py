@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import THINKING, Message, ToolCall
-from reservoir_cli.transfer.reading.foreign_values import call, obj, text
+from reservoir_cli.transfer.reading.foreign_values import call, obj, require_list, text
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".bmp", ".svg")
 _MEDIA = ("image", "audio", "video")
@@ -30,9 +30,15 @@ def content_text(content: Any) -> str:
         return ""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        raise ValueError("content is neither a text nor a list of parts")
-    return "\n".join(part_text(part) for part in content if part is not None)
+    parts = require_list(content, "content is neither a text nor a list of parts")
+    return "\n".join(part_text(part) for part in parts if part is not None)
+
+
+def block_list(content: Any) -> list[Any]:
+    """Return a text or list as a list of blocks; raise ValueError for anything else."""
+    if isinstance(content, str):
+        return [content]
+    return require_list(content, "content is neither a text nor a list of blocks")
 
 
 def part_text(part: Any) -> str:
@@ -93,14 +99,8 @@ def messages(
 
     :param id_prefix: of the numbered ids for tool calls without one.
     """
-    if isinstance(content, str):
-        content = [content]
-    if content is None:
-        content = []
-    if not isinstance(content, list):
-        raise ValueError("content is neither a text nor a list of blocks")
     reader = _BlockReader(role, created_at, id_prefix)
-    for block in content:
+    for block in block_list([] if content is None else content):
         if block is not None:
             reader.read(block)
     reader.flush()

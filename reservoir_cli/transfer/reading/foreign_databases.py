@@ -226,10 +226,7 @@ class DatabaseImporter(Importer):
 
 
 def _read_or_skip(conversation: DatabaseConversation) -> Iterator[Record | Skipped]:
-    try:
-        yield from conversation.read()
-    except ValueError as error:
-        yield Skipped(f"conversation {conversation.key}", str(error))
+    return Skipped.if_invalid(f"conversation {conversation.key}", conversation.read())
 
 
 def size_in_bytes(column: str) -> str:

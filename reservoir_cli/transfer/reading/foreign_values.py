@@ -60,6 +60,20 @@ def obj(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def require_object(value: Any, reason: str = "not a message") -> dict[str, Any]:
+    """Return a JSON object; raise ValueError with the reason for anything else."""
+    if not isinstance(value, dict):
+        raise ValueError(reason)
+    return value
+
+
+def require_list(value: Any, reason: str = "no list of messages") -> list[Any]:
+    """Return a list; raise ValueError with the reason for anything else."""
+    if not isinstance(value, list):
+        raise ValueError(reason)
+    return value
+
+
 def parse_json(value: Any) -> Any:
     """Parse a JSON text; return ``None`` for anything else."""
     try:

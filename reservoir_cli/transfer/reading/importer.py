@@ -45,6 +45,16 @@ class Skipped:
     place: str
     reason: str
 
+    @staticmethod
+    def if_invalid(
+        place: str, records: Iterable["Record | Skipped"]
+    ) -> Iterator["Record | Skipped"]:
+        """Yield records up to a ValueError, which gives the reason why the rest is skipped."""
+        try:
+            yield from records
+        except ValueError as error:
+            yield Skipped(place, str(error))
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

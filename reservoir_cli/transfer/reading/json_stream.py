@@ -61,12 +61,18 @@ def syntax_error(file: File) -> Skipped | None:
 def read_entries(
     file: File, read: Callable[[str, dict[str, Any]], Iterable[Record | Skipped]]
 ) -> Iterator[Record | Skipped]:
-    """Yield the records that ``read`` makes of each place and entry, and what is skipped."""
+    """Yield the records that ``read`` makes of each place and entry, and what is skipped.
+
+    :param read: raises ValueError with the reason if the rest of an entry cannot be read.
+    """
     for entry in entries(file):
         if isinstance(entry, Skipped):
             yield entry
-        else:
+            continue
+        try:
             yield from read(*entry)
+        except ValueError as error:
+            yield Skipped(entry[0], str(error))
 
 
 def readable_objects(file: File) -> Iterator[dict[str, Any]]:

@@ -84,11 +84,7 @@ class Transcript:
         return read_entries(self.file, self._read_object)
 
     def _read_object(self, place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
-        try:
-            turns = list(self.turns(value))
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
+        turns = list(self.turns(value))
         for number, turn in enumerate(turns, 1):
             if turn.model:
                 self.describe(model=turn.model)
