@@ -51,10 +51,6 @@ class Value(NamedTuple):
     quoted: bool
     end: int
 
-    def text(self, source: str) -> str:
-        """Return the value without what separates its parts."""
-        return "".join(source[start:end] for start, end in self.spans)
-
 
 def read_value(text: str, start: int) -> Value | None:
     """Return the value at a position of a text, up to its end; None if there is none."""

@@ -26,8 +26,8 @@ class Rule(NamedTuple):
     words: tuple[str, ...]  #: Lowercase; every match contains one: other texts are not searched.
     pattern: str  #: The secret is the group that matched; without groups, the whole match.
     in_code: bool = True  #: The value may also be the name of a variable or a resource.
-    from_word: bool = False  #: Every match begins with one of the words.
-    proof: Proof = Proof.WEAK
+    from_word: bool = True  #: Every match begins with one of the words.
+    proof: Proof = Proof.SURE
     reads: bool = False  #: The secret is the value that follows the match.
     #: Lowercase; every match needs one. They are few, and sought first.
     needs: tuple[str, ...] = ()
@@ -97,6 +97,7 @@ GUESSES = (
         r"(@?[^\s@\"'`<>\\]{1,400}(?:@[^\s/?#@\"'`<>\\]{0,200}){0,9})@[^\s/@]",
         in_code=False,
         proof=Proof.CERTAIN,
+        from_word=False,
     ),
     # name:'VALUE'@host
     Rule(
@@ -104,7 +105,6 @@ GUESSES = (
         (":'", ':"'),
         r"(?<=[\w.-]):(?:'([^'\n]{4,80}+)'|\"([^\"\n]{4,80}+)\")@[a-z0-9\[$]",
         in_code=False,
-        from_word=True,
         proof=Proof.CERTAIN,
         needs=("'@", '"@'),
     ),
@@ -113,7 +113,6 @@ GUESSES = (
         ("://",),
         r"://([^\s:/?#@\"'`<>\\]{20,200}+)@(?![\w.-]{0,60}sentry)[a-z0-9]",
         in_code=False,
-        from_word=True,
         proof=Proof.HINT,
         needs=("@",),
     ),
@@ -124,8 +123,8 @@ GUESSES = (
         r"(?:(?<![\w/])\w{1,30}/([^\s/@\"']{4,80})@//|oracle:thin:\w{1,30}/"
         r"([^\s/@\"']{4,80})@|(?<![\w/:])[\w.-]{1,40}:([^\s@\"'`]{4,200})@(?:tcp|unix)\()",
         in_code=False,
-        proof=Proof.SURE,
         needs=("@",),
+        from_word=False,
     ),
     Rule(
         "url-parameter",
@@ -134,6 +133,8 @@ GUESSES = (
         r"|subscription-key|code)=([\w%+/.~-]{20,}+)",
         in_code=False,
         needs=("=",),
+        from_word=False,
+        proof=Proof.WEAK,
     ),
     Rule(
         "authorization",
@@ -141,13 +142,13 @@ GUESSES = (
         r"authorization(?:[\"'\\\]]{0,4}\s{0,3}[:=,]\s{0,3}[\"'`\\f]{0,4}|\s[\"'](?=[a-z]{5,6}\s))(?:bearer|basic|token|apikey"
         r"|api-key|key|bot|digest|ssws|negotiate|splunk|genie ?key|aws)?[\s:=]{0,3}"
         r"([a-z0-9._~+/=-]{12,}+)",
-        proof=Proof.SURE,
+        from_word=False,
     ),
     Rule(
         "authorization",
         ("bearer", "ssws"),
         r"(?<![a-z0-9])(?:bearer|ssws)[\s\"',+]{1,6}([a-z0-9._~+/=-]{16,}+)",
-        from_word=True,
+        proof=Proof.WEAK,
     ),
     # Docker's settings, npm's settings, and arguments of HTTP clients
     Rule(
@@ -157,8 +158,6 @@ GUESSES = (
         r"|(?:(?<=_auth)[ \t]{0,3}[= ]|\s(?:plain|login)\s)[ \t]{0,3}\"?([a-z0-9+/]{12,}+={0,2})"
         r"|\s{0,3}=?\s{0,3}\(\s{0,3}[\"'][^\s\"']{1,80}[\"']\s{0,3},\s{0,3}"
         r"[\"']([^\s\"']{6,}+)[\"']\s{0,3}\))",
-        from_word=True,
-        proof=Proof.SURE,
     ),
     Rule(
         "aws-secret-key",
@@ -166,23 +165,24 @@ GUESSES = (
         r"(?<![\w/+=.-])(?![0-9a-f]{40})[0-9a-z/+]{40}(?![\w/+=.-])",
         in_code=False,
         proof=Proof.HINT,
+        from_word=False,
     ),
     Rule(
         "vault-secret-id",
         ("secret_id",),
         r"secret_id[\"'\\:=\s]{1,40}([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})",
         in_code=False,
-        from_word=True,
+        proof=Proof.WEAK,
     ),
-    Rule("private-key", ('"d"',), r"\"d\"\s?:\s?\"([\w-]{40,}+)\"", from_word=True),
+    Rule("private-key", ('"d"',), r"\"d\"\s?:\s?\"([\w-]{40,}+)\"", proof=Proof.WEAK),
     Rule(
         "session-cookie",
         ("sess", "sid=", "auth", "aspxauth", "remember", "jwt=", "li_at="),
         r"(?:sess(?:ion)?(?:[_-]?(?:token|id|key))?|sid|auth_?(?:token|cookie)|aspxauth|jwt|li_at"
         r"|remember(?:_\w{2,60}?)?)(?:=|\\?\"\s?,\s{0,40}\\?\"value\\?\"\s?:\s?\\?\")"
         r"(?=[\w%.~+/:-]{0,60}\d)([\w%.~+/:=-]{16,}+)",
-        from_word=True,
         needs=("=", "value"),
+        proof=Proof.WEAK,
     ),
     # A row of a table: | name | value |, an element: <name>value</name>, and two of them, one after
     # the other: <td>name</td> <td>value</td>, <key>name</key> <string>value</string>
@@ -193,16 +193,12 @@ GUESSES = (
         rf"([^\s<][^\n<]{{5,200}}+)</|:?</\w{{1,20}}>\s{{0,40}}"
         rf"<\w{{1,20}}[^>\n]{{0,40}}>([^\s<]{{6,}}+)<"
         rf"|{_CELL_END}\|{_CELL_START}([^\s|`*\"'\\,;<>(){{}}\[\]]{{6,}}+){_CELL_END}\|)",
-        from_word=True,
-        proof=Proof.SURE,
         needs=("</", "|"),
     ),
     Rule(
         "secret-value",
         (*NAME_WORDS, *FOREIGN_WORDS),
         rf"(?:{NAMES}){SUFFIX}(?: #?\d{{1,2}})?{_ASSIGNS}",
-        from_word=True,
-        proof=Proof.SURE,
         reads=True,
     ),
     # ENV NAME value, setenv NAME value, #define NAME "value", --name value
@@ -212,8 +208,6 @@ GUESSES = (
         rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?"
         rf"|(?:env|setx|set(?: --?[a-z]{{1,9}}){{1,3}}|#define) (?=[a-z])[a-z0-9_]{{0,40}}?)"
         rf"(?:(?:{NAMES}){SUFFIX}|token|auth|pat|secret)(?![\w-])[ \t]{{1,20}}(?![-$])",
-        from_word=True,
-        proof=Proof.SURE,
         needs=(*NAME_WORDS, *FOREIGN_WORDS, "auth"),
         reads=True,
     ),
@@ -223,8 +217,8 @@ GUESSES = (
         ("token", "cred"),
         r"(?:token|cred(?:s|entials?)?)(?:(?<![a-z0-9]token)|(?<=\\[nrt]token))[\"'\\*]{0,3}\s{0,3}"
         rf"(?:{_TYPED}|[=:])(?=[ \t(\"'`*\\]{{0,8}}[^\s\"'`\\]{{12}})",
-        from_word=True,
         reads=True,
+        proof=Proof.WEAK,
     ),
     # "value": "VALUE", "name": "NAME"
     Rule(
@@ -234,8 +228,6 @@ GUESSES = (
         r"[\s,]{1,20}(?:\\?[\"']?[a-z]{1,20}\\?[\"']?\s?[:=]\s?[^\s,]{1,40},?\s{1,20}){0,2}?"
         r"\\?[\"']?(?:parameter)?(?:name|key)\\?[\"']?\s?[:=]\s?\\?[\"']?(?=[a-z])[a-z0-9_.-]{0,60}?"
         rf"(?:{NAMES}){SUFFIX}(?![\w-])",
-        from_word=True,
-        proof=Proof.SURE,
         needs=NAME_WORDS,
     ),
     # curl -u name:password, smbclient -U name%password
@@ -260,8 +252,6 @@ GUESSES = (
         # ConvertTo-SecureString "VALUE"
         r"|securestring\s{1,3}(?:-string\s)?[\"']([^\"'\n]{4,200})[\"'] -asplain)",
         in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
     ),
     # echo VALUE | sudo -S, echo name:VALUE | chpasswd, echo VALUE > .vault_pass
     Rule(
@@ -273,8 +263,6 @@ GUESSES = (
         r"|[\"']?([^\s\"':]{6,80})[\"']?\s?>\s?[\w./~-]{0,60}?(?:pass|pw|secret|token|key)"
         r"|(?<=(?:key|ile|ass|ord|ret|ken)[ =]<\(echo )[\"']?([^\s\"':)]{6,80}))",
         in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
         needs=("|", "<(", ">"),
     ),
     # connection.login("name", "VALUE"), connect("source", "name", "VALUE")
@@ -290,8 +278,6 @@ GUESSES = (
         rf"|client(?:\.new|\.create)?\(\s{{0,9}}{_LITERAL},(?=\s{{0,9}}[\"'][^\s\"']{{20}}))"
         r"\s{0,9}[\"']([^\"'\n]{4,200})[\"']",
         in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
     ),
     # kubectl create secret generic NAME --from-literal=any=VALUE
     Rule(
@@ -299,7 +285,6 @@ GUESSES = (
         ("--from-literal",),
         r"--from-literal[= ][\"']?[\w.-]{1,80}=[\"']?([^\s\"']{6,200})",
         in_code=False,
-        from_word=True,
         proof=Proof.HINT,
         needs=("create secret",),
     ),
@@ -321,8 +306,6 @@ GUESSES = (
         r"|jwt\.(?:sign|verify|encode|decode)\(\s{0,9}(?:[\w.]{1,40}|\{[^{}]{0,200}\})\s?,\s{0,9}"
         r"b?[\"'`]([^\"'`\n]{6,200})[\"'`]"
         r"|value\(\"([^\"\n]{12,200})\", forhttpheaderfield: \"(?:[\w-]{0,30}(?:key|token|secret))",
-        from_word=True,
-        proof=Proof.SURE,
         needs=('("', "('", '["', "['", "jwt.", "fernet("),
     ),
     # Any other name of a key, with a value that nothing but a key looks like.
@@ -331,7 +314,6 @@ GUESSES = (
         ("_key", "-key", "_auth", "_pat"),
         rf"[_-](?:key|auth|pat)(?![a-z]){NO_SECRET_KEYS}{_ASSIGNS}"
         r"(?=[ \t\"'`\\]{0,4}[^\s\"'`/]{16})",
-        from_word=True,
         proof=Proof.HINT,
         reads=True,
     ),
@@ -341,7 +323,6 @@ GUESSES = (
         NAME_WORDS,
         rf"(?:{NAMES}){SUFFIX}(?:(?<=[ _-][a-z]{{3}})|(?<=[ _-][a-z]{{5}})|(?<=[ _-]secret))"
         r"[ \t]{1,9}(?=[\"']?[^\s\"']{16})",
-        from_word=True,
         proof=Proof.HINT,
         reads=True,
     ),
@@ -352,8 +333,6 @@ GUESSES = (
         rf"(?:{NAMES}){SUFFIX}\]?\"?\r?\n(?:content-type: [^\n]{{1,80}}\n)?"
         r"\r?\n([^\s\"']{6,200}+)",
         in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
         needs=("form-data",),
     ),
     Rule(
@@ -361,8 +340,6 @@ GUESSES = (
         ("?u", "&u"),
         r"[?&]u(?:ser|sername)?=[\w.@%+-]{1,60}&p(?:w|wd|ass)?=([^\s&\"'#]{6,200}+)",
         in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
         needs=("&p",),
     ),
     # A command that stores a secret: secret set NAME --body VALUE
@@ -371,8 +348,6 @@ GUESSES = (
         ("secret set ", "secrets set "),
         rf"secrets? set [^\n]{{0,120}}? (?:--body|--value|-b)[ =]{{1,3}}{_ARGUMENT % 6}",
         in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
     ),
     # At the prompt of a client: user NAME VALUE, auth NAME VALUE; and as the last argument
     Rule(
@@ -382,8 +357,6 @@ GUESSES = (
         r"|security add-\w{1,20}-password [^\n]{0,200}? -w)"
         rf" [\"']?([^\s\"'-][^\s\"']{{5,200}}+)[\"']?{_LINE_END}",
         in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
     ),
     # A value alone on the line below a sentence about a password, and one that a tool has set
     Rule(
@@ -391,7 +364,6 @@ GUESSES = (
         ("password", "passwort", "passphrase", "passcode", *FOREIGN_WORDS),
         rf"{_BELOW}([^\s\"']{{8,128}}+){_LINE_END}",
         in_code=False,
-        from_word=True,
         proof=Proof.HINT,
         needs=(":\n", ": \n", ":\r", "：\n"),
     ),
@@ -400,16 +372,12 @@ GUESSES = (
         ("password", "passwort", "passphrase", "passcode", *FOREIGN_WORDS),
         rf"{_BELOW}([a-z]{{14,40}}+|[a-z]{{3,12}}(?:-[a-z]{{3,12}}){{2,6}}){_LINE_END}",
         in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
         needs=(":\n", ": \n", ":\r", "：\n"),
     ),
     Rule(
         "password-in-words",
         ("new value: ",),
         rf"new value: {{1,3}}([^\s\"']{{6,128}}+){_LINE_END}",
-        from_word=True,
-        proof=Proof.SURE,
         needs=("password", "passwort"),
     ),
     # mysql -ppassword, redis-cli -a password
@@ -439,13 +407,11 @@ GUESSES = (
         r"|(?:sqlplus|expdp|impdp|sqlldr)\s(?:-\w\s)?\w{1,30}/([^\s/@\"']{4,80})"
         r"| (?:login|auth)\s{1,3}([0-9a-f-]{32,64}+)(?!\w))",
         in_code=False,
-        from_word=True,
         needs=(
             *(" -p", " -a", " -w", " -n", " -x", " -u", " login "),
             *("bw ", "net use", "rabbitmqctl ", "wpa_", "obscure", "passwd ", " -c", "sqlplus"),
             *("expdp", "impdp", "sqlldr", " -k", " auth ", "alias set", "host add"),
         ),
-        proof=Proof.SURE,
     ),
     # .netrc, .pgpass, redis.conf
     Rule(
@@ -475,8 +441,6 @@ GUESSES = (
             *("snmp-server", "rocommunity", "rwcommunity", "setuser "),
         ),
         in_code=False,
-        from_word=True,
-        proof=Proof.SURE,
     ),
     Rule(
         "password-in-words",
@@ -484,8 +448,6 @@ GUESSES = (
         rf"(?<![a-z])(?:pass(?:word|phrase|wort|code|wd|e)?|pw|key(?:(?<=(?:api|ret|ess|ate)[ -]key)|(?<=my key))|token|secret(?<!\d:secret)"  # noqa: E501
         rf"|(?:{FOREIGN})(?:\s(?!p[uú]bl|prim)[^\W\d_]{{3,20}}(?=:))?)(?![a-z_]){FOR}"
         rf"[*`\"]{{0,2}}{IS}(?!\s{{0,3}}\n)\s{{0,3}}\*{{0,2}}",
-        from_word=True,
-        proof=Proof.SURE,
         reads=True,
     ),
     Rule(
@@ -493,7 +455,7 @@ GUESSES = (
         ("pin", "puk"),
         rf"(?<![a-z])(?:pin|puk)(?:[ -]?code)?(?![a-z_]){FOR}[*`\"]{{0,2}}{IS}"
         r"\s{0,3}[*`\"']{0,3}(\d{4,12})(?!\w)",
-        from_word=True,
+        proof=Proof.WEAK,
     ),
     Rule(  # use VALUE as the password
         "password-in-words",
@@ -502,8 +464,6 @@ GUESSES = (
         r"(?:as|als|comme|como)\s(?:the |your |my |das |la |le |mot de )?(?:\w{1,20} )?"
         r"(?:passe|password|passwort|passphrase|passcode)\b"
         r"(?=\s?(?:[.,;:!?)\n]|$)|\s(?:for|of|to|on|at|in|and|but|if|für|im|pour|de|para)\b)",
-        from_word=True,
-        proof=Proof.SURE,
         needs=("passe", "password", "passwort", "passphrase", "passcode"),
     ),
     # VALUE is the password, VALUE (the password)
@@ -517,6 +477,7 @@ GUESSES = (
         r"(?:password|passwort|passphrase|passcode|pw|mot de passe|contraseña|api[ -]key|token)\b",
         proof=Proof.HINT,
         needs=("passw", "passphrase", "passcode", "pw", "mot de passe", "contraseña"),
+        from_word=False,
     ),
     Rule(  # mnemonic: twelve words, or up to 24
         "seed-phrase",
@@ -524,7 +485,6 @@ GUESSES = (
         r"(?:mnemonic|seed|wallet words|phrase(?:(?<=(?:covery|secret|backup|wallet)[_ ]phrase)))"
         r"[^\n]{0,40}?[\s\"'`=:({\[](?:1[.)]\s?)?"
         r"((?:[a-z]{3,8}[\s,\"'-]{1,6}(?:\d\d?[.)]\s?)?(?=[a-z]{3,8}(?![a-z]))){11,23}+[a-z]{3,8})",
-        from_word=True,
         proof=Proof.SHAPE,
     ),
     # TOTP seed: VALUE, recovery codes: VALUE, VALUE
@@ -537,7 +497,6 @@ GUESSES = (
         r"|(?:backup|recovery)[ _]codes?[^\n:=]{0,40}[:=]\s{0,3}[\"'`\[-]{0,3}\s?"
         r"((?:[a-z0-9]{4,5}[ -]?[a-z0-9]{4,6}(?:[\s,;\"']{1,4}(?:-\s)?"
         r"(?=[a-z0-9]{4,5}[ -]?[a-z0-9]{4,6}(?!\w)))?){1,20})(?!\w))",
-        from_word=True,
         proof=Proof.SHAPE,
     ),
     # credentials: name / VALUE
@@ -553,15 +512,12 @@ GUESSES = (
         # The name may be on the next line only behind a colon.
         r"(?:(?<=[:：])\s{0,3}|[ \t]{0,3})[\"'`]?[\w.@+-]{3,60}[\"'`]?"
         r"(?:[ \t]{0,3}[:/,|][ \t]{0,3}|\s(?:and|und|et|y|e|和)\s)[\"'`]?([^\s\"'`,]{6,}+)",
-        from_word=True,
-        proof=Proof.SURE,
     ),
     Rule(  # name@host / VALUE, root / VALUE
         "password-in-words",
         ("@", "root / ", "admin / "),
         r"(?:@[a-z0-9-]{1,60}(?:\.[a-z0-9-]{1,60}){1,4}|(?<![\w/])(?:root|admin)) / "
         r"[\"'`]?([^\s\"'`,]{6,}+)",
-        from_word=True,
         proof=Proof.HINT,
         needs=(" / ",),
     ),
@@ -570,9 +526,7 @@ GUESSES = (
         "password-in-sql",
         ("password ", "identified "),
         r"(?:password|identified (?:by|with [a-z_0-9]{1,40} by))(?: as)? ['\"]([^'\"\n]{4,}+)['\"]",
-        from_word=True,
         needs=(" '", ' "'),
-        proof=Proof.SURE,
     ),
     # user NAME and password VALUE
     Rule(
@@ -583,8 +537,6 @@ GUESSES = (
         r"(?:\s(?:and|with|und|mit|et|avec|y|con|e|com|en|met|i|и|с)\s)?\s{0,3}"
         r"(?:(?:the|das|dem|le|la|el|il|o|a)\s)?(?:pass|pw|pwd|pass(?:word|wort|code|phrase)"
         rf"|{FOREIGN})(?![a-z_])[ \t:=]{{0,3}}(?<=[ \t:=])",
-        from_word=True,
-        proof=Proof.SURE,
         needs=("pass", "pw", *FOREIGN_WORDS),
         reads=True,
     ),
@@ -599,7 +551,6 @@ GUESSES = (
         r"|(?:(?<!pass|word|wort|code)(?<!secret|phrase|passwd)(?<!token)(?<!key|psk)(?<!pw)"
         r"|(?<=la password))(?:\s\w{5,15})?\s(?:in|en|a|para|naar|na|на|till?)\s"
         r"|:?\s{1,4}|\s\d\s)[\"'`“„«]?([^\s\"'`“”„«»,;<>(){}\[\]]{8,200}+)",
-        from_word=True,
         proof=Proof.HINT,
     ),
     # Any text between a word and a value that nothing but a secret looks like.
@@ -614,7 +565,6 @@ GUESSES = (
         r"(?![a-z]{0,60}[0-9+/][a-z0-9+/]{6,90}\n)"  # nor in a line of base64
         r"[^\n]{0,60}?[\s\"'|>=({<](?=[^\s\"'`,;<>(){}|]{0,30}\d)"
         r"([^\s\"'`,;<>(){}|]{12,128}+)(?![(\[{:])",
-        from_word=True,
         proof=Proof.NEAR,
     ),
 )
