@@ -89,8 +89,6 @@ def _lines(file: File) -> Iterator[tuple[int, str | None]]:
 
 @dataclass
 class _Session:
-    """A session while it is read."""
-
     folder: str | None
     started: str = ""
     identities: SourceIds = field(default_factory=SourceIds)

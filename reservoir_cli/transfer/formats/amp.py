@@ -1,14 +1,12 @@
 """Import threads of Amp: documents with a list of messages in Anthropic's blocks."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
-from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.reading.file import Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, text, uri_path
 from reservoir_cli.transfer.reading.importer import Place
-from reservoir_cli.transfer.reading.program_folders import editor_user_dirs, xdg_data_dir
+from reservoir_cli.transfer.reading.program_folders import editor_user_dirs, tool_dir, xdg_data_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
 
@@ -44,8 +42,7 @@ class Amp(TranscriptImporter):
         return is_thread and is_numbered and head.has("created", "v", "agentMode", "env", depth=1)
 
     def places(self) -> Iterator[Place]:
-        home = os.environ.get("AMP_HOME")
-        data = expand_user(home) if home else xdg_data_dir() / "amp"
+        data = tool_dir("AMP_HOME", xdg_data_dir() / "amp")
         yield Place(data / "threads", (".json",))
         for user_dir in editor_user_dirs():
             yield Place(user_dir / "globalStorage" / "sourcegraph.amp" / "threads3", (".json",))

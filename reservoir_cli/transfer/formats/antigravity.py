@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.transfer.reading.between_marks import remove_between, texts_between
-from reservoir_cli.transfer.reading.content_blocks import tool_use
+from reservoir_cli.transfer.reading.content_blocks import remove_between, texts_between, tool_use
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import objects, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped
@@ -85,7 +84,6 @@ class Antigravity(TranscriptImporter):
 
 
 def _typed(content: str) -> str:
-    """Return what the user typed, without what the program adds."""
     for request in texts_between(content, *_REQUEST):
         return request
     for marks in _ADDED:

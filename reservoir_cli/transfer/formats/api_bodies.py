@@ -107,7 +107,6 @@ def _openai_messages(value: Any) -> list[Message]:
 
 
 def _item_messages(item: dict[str, Any]) -> list[Message]:
-    """Return the messages of an item of the Responses API, or raise ValueError."""
     identity = item.get("call_id") or item.get("id")
     match item["type"]:
         case "function_call":
@@ -131,7 +130,7 @@ def _lists_messages(head: Head) -> bool:
 
 
 def _read_bodies(
-    file: File, source: str, read: _Read, *, before: tuple[str, _Read] | None = None
+    file: File, source: str, read: _Read, *, before: tuple[str, _Read]
 ) -> Iterator[Record | Skipped]:
     """Yield the messages of the request bodies and single messages in a file.
 
@@ -150,9 +149,8 @@ def _read_bodies(
             yield from singles[key].records(place, value, read)
             return
         conversation = _ConversationReader(source, identities, value)
-        if before:
-            name, read_before = before
-            yield from conversation.records(f"{place}, {name}", value.get(name), read_before)
+        name, read_before = before
+        yield from conversation.records(f"{place}, {name}", value.get(name), read_before)
         for number, message in enumerate(messages, 1):
             yield from conversation.records(f"{place}, message {number}", message, read)
 

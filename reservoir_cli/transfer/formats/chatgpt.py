@@ -110,7 +110,6 @@ class _Branch:
         self._texts: set[str] = set()
 
     def add(self, index: int, value: dict[str, Any]) -> None:
-        """Add the message of a node, or raise ValueError if it cannot be read."""
         message, identity = self._message(index, value), text(value.get("id"))
         if message is not None:
             self._place(identity, message)

@@ -220,7 +220,6 @@ def _design_messages(row: Any, created_at: datetime | None) -> list[Message]:
 
 
 def _typed(content: dict[str, Any]) -> list[Any]:
-    """Return the texts of a message and its attachments."""
     texts = []
     for attachment in objects(content.get("attachments")):
         if attachment.get("hidden") is True:

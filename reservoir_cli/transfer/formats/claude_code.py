@@ -324,7 +324,6 @@ class _Branches:
             self._questions[parent] = line_id
 
     def taken_back(self) -> set[str]:
-        """Return the ids of the questions that were taken back, and of the lines after them."""
         if not self._replaced:
             return set()
         first: dict[str, str] = {}

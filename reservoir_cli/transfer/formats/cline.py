@@ -6,7 +6,6 @@ tags in the text of a reply, and their results as text of the user. Cline 4 has 
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,22 +14,28 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from reservoir_cli.messages import Message
-from reservoir_cli.settings.paths import expand_user
+from reservoir_cli.messages import Message, clean_text
 from reservoir_cli.transfer.formats.claude_code_notices import opening_tags, split_tags
-from reservoir_cli.transfer.formats.cline_sessions import (
-    describe_session,
-    is_copied,
-    is_session,
-    read_beside,
-    unwrap_message,
-)
 from reservoir_cli.transfer.reading import content_blocks
-from reservoir_cli.transfer.reading.content_blocks import content_text, part_text, tool_use
+from reservoir_cli.transfer.reading.content_blocks import (
+    content_text,
+    file_marker,
+    part_text,
+    tool_use,
+)
 from reservoir_cli.transfer.reading.file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import moment_ms, obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import (
+    folder_name,
+    moment,
+    moment_ms,
+    obj,
+    objects,
+    parse_object,
+    require_object,
+    text,
+)
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
-from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.json_stream import read_entries, read_small_object
 from reservoir_cli.transfer.reading.program_folders import editor_user_dirs, tool_dir
 
 _HISTORY = "api_conversation_history.json"
@@ -83,6 +88,21 @@ _LOCAL = re.compile(
     r"\([^()\n]{0,64}UTC([+-])(\d{1,2})(?::(\d\d))?\)"
 )
 
+# Sessions: a folder each with a file of messages and a manifest. Messages have ids, but those of
+# some are new each time the file is written.
+_MESSAGES = ".messages.json"
+_KEYS = ("version", "updated_at", "agent", "sessionId", "messages")
+#: What the program writes around the user's words, and instead of an attached file.
+_NOTICE = re.compile(r"<mode_notice>[^<]{0,1000}</mode_notice>")
+_COMMAND = re.compile(r'<user_command slash="([^"<>\n]{1,100})">')
+_WRAPPER = re.compile(r"<user_input(?: [^<>\n]{0,100})?>|</user_(?:input|command)>")
+_ATTACHED = '<file_content path="'
+_FILE = re.compile(r'<file_content path="([^"\n]{1,1000})">')
+_FILE_END = "</file_content>"
+#: Kinds of messages that the program writes as the user: summaries, reminders, notices.
+_KINDS = re.compile(r"(?:auto_|manual_)?compaction(?:_\w+)?|completion_reminder|\w+_notice")
+_OPERATION = {"query", "result", "success"}  #: The keys of what one operation of a tool returned.
+
 
 class Cline(Importer):
     """Reads ``api_conversation_history.json`` or ``*.messages.json``, and the files beside it."""
@@ -90,18 +110,15 @@ class Cline(Importer):
     name = "cline"
     title = "Cline"
     instance = "cline"
-    endings = (_HISTORY, ".messages.json")
+    endings = (_HISTORY, _MESSAGES)
 
     def detect(self, head: Head) -> bool:
         is_task = head.is_array and head.has("role") and bool(_TYPICAL.search(head.text))
-        return is_task or is_session(head)
+        return is_task or head.has_all(*_KEYS, depth=1)
 
     def places(self) -> Iterator[Place]:
-        folder = os.environ.get("CLINE_DATA_DIR")
-        data = expand_user(folder) if folder else tool_dir("CLINE_DIR", ".cline") / "data"
-        sessions = os.environ.get("CLINE_SESSION_DATA_DIR")
-        sessions_dir = expand_user(sessions) if sessions else data / "sessions"
-        yield Place(sessions_dir, (".messages.json",))
+        data = tool_dir("CLINE_DATA_DIR", tool_dir("CLINE_DIR", ".cline") / "data")
+        yield Place(tool_dir("CLINE_SESSION_DATA_DIR", data / "sessions"), (_MESSAGES,))
         yield Place(data / "tasks", (_HISTORY,))
         for user_dir in editor_user_dirs():
             for title, extension in _EXTENSIONS.items():
@@ -121,28 +138,26 @@ class Cline(Importer):
 
 def _read_session(file: File, place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
     """Yield the messages of a session of Cline 4, without those of the one it was forked from."""
-    thread, forked_at = describe_session(file, value, Cline.name)
+    thread, forked_at = _describe_session(file, value)
     session = _Task(thread)
     for number, message in enumerate(value["messages"], 1):
-        if not is_copied(message, forked_at):
-            yield from session.read(f"{place}, message {number}", message, unwrap_message)
+        if not _is_copied(message, forked_at):
+            yield from session.read(f"{place}, message {number}", message, _unwrap_message)
 
 
 def _thread(file: File) -> Thread:
     place = PurePath(file.name.replace("\\", "/"))
     if place.name != _HISTORY or not place.parent.name:
         return Thread(Cline.name)
-    usages = objects(read_beside(file, "task_metadata.json").get("model_usage"))
+    usages = objects(_read_beside(file, "task_metadata.json").get("model_usage"))
     models = [model for usage in usages if (model := text(usage.get("model_id")))]
-    folder = read_beside(file, "history_item.json").get("workspace")
+    folder = _read_beside(file, "history_item.json").get("workspace")
     model = models[-1] if models else None
     return Thread(Cline.name, place.parent.name, model=model, folder=folder)
 
 
 @dataclass
 class _Task:
-    """A task while it is read."""
-
     thread: Thread
     spoken: set[str] = field(default_factory=set)  #: Calls that showed a text to the user.
     pending: list[tuple[str, str]] = field(default_factory=list)  #: Calls in text without a result.
@@ -161,7 +176,6 @@ class _Task:
         yield from self.thread.convert(place, None, lambda: self.messages(unwrap(value)))
 
     def messages(self, value: dict[str, Any]) -> list[Message]:
-        """Return the messages of an entry, or raise ValueError if it cannot be read."""
         if any(value.get(mark) is True for mark in ("isSummary", "isTruncationMarker")):
             return []
         role, content = value.get("role"), value.get("content")
@@ -331,3 +345,99 @@ def _current_time(details: str) -> datetime | None:
             offset = f"{match[2]}{int(match[3]):02}:{match[4] or '00'}"
             return moment_ms(f"{local.isoformat()}{offset}")
     return None
+
+
+# Sessions of Cline 4
+
+
+def _read_beside(file: File, name: str) -> dict[str, Any]:
+    """Return the JSON object in a small file beside another; an empty one if it is unreadable."""
+    return read_small_object(file.path.with_name(name) if file.path else None)
+
+
+def _describe_session(file: File, value: dict[str, Any]) -> tuple[Thread, datetime | None]:
+    """Return a session, and when it was forked; a subagent's is in its folder, without manifest."""
+    session = text(value.get("sessionId")) or file.stem
+    name = clean_text(PurePath(file.name.replace("\\", "/")).name.removesuffix(_MESSAGES))
+    is_main = value.get("agent") == "lead"
+    if not is_main:  # its own id begins with that of its session
+        session = session.removesuffix(f"__{name}").removesuffix("__teamtask")
+    manifest = _read_beside(file, f"{session}.json")
+    metadata = obj(manifest.get("metadata"))
+    thread = Thread(
+        Cline.name,
+        session if is_main else f"{session}/{name}",
+        title=metadata.get("title") if is_main else None,
+        model=manifest.get("model"),
+        folder=text(manifest.get("workspace_root")) or manifest.get("cwd"),
+    )
+    return thread, moment(obj(metadata.get("fork")).get("forkedAt")) if is_main else None
+
+
+def _is_copied(message: Any, forked_at: datetime | None) -> bool:
+    """Return whether a fork repeats a message of the session that it continues."""
+    written_at = moment_ms(obj(message).get("ts"))
+    return forked_at is not None and written_at is not None and written_at < forked_at
+
+
+def _unwrap_message(message: Any) -> dict[str, Any]:
+    """Return a message with the user's words as typed, and the model's name; none of a notice.
+
+    :raises ValueError: it is not a message.
+    """
+    content, model = require_object(message).get("content"), obj(message.get("modelInfo")).get("id")
+    if isinstance(content, str):
+        content = [content]
+    if isinstance(content, list) and message.get("role") == "user":
+        results = [block for block in content if obj(block).get("type") == "tool_result"]
+        words = [_words(block) for block in content if block not in results and block is not None]
+        content = [*map(_unwrap_result, results), *(["\n".join(words)] if words else [])]
+        content = [] if _is_notice(obj(message.get("metadata"))) else content
+    return {**message, "content": content, "modelInfo": {"modelId": model}}
+
+
+def _is_notice(metadata: dict[str, Any]) -> bool:
+    is_kind = bool(_KINDS.fullmatch(text(metadata.get("kind")) or ""))
+    return is_kind or metadata.get("displayRole") in ("system", "status", "error")
+
+
+def _unwrap_result(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool's result as text; a tool that does one operation records it as JSON."""
+    content = block.get("content")
+    if isinstance(content, list):
+        return {**block, "content": [_output(part) for part in content]}
+    operation = parse_object(content) or {}
+    return {**block, "content": _output(operation)} if _OPERATION <= operation.keys() else block
+
+
+def _output(part: Any) -> Any:
+    """Return an operation's output and error, or other data, as text; blocks stay as they are."""
+    if not isinstance(part, dict) or {"type", "text"} & part.keys():
+        return part
+    if not part.keys() >= _OPERATION:
+        return json.dumps(part, ensure_ascii=False)
+    output = part["result"]
+    with suppress(ValueError):
+        output = content_text(output)
+    if not isinstance(output, str):
+        output = json.dumps(output, ensure_ascii=False)
+    return "\n".join(filter(None, (output, text(part.get("error")))))
+
+
+def _words(block: Any) -> str:
+    """Return the text of a block as the user typed it, or a marker of a file or picture."""
+    if obj(block).get("type") == "file" and isinstance(block.get("path"), str):
+        return file_marker(folder_name(block["path"]))
+    words = _NOTICE.sub("", _mark_files(part_text(block)))
+    return _WRAPPER.sub("", _COMMAND.sub(r"/\1 ", words)).strip()
+
+
+def _mark_files(words: str) -> str:
+    parts, position = [], 0
+    while (start := words.find(_ATTACHED, position)) >= 0:
+        match, end = _FILE.match(words, start), words.find(_FILE_END, start)
+        if match is None or end < 0:
+            break
+        parts += [words[position:start], file_marker(folder_name(match[1]))]
+        position = end + len(_FILE_END)
+    return "".join([*parts, words[position:]])

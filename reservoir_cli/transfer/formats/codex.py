@@ -308,7 +308,6 @@ def _taken_back(file: File, start: Checkpoint) -> set[str]:
 
 
 def _names(file: File, start: Checkpoint) -> dict[str, str]:
-    """Return the names that the user gave to sessions, by their ids."""
     names: dict[str, str] = {}
     if contains(file, _NAMED.encode()):
         for line in lines(file, start):

@@ -69,7 +69,6 @@ def _without_notices(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _file_markers(setup: str) -> Iterator[str]:
-    """Yield markers of the files that the application lists before a question."""
     for listing in _FILES.finditer(setup):
         end = _HEADING.search(setup, listing.end())
         for name in _FILE.findall(setup, listing.end(), end.start() if end else len(setup)):

@@ -264,7 +264,6 @@ def _text(part: dict[str, Any]) -> str:
 
 
 def _markdown(value: Any) -> str:
-    """Return a text, or the value of an object that contains a text."""
     content = value.get("value") if isinstance(value, dict) else value
     return content if isinstance(content, str) else ""
 
@@ -277,7 +276,6 @@ def _join_texts(value: Any) -> str:
 def _call_blocks(
     part: dict[str, Any], calls: dict[str, dict[str, Any]], answers: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return a call as the model made it, and the result it received if there is one."""
     identity = _SUFFIX.sub("", text(part.get("toolCallId")) or "")
     model_call, display = calls.get(identity, {}), obj(part.get("toolSpecificData"))
     details = obj(part.get("resultDetails"))

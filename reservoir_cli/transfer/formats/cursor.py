@@ -14,8 +14,7 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import THINKING
 from reservoir_cli.transfer.reading import content_blocks
-from reservoir_cli.transfer.reading.between_marks import texts_between
-from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
+from reservoir_cli.transfer.reading.content_blocks import texts_between, tool_result, tool_use
 from reservoir_cli.transfer.reading.file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,

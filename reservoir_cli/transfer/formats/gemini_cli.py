@@ -5,17 +5,19 @@ thoughts; the first record of a message is used.
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.reading import content_blocks
-from reservoir_cli.transfer.reading.between_marks import remove_between
-from reservoir_cli.transfer.reading.content_blocks import file_block, tool_result, tool_use
+from reservoir_cli.transfer.reading.content_blocks import (
+    file_block,
+    remove_between,
+    tool_result,
+    tool_use,
+)
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.reading.importer import (
@@ -28,6 +30,7 @@ from reservoir_cli.transfer.reading.importer import (
     pop_from,
 )
 from reservoir_cli.transfer.reading.json_stream import read_entries, readable_objects
+from reservoir_cli.transfer.reading.program_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, Turn
 
 _ROLES = {"user": "user", "gemini": "assistant", "model": "assistant"}
@@ -70,8 +73,7 @@ class GeminiCli(Importer):
         return is_session or is_checkpoint
 
     def places(self) -> Iterator[Place]:
-        home = os.environ.get("GEMINI_CLI_HOME")
-        base = (expand_user(home) if home else Path.home()) / ".gemini"
+        base = tool_dir("GEMINI_CLI_HOME", Path.home()) / ".gemini"
         yield Place(base / "tmp", (".json", ".jsonl"), ("chats",))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
@@ -97,7 +99,6 @@ class _Session:
     held: tuple[str, dict[str, Any]] | None = None
 
     def read_line(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
-        """Read the message in a line, or the messages that it lists."""
         if isinstance(line.get("type"), str) and "messageId" not in line:
             yield from self.read(place, line, listed=False)
         elif not any(name in line for name in ("$set", "$rewindTo", "sessionId")):

@@ -55,7 +55,7 @@ class Goose(DatabaseImporter):
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
         database.refuse_computed("not a database as Goose writes it")
         changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
-        messages = database.count_by_key("messages", "session_id", changing)
+        messages = database.count_by_session("messages", changing)
         query = "SELECT rowid FROM sessions ORDER BY created_at, id"
         for (number,) in database.connection.execute(query):
             about = database.one("sessions", "rowid", number)
@@ -130,7 +130,6 @@ class _Session:
 
 
 def _convert_message(value: Any) -> list[Message]:
-    """Convert one of Goose's messages, or raise ValueError if it cannot be read."""
     if not isinstance(value, dict):
         raise ValueError("not a message")
     role, content = value.get("role"), value.get("content")

@@ -37,7 +37,7 @@ class Hermes(DatabaseImporter):
     def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
         database.refuse_computed(f"{name} is not a database as Hermes writes it")
         changing = {"id": "sum", "content": "length"}
-        messages = database.count_by_key("messages", "session_id", changing)
+        messages = database.count_by_session("messages", changing)
         query = "SELECT rowid FROM sessions ORDER BY started_at, id"
         for (number,) in database.connection.execute(query):
             about = database.one("sessions", "rowid", number)

@@ -115,8 +115,6 @@ class Llm(Importer):
 
 @dataclass
 class _Log:
-    """A log while it is read."""
-
     database: Database
     fragment_size: int = 0  #: Characters that fragments added to the message being read.
     threads: dict[str, Thread] = field(default_factory=dict)
@@ -246,7 +244,6 @@ class _Log:
         return "\n".join([*texts, *filter(None, [_string(prompt)])])
 
     def _fragment(self, identity: Any) -> str:
-        """Return the text of a fragment, or raise ValueError if the message is too large."""
         content = _string(self.database.one("fragments", "id", identity).get("content"))
         self.fragment_size += len(content)
         if self.fragment_size > LARGEST:
@@ -254,7 +251,6 @@ class _Log:
         return content
 
     def _marker(self, identity: Any) -> str:
-        """Return a marker of an attachment: ``[image]``, ``[audio]`` or ``[file NAME]``."""
         attachment = self.database.one("attachments", "id", identity)
         location = text(attachment.get("path")) or text(attachment.get("url"))
         name = location.replace("\\", "/").rsplit("/", 1)[-1] if location else None
@@ -355,7 +351,6 @@ class _Log:
         return messages
 
     def _text(self, part: dict[str, Any], payload: dict[str, Any]) -> str:
-        """Return a part's text, including the fragments it refers to."""
         content = part.get("text")
         if isinstance(content, str):
             return content
@@ -377,7 +372,6 @@ def _attachment_id(payload: dict[str, Any]) -> Any:
 
 
 def _tool_result(row: dict[str, Any], time: datetime | None, markers: Sequence[str]) -> Message:
-    """Return the result of a tool call, with markers of the tool's attachments."""
     call_id, name = text(row.get("tool_call_id")), text(row.get("name"))
     content = "\n".join([*filter(None, [_string(row.get("output"))]), *markers])
     return Message("tool", content, time, name=name, tool_call_id=call_id)

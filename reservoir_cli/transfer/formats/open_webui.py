@@ -1,7 +1,6 @@
 """Import chats of Open WebUI from its database or its JSON export."""
 
 import html
-import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -18,7 +17,14 @@ from reservoir_cli.transfer.reading.content_blocks import (
 )
 from reservoir_cli.transfer.reading.file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import Database, read_database
-from reservoir_cli.transfer.reading.foreign_values import fill_gaps, moment, obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import (
+    fill_gaps,
+    moment,
+    obj,
+    objects,
+    parse_json,
+    text,
+)
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
@@ -63,16 +69,8 @@ def _read_chats(database: Database) -> Iterator[Record | Skipped]:
         except ValueError as error:
             yield Skipped(f"chat {number}", str(error))
             continue
-        if obj(_parse_json(row.get("meta"))).get("internal") is not True:
-            yield from _read_chat(f"chat {number}", row | {"chat": _parse_json(row.get("chat"))})
-
-
-def _parse_json(value: Any) -> Any:
-    """Parse a JSON text; return anything else unchanged."""
-    try:
-        return json.loads(value) if isinstance(value, str | bytes) else value
-    except (ValueError, RecursionError):
-        return value
+        if obj(parse_json(row.get("meta"))).get("internal") is not True:
+            yield from _read_chat(f"chat {number}", row | {"chat": parse_json(row.get("chat"))})
 
 
 def _read_chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -115,7 +113,6 @@ def _model(branch: Sequence[Any]) -> str | None:
 
 
 def _messages(value: Any, time: datetime | None) -> list[Message]:
-    """Convert a message of a chat, or raise ValueError if it cannot be read."""
     if not isinstance(value, dict):
         raise ValueError("not a message")
     role = value.get("role")
@@ -138,7 +135,6 @@ def _marker(file: dict[str, Any]) -> str:
 
 
 def _item_blocks(item: dict[str, Any]) -> Iterator[Any]:
-    """Yield the Anthropic content blocks of an output item of newer versions."""
     match item.get("type"):
         case "message":
             yield {"type": "text", "text": content_text(item.get("content"))}
@@ -187,5 +183,5 @@ def _detail_blocks(kind: str, attributes: dict[str, str], inside: str) -> Iterat
 def _attribute_text(attribute: str | None) -> str:
     """Return the text of an attribute: HTML-escaped JSON, which may be a string with JSON."""
     unescaped = html.unescape(attribute or "")
-    value = _parse_json(unescaped)
+    value = parse_json(unescaped)
     return value if isinstance(value, str) else unescaped

@@ -90,9 +90,9 @@ class OpenCode(DatabaseImporter):
             raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
         database.refuse_computed(f"{name} is not a database as opencode writes it")
         changing = {"time_updated": "sum", "data": "length"}
-        rows = database.count_by_key("session_message", "session_id", changing)
-        messages = database.count_by_key("message", "session_id", changing)
-        parts = database.count_by_key("part", "session_id", changing)
+        rows = database.count_by_session("session_message", changing)
+        messages = database.count_by_session("message", changing)
+        parts = database.count_by_session("part", changing)
         for identity, table in _list_sessions(database).items():
             about = database.one(table, "id", identity)
             counts = (rows.get(identity), messages.get(identity), parts.get(identity))

@@ -100,7 +100,6 @@ def _read_thread(
 def _parse_thread(
     database: Database, row: dict[str, Any], decompress: Decompress | None
 ) -> dict[str, Any]:
-    """Return the content of a thread, or raise ValueError if it cannot be read."""
     data = row.get("data")
     data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if not isinstance(data, bytes):
@@ -120,7 +119,6 @@ def _parse_thread(
 
 
 def _make_decompressor() -> Decompress:
-    """Return a function that decompresses zstd up to a limit, or raise ReservoirError."""
     try:
         zstd = load_zstd()
     except NoLibrary as error:
@@ -146,8 +144,6 @@ def _make_decompressor() -> Decompress:
 
 @dataclass
 class _Thread:
-    """A thread while it is read."""
-
     identity: str
     row: dict[str, Any]
     value: dict[str, Any]
@@ -205,7 +201,6 @@ def _is_question(value: Any) -> bool:
 
 
 def _content(value: Any) -> tuple[str, list[Any], str | None]:
-    """Return the role, blocks and id of a message, or raise ValueError for an unknown kind."""
     if not isinstance(value, dict):
         raise ValueError("not a message")
     if isinstance(value.get("User"), dict):

@@ -6,6 +6,7 @@ Thinking is named ``thinking`` and has the role system, which no context has, af
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -193,3 +194,28 @@ def _visible_text(mark: re.Match[str]) -> str:
         with suppress(ValueError, RecursionError, LookupError):
             words = json.loads(words)[1]
     return f"{mark['blanks']}{words}" if isinstance(words, str) else ""
+
+
+# A regular expression such as BEGIN.*?END looks for the end again from each beginning.
+
+
+def texts_between(text: str, begin: str, end: str) -> Iterator[str]:
+    """Yield what is between each pair of marks, without blanks around it."""
+    for start, stop in _spans(text, begin, end):
+        yield text[start + len(begin) : stop - len(end)].strip()
+
+
+def remove_between(text: str, begin: str, end: str) -> str:
+    """Return a text without each pair of marks and what is between them."""
+    kept, position = list[str](), 0
+    for start, stop in _spans(text, begin, end):
+        kept.append(text[position:start])
+        position = stop
+    return "".join(kept) + text[position:]
+
+
+def _spans(text: str, begin: str, end: str) -> Iterator[tuple[int, int]]:
+    start = text.find(begin)
+    while start >= 0 and (found := text.find(end, start + len(begin))) >= 0:
+        yield start, found + len(end)
+        start = text.find(begin, found + len(end))

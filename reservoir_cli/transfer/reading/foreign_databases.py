@@ -132,10 +132,8 @@ class Database:
         """Return the first row whose column ``key`` has a value; empty if there is none."""
         return next(iter(self.rows(table, key, value, key)), {})
 
-    def count_by_key(
-        self, table: str, key: str, columns: Mapping[str, str]
-    ) -> dict[Any, list[Any]]:
-        """Return the number of rows by key, and sums of numbers or lengths of texts.
+    def count_by_session(self, table: str, columns: Mapping[str, str]) -> dict[Any, list[Any]]:
+        """Return the number of rows by session, and sums of numbers or lengths of texts.
 
         :param columns: ``sum`` or ``length`` by column; missing columns are ignored.
         """
@@ -149,7 +147,8 @@ class Database:
             if name in present
         ]
         cursor = self.connection.execute(
-            f"SELECT [{key}], {', '.join(['count(*)', *sums])} FROM [{table}] GROUP BY [{key}]"
+            f"SELECT {', '.join(['session_id', 'count(*)', *sums])} FROM [{table}] "
+            "GROUP BY session_id"
         )
         return {row[0]: list(row[1:]) for row in cursor}
 

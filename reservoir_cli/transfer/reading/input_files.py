@@ -91,7 +91,6 @@ def _open_path(path: Path) -> File:
 
 
 def _list_folder(folder: Path, passed_over: PassedOver) -> Iterator[File]:
-    """Yield the regular files of a folder and its folders, sorted by path."""
     errors: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=errors.append, followlinks=False):
         folders.sort()

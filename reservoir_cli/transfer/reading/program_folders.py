@@ -24,8 +24,8 @@ _SERVERS = (
 )
 
 
-def tool_dir(variable: str, default: str) -> Path:
-    """Return a program's folder: its environment variable, else one in the home folder."""
+def tool_dir(variable: str, default: str | Path) -> Path:
+    """Return a program's folder: its environment variable, else one, perhaps in the home folder."""
     folder = os.environ.get(variable)
     return expand_user(folder) if folder else Path.home() / default
 

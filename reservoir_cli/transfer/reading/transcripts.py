@@ -100,7 +100,6 @@ class TranscriptImporter(Importer):
     transcript: ClassVar[type[Transcript]]
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages in order."""
         return self.transcript(file).read()
 
 

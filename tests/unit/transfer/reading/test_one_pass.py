@@ -10,7 +10,7 @@ from reservoir_cli.transfer.formats import open_webui
 from reservoir_cli.transfer.formats.codex_notices import _CITATION, _REVIEW
 from reservoir_cli.transfer.formats.gemini_cli import _FOLDER
 from reservoir_cli.transfer.formats.open_webui import _ATTRIBUTE, _DETAILS, _SUMMARY
-from reservoir_cli.transfer.reading.between_marks import remove_between, texts_between
+from reservoir_cli.transfer.reading.content_blocks import remove_between, texts_between
 
 SIZE = 400
 PATTERNS = {  # the beginning of a text, and what follows it many times
