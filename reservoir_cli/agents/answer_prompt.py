@@ -48,7 +48,6 @@ def _recall(
     path: str | None,
     budget: int,
 ) -> Recall | Skipped | None:
-    """Return what is recalled for a prompt and is short enough; ``None`` if no budget is left."""
     transcript = read_transcript(path)
     while budget:
         recall = reservoir.recall(

@@ -26,7 +26,6 @@ class ServerDatabase(Database):
 
     @property
     def _server(self) -> PostgresStore:
-        """The store on the server."""
         if not isinstance(self._store, PostgresStore):
             raise UsageError(
                 f"there is no store at {self._store.location} yet",

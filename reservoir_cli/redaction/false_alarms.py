@@ -186,7 +186,6 @@ def is_real_token(token: str) -> bool:
 
 
 def _is_wordy(token: str) -> bool:
-    """Return whether a token consists of words, as names of classes and files do."""
     words = re.split(r"[-_.]", token)[1:]
     return len(words) >= 3 and all(
         re.fullmatch(r"[a-z]{2,12}\d{0,2}|[A-Z]{2,12}\d{0,2}|[A-Z][a-z]{2,12}|v?\d", word)
@@ -370,7 +369,6 @@ def is_scrambled(value: str) -> bool:
 
 
 def _is_balanced(value: str) -> bool:
-    """Return whether a value has brackets, all of which are closed."""
     open_brackets: list[str] = []
     for sign in re.findall(r"[(\[{<>}\])]", value):
         if sign in _CLOSING:

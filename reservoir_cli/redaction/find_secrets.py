@@ -180,7 +180,6 @@ def _find_visible(text: str) -> list[Secret]:
 
 
 def _find_in_tables(text: str, lowered: str, words: Collection[str], secrets: list[Secret]) -> None:
-    """Add the secrets in columns below a header or of SQL, and in Secrets of Kubernetes."""
     if "secret" in words and "kind" in lowered:
         for start, end in values_of_kubernetes(text, lowered):
             _add(Secret("secret-value", start, end), secrets)

@@ -66,7 +66,6 @@ def read_value(text: str, start: int) -> Value | None:
 
 
 def _read_quoted(text: str, start: int, quote: str) -> Value | None:
-    """Return a value between quotes, and those that are joined to it."""
     spans: list[tuple[int, int]] = []
     closing = _CLOSING.get(quote, quote)
     while len(spans) < _MOST_PARTS:
@@ -124,7 +123,6 @@ def _read_unquoted(text: str, start: int) -> Value | None:
 
 
 def _read_phrase(text: str, start: int) -> Value | None:
-    """Return the words up to the end of a line of an INI file."""
     phrase = _PHRASE.match(text, start)
     if not phrase or not _INI.search(text[max(0, start - _REACH) : start]):
         return None
@@ -156,7 +154,6 @@ def _end_of_scrambled(text: str, start: int) -> int:
 
 
 def _read_block(text: str, start: int, indent: str) -> Value:
-    """Return the lines of a literal block, as far as they are indented."""
     spans: list[tuple[int, int]] = []
     while len(spans) < _MOST_PARTS and text.startswith(indent, start):
         end = text.find("\n", start)

@@ -87,7 +87,6 @@ def _header_positions(lowered: str, words: Iterable[str]) -> Iterator[int]:
 def _cells_of(
     text: str, start: int, delimiter: str, columns: set[int]
 ) -> Generator[tuple[int, int], None, int]:
-    """Yield the cells of some columns in the rows of a table, and return where it ends."""
     for _ in range(_MOST_ROWS):
         line, after = _line_at(text, start)
         is_ruler = line.strip() and _RULER.fullmatch(line)

@@ -74,7 +74,6 @@ class TokenGate:
         self._state, self._proxy, self._mcp = state, proxy, mcp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or reject it with 401."""
         path: str = scope["raw_path"].decode("ascii", "replace")
         token, rest = split_token(path)
         if token is None and self._state.open_proxy:
@@ -107,7 +106,6 @@ class RequestLog:
         self._app, self._log, self._token = app, log, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and log it when it is complete."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -44,7 +44,6 @@ class McpEndpoint:
         self._worker.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         try:
             body = await read_body(scope, receive)
         except RefusedBody as error:

@@ -117,7 +117,6 @@ def connect(
 
 
 def _options_of(command: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the options after ``mcp`` in a command line of ours."""
     return tuple(command[command.index("mcp") + 1 :]) if command and "mcp" in command else ()
 
 

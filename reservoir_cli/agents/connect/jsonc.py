@@ -17,8 +17,6 @@ _MAX_DEPTH = 200  #: The deepest nesting that is read; settings have a few level
 
 @dataclass(slots=True)
 class _Node:
-    """A value and its position in the text."""
-
     start: int
     end: int
     value: Any

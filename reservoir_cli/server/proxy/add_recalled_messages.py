@@ -248,7 +248,6 @@ class Enricher:
         return ""
 
     def _window(self, request: ParsedRequest) -> int | None:
-        """Return a request's context window, if known: its model's, or a smaller one it sets."""
         known = self._state.config.context_window(request.model) if request.model else None
         return min(filter(None, (known, request.window)), default=None)
 

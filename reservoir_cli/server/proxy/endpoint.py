@@ -86,7 +86,6 @@ class Proxy:
         self._enricher.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         path = scope["reservoir_path"]
         target = parse_path(path)
         if target is None:

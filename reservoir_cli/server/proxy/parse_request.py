@@ -184,7 +184,6 @@ class _IdentityChain:
         return f"{self._chain}/{self._replies + 1}"
 
     def read_list(self, elements: list[Span]) -> None:
-        """Read all messages of a list."""
         turns = [n for n, span in enumerate(elements) if not request_messages.is_system(span.value)]
         last = max(turns, default=-1)
         replies: list[Message] = []
@@ -207,7 +206,6 @@ class _IdentityChain:
         self._add_replies(replies)
 
     def read_string(self, document: Document, key: str) -> None:
-        """Read a request that is a single string."""
         span = document.members.get(key)
         if span is None or not isinstance(span.value, str):
             raise OddJSON("no messages")

@@ -22,15 +22,12 @@ class Anthropic(WireProtocol):
     limits: ClassVar[tuple[str, ...]] = ("max_tokens",)
 
     def is_counting(self, path: str) -> bool:
-        """Return whether requests to a path only count tokens."""
         return path == COUNT_TOKENS
 
     def error(self, status: int, problem: str) -> Any:
-        """Return an error object in Anthropic's form."""
         return {"type": "error", "error": {"type": "api_error", "message": problem}}
 
     def collect(self, answer: Answer, value: Values) -> None:
-        """Add an event of a stream, or a whole message."""
         kind, index = value.get("type"), value.get("index")
         if kind == "message":
             answer.id, answer.complete = str(value.get("id") or ""), True

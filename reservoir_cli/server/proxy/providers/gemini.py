@@ -14,7 +14,6 @@ class Gemini(WireProtocol):
     name = "gemini"
 
     def error(self, status: int, problem: str) -> Any:
-        """Return an error object in Google's form."""
         return {"error": {"code": status, "message": problem, "status": _STATUS}}
 
     def collect(self, answer: Answer, value: Values) -> None:

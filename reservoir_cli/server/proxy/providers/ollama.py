@@ -19,11 +19,9 @@ class Ollama(WireProtocol):
     limits: ClassVar[tuple[str, ...]] = ("max_tokens",)
 
     def error(self, status: int, problem: str) -> Any:
-        """Return an error object in Ollama's form."""
         return {"error": problem}
 
     def collect(self, answer: Answer, value: Values) -> None:
-        """Add a line of a stream, or a whole answer."""
         message = obj(value.get("message"))
         answer.add_text(0, message.get("content"))
         answer.add_text(0, value.get("response"))
@@ -38,7 +36,6 @@ class Ollama(WireProtocol):
         answer.failed |= value.get("error") is not None
 
     def window(self, values: Values) -> int | None:
-        """Return the context window that a request loads the model with, if it sets one."""
         window = obj(values.get("options")).get("num_ctx")
         return window if type(window) is int and window > 0 else None
 
@@ -47,5 +44,4 @@ class Ollama(WireProtocol):
         return super().wants_one_token(values) or obj(values.get("options")).get("num_predict") == 1
 
     def completes_code(self, values: Values) -> bool:
-        """Return whether an editor asks for the rest of a line."""
         return values.get("raw") is True or bool(values.get("suffix"))

@@ -22,12 +22,10 @@ class OpenAIChat(WireProtocol):
     limits: ClassVar[tuple[str, ...]] = ("max_tokens", "max_completion_tokens")
 
     def error(self, status: int, problem: str) -> Any:
-        """Return an error object in OpenAI's form."""
         error = {"message": problem, "type": "upstream_error", "param": None, "code": None}
         return {"error": error}
 
     def collect(self, answer: Answer, value: Values) -> None:
-        """Add a chunk of a stream, or a whole completion."""
         answer.id = answer.id or str(value.get("id") or "")
         answer.failed |= value.get("error") is not None
         collect_usage(answer, obj(value.get("usage")), "prompt_tokens", "completion_tokens")

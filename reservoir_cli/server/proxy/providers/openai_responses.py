@@ -18,7 +18,6 @@ class OpenAIResponses(OpenAIChat):
     limits: ClassVar[tuple[str, ...]] = ("max_output_tokens",)
 
     def collect(self, answer: Answer, value: Values) -> None:
-        """Add an event of a stream, or a whole response."""
         kind = str(value.get("type") or "")
         if kind in ("response.output_text.delta", "response.refusal.delta"):
             key = value.get("output_index"), value.get("content_index")
