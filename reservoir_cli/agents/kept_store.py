@@ -10,6 +10,9 @@ from reservoir_cli.settings.paths import file_identity
 
 #: Opens the store of the settings; takes keywords of :meth:`Reservoir.open`.
 Opener = Callable[..., Reservoir]
+IDLE = (
+    300.0  #: Seconds without a call of MCP after which its store is closed, and its model unloaded.
+)
 
 
 class KeptStore:

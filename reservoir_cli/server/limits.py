@@ -58,21 +58,3 @@ MAX_WAITING = 500
 
 #: The time that answers in progress may take, and then queued work of each thread.
 LAST_ANSWERS, LAST_WORK = 10, 30.0
-
-# The page
-
-#: For how long a code is valid, and after which time an idle session ends.
-CODE_LIFETIME, SESSION_LIFETIME = 60.0, 12 * 3600.0
-MAX_SESSIONS = 32  # the most sessions that are valid at a time; the oldest is dropped
-#: The largest form, and the most fields of one: forms hold names and numbers.
-MAX_FORM, MAX_FIELDS = 64 << 10, 200
-#: Conversations, hits and messages on one page.
-CONVERSATIONS, HITS, MESSAGES = 50, 50, 50
-#: Characters of a hit's snippet, of a message that is rendered (a link leads to the rest), and of
-#: a code block that is highlighted.
-MAX_SNIPPET, MAX_RENDERED, MAX_CODE = 280, 20_000, 10_000
-#: The time of rendering after which the other messages of a page are shown as plain text.
-RENDER_TIME = 2.0
-MAX_FILLERS = 50  # the most messages in the window's view that could only have filled the budget
-#: Days and weeks in the charts of usage, and the tools that have a part of their own.
-DAYS, WEEKS, TOOLS = 60, 26, 5

@@ -8,7 +8,7 @@ from page_server import HOSTILE, message
 
 from reservoir_cli.messages import Conversation, Scope
 from reservoir_cli.retrieval.recall_floor import floor_property
-from reservoir_cli.server.limits import CONVERSATIONS, MESSAGES
+from reservoir_cli.server.web.read_conversations import CONVERSATIONS, MESSAGES
 
 pytest.importorskip("selenium")
 from selenium.webdriver import ActionChains, Keys

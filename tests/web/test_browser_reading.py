@@ -4,7 +4,7 @@ import pytest
 from browser_page import press, text, until
 from page_server import message
 
-from reservoir_cli.server.limits import CONVERSATIONS
+from reservoir_cli.server.web.read_conversations import CONVERSATIONS
 
 pytest.importorskip("selenium")
 from selenium.webdriver import Keys

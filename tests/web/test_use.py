@@ -7,8 +7,7 @@ from page_server import START
 
 from reservoir_cli.context.run_statistics import answer_record
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.server.limits import DAYS, TOOLS
-from reservoir_cli.server.web.usage import bars, summarize
+from reservoir_cli.server.web.usage import DAYS, TOOLS, bars, summarize
 
 
 def test_the_view_has_the_figures_of_stats(memory, client):

@@ -319,16 +319,8 @@ def test_the_shown_command_prints_the_same_context(memory, store_path, monkeypat
 
 def test_a_command_is_safe_in_a_shell():
     evil = "-rf'; rm -rf ~ #\n$(x)"
-    command = context_command(
-        evil,
-        database=None,
-        partition="-p '$x",
-        instance=None,
-        model=None,
-        budget=5,
-        form="text",
-        options=ContextOptions(),
-    )
+    question = Question(evil, True, None, None, None, 5, "text", ContextOptions(), ())
+    command = context_command(question, "-p '$x")
     assert shlex.split(command) == [
         "reservoir",
         "context",

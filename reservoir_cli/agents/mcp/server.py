@@ -28,7 +28,7 @@ from mcp.types import Tool as ListedTool
 from pydantic import ValidationError
 
 from reservoir_cli import __version__
-from reservoir_cli.agents.kept_store import Opener
+from reservoir_cli.agents.kept_store import IDLE, Opener
 from reservoir_cli.agents.mcp import stdio
 from reservoir_cli.agents.mcp.reserve_pipes import Wire
 from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, UNKNOWN, Answers, Caller, Tool
@@ -37,7 +37,6 @@ from reservoir_cli.util.timeouts import CLIENT_FOLDERS, LAST_CALL
 
 #: Returns the partition of a call and the folders that its client works in, given its request.
 ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[tuple[str, tuple[Path, ...]]]]
-IDLE = 300.0  #: Seconds without a call after which the store is closed and the model unloaded.
 
 
 class Worker:

@@ -1,8 +1,7 @@
 """Forward a request to a model with its headers, and relay the answer byte for byte, unbuffered."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 import anyio
 import httpx2
@@ -10,6 +9,7 @@ from anyio.lowlevel import checkpoint
 from starlette.types import Receive, Send
 
 from reservoir_cli.server import limits
+from reservoir_cli.server.proxy.tee_answer import Listener
 
 _TIMEOUT = httpx2.Timeout(None, connect=limits.CONNECT_TIMEOUT)
 _LIMITS = httpx2.Limits(
@@ -28,16 +28,6 @@ _HOP_BY_HOP = frozenset(
 #: Headers that the proxy sets itself: the length may change, and answers must not be compressed.
 _OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
 _PREFIX = b"x-reservoir-"
-
-
-class Watcher(Protocol):
-    """Read a copy of an answer while it is relayed."""
-
-    def start(self, status: int, headers: Mapping[str, str]) -> None:
-        """Read the status and headers of the answer."""
-
-    async def feed(self, chunk: bytes) -> None:
-        """Read a chunk of its body."""
 
 
 class UpstreamError(Exception):
@@ -79,13 +69,13 @@ async def open_answer(
 
 
 async def relay(
-    response: httpx2.Response, extra: Headers, send: Send, watcher: Watcher | None
+    response: httpx2.Response, extra: Headers, send: Send, listener: Listener | None
 ) -> None:
     """Send an answer to the client as it arrives; raise UpstreamError to interrupt both."""
     headers = [*to_client(response.headers.raw), *extra]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    if watcher:
-        watcher.start(response.status_code, response.headers)
+    if listener:
+        listener.start(response.status_code, response.headers)
     try:
         number = 0
         async for chunk in response.aiter_raw():
@@ -95,8 +85,8 @@ async def relay(
             if number % limits.CHUNKS_AT_A_TIME == 0:
                 await checkpoint()
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            if watcher:
-                await watcher.feed(chunk)
+            if listener:
+                await listener.feed(chunk)
     except httpx2.HTTPError as error:
         raise UpstreamError(f"ended its answer early ({type(error).__name__})") from None
     await send({"type": "http.response.body", "body": b"", "more_body": False})

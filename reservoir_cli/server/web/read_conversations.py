@@ -23,12 +23,16 @@ from reservoir_cli.messages import (
 from reservoir_cli.reservoir import ConversationList, ListedConversation, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
-from reservoir_cli.server import limits
 from reservoir_cli.server.web.conversation_filter import ConversationFilter
 from reservoir_cli.server.web.document_titles import document_title, is_document, split_title
-from reservoir_cli.server.web.markdown import to_html, to_plain_html
+from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html, to_plain_html
 from reservoir_cli.server.web.rendering import month, visible
 from reservoir_cli.util.progress import counted
+
+#: Conversations, hits and messages on one page, and the characters of a hit's snippet.
+CONVERSATIONS, HITS, MESSAGES, MAX_SNIPPET = 50, 50, 50, 280
+#: Seconds of rendering after which the other messages of a page are shown as plain text.
+RENDER_TIME = 2.0
 
 
 class MissingError(ReservoirError):
@@ -125,13 +129,13 @@ def list_or_search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     if not query.text:
         return _list(reservoir, query)
     hits = reservoir.search(
-        query.text, limit=limits.HITS, scope=query.scope, where=query.where, passages=True
+        query.text, limit=HITS, scope=query.scope, where=query.where, passages=True
     )
     return Listing((), [_hit_snippet(hit) for hit in hits], len(hits), 0, 0, 1)
 
 
 def _hit_snippet(hit: Hit) -> HitSnippet:
-    text, words = choose_part(plain_text(hit.message), hit.words, hit.passage, limits.MAX_SNIPPET)
+    text, words = choose_part(plain_text(hit.message), hit.words, hit.passage, MAX_SNIPPET)
     title = document_title(hit.message) if is_document(hit.message) else hit.title
     return HitSnippet(hit.message, title, list(_split_words(text, words)))
 
@@ -147,7 +151,7 @@ def _split_words(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[
 
 
 def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
-    size = limits.CONVERSATIONS
+    size = CONVERSATIONS
 
     def read(page: int) -> ConversationList:
         return reservoir.lookup.newest_conversations(
@@ -215,12 +219,12 @@ def read_conversation(
     name = (partition, name[1], conversation)
     if not ids:
         raise MissingError("there is no such conversation")
-    pages = _count_pages(len(ids), limits.MESSAGES)
+    pages = _count_pages(len(ids), MESSAGES)
     if at in ids:
-        page = ids.index(at) // limits.MESSAGES + 1
+        page = ids.index(at) // MESSAGES + 1
     page = min(page or pages, pages)
-    start = (page - 1) * limits.MESSAGES
-    keys = [Key(partition, number) for number in ids[start : start + limits.MESSAGES]]
+    start = (page - 1) * MESSAGES
+    keys = [Key(partition, number) for number in ids[start : start + MESSAGES]]
     messages = list(_show_page(reservoir.messages(keys)))
     title = _find_title(reservoir, name)
     return ConversationPage(name, title, messages, start + 1, len(ids), page, pages)
@@ -262,7 +266,7 @@ def _show_page(messages: Iterable[StoredMessage]) -> Iterator[ShownMessage]:
     """Prepare the messages of a page, whose Markdown may take long to render."""
     start = time.thread_time()
     for message in messages:
-        yield show(message, plain=time.thread_time() - start > limits.RENDER_TIME)
+        yield show(message, plain=time.thread_time() - start > RENDER_TIME)
 
 
 def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) -> ShownMessage:
@@ -273,10 +277,8 @@ def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) ->
         return ShownMessage(message, None, visible("\n".join(filter(None, (text, calls)))), 0)
     to_markup = to_plain_html if plain else to_html
     html = None if message.role is Role.TOOL else to_markup(message.content)
-    shown = visible(
-        "\n".join(filter(None, (text[: limits.MAX_RENDERED], calls[: limits.MAX_RENDERED])))
-    )
-    return ShownMessage(message, html, shown, max(0, len(message.content) - limits.MAX_RENDERED))
+    shown = visible("\n".join(filter(None, (text[:MAX_RENDERED], calls[:MAX_RENDERED]))))
+    return ShownMessage(message, html, shown, max(0, len(message.content) - MAX_RENDERED))
 
 
 def forget(reservoir: Reservoir, name: ConversationName) -> int:

@@ -7,8 +7,10 @@ from typing import Any
 
 from reservoir_cli.context.weekly_statistics import count_tools, largest_tools, last_weeks
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
-from reservoir_cli.server import limits
 from reservoir_cli.server.web.stacked_bar import Part, stack
+
+#: Days and weeks in the charts, and the tools that have a part of their own.
+DAYS, WEEKS, TOOLS = 60, 26, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ def summarize(reservoir: Reservoir) -> Use:
 
 def draw_weeks(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     """Return the charts by week of ``stats --plot``; none without data."""
-    weeks = last_weeks(rows, limits.WEEKS)
-    tools = largest_tools(weeks, limits.TOOLS)
+    weeks = last_weeks(rows, WEEKS)
+    tools = largest_tools(weeks, TOOLS)
     charts = []
     if tools:
         counts = [count_tools(week["stored"], tools) for week in weeks]
@@ -124,7 +126,7 @@ def bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
         return []
     by_day = {row["day"]: row for row in rows}
     newest = date.fromisoformat(max(by_day))
-    days = [(newest - timedelta(days=back)).isoformat() for back in reversed(range(limits.DAYS))]
+    days = [(newest - timedelta(days=back)).isoformat() for back in reversed(range(DAYS))]
     most = max(_count_asked(by_day.get(day, {})) for day in days) or 1
     return [_bar(day, by_day.get(day, {}), most) for day in days]
 

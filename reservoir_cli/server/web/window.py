@@ -11,12 +11,12 @@ from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import limits
 from reservoir_cli.server.web.rendering import link
 from reservoir_cli.server.web.stacked_bar import Part, stack
 from reservoir_cli.server.web.window_form import Question, context_command
 from reservoir_cli.settings.schema import Settings
 
+MAX_FILLERS = 50  # the most rows of messages that could only have filled the budget
 _SMALLEST_PART = 0.0005  # parts of a priority below this share of the bar are not listed
 _PART_NAMES = {"question": "question it answers"}
 
@@ -97,6 +97,7 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Wind
     messages = window.messages
     kept = list(_kept_rows(window, messages, settings, above))
     running = kept[-1].running if kept else above
+    database = None if reservoir.location == default_store else reservoir.location
     return WindowView(
         question,
         window,
@@ -104,21 +105,12 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Wind
         usual,
         kept,
         _left_out_rows(window, settings),
-        window.not_reached - min(len(window.selection.passed_over), limits.MAX_FILLERS),
+        window.not_reached - min(len(window.selection.passed_over), MAX_FILLERS),
         above,
         window.used - (running or 0),
         _budget_bar(window, messages),
         _render(window),
-        context_command(
-            question.text,
-            database=None if reservoir.location == default_store else reservoir.location,
-            partition=partition,
-            instance=question.instance,
-            model=question.model,
-            budget=question.budget,
-            form=question.form,
-            options=question.options,
-        ),
+        context_command(question, partition, database),
         window.timings_ms["read"] + window.timings_ms["select"],
         _find_newcomers(reservoir, question, window),
         reservoir.indexer.pending(Scope(partition)),
@@ -174,7 +166,7 @@ def _kept_rows(
 
 
 def _left_out_rows(window: ContextWindow, settings: Settings) -> list[Row]:
-    fillers = sorted(window.selection.passed_over, key=_sort_key)[: limits.MAX_FILLERS]
+    fillers = sorted(window.selection.passed_over, key=_sort_key)[:MAX_FILLERS]
     left_out = sorted([*window.selection.dropped, *fillers], key=_sort_key)
     return [
         Row(
@@ -260,7 +252,6 @@ def _product(score: float, weight: float) -> str:
 
 
 def _budget_bar(window: ContextWindow, messages: Sequence[WindowMessage]) -> list[Part]:
-    """Return the bar that shows how the budget is used; it is longer if that is exceeded."""
     budget = window.budget
     kept = {"recalled": 0, "history": 0}
     for message in messages:

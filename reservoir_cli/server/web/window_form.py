@@ -129,25 +129,15 @@ def _slider(
     return Slider(name, label, was if moved is None else moved, f"{was:g}", most, step)
 
 
-def context_command(
-    question: str,
-    *,
-    database: str | None,
-    partition: str,
-    instance: str | None,
-    model: str | None,
-    budget: int | None,
-    form: str,
-    options: ContextOptions,
-) -> str:
+def context_command(question: Question, partition: str, database: str | None = None) -> str:
     """Return the command for the window on the page; no ``database`` stands for the default."""
-    flags = options.flags()
+    flags = question.options.flags()
     named = {
         "--partition": partition,
-        "--instance": instance,
-        "--model": model,
-        "--budget": budget,
-        "--format": None if form == "text" else form,
+        "--instance": question.instance,
+        "--model": question.model,
+        "--budget": question.budget,
+        "--format": None if question.form == "text" else question.form,
         **{option: flags.pop(name, None) for name, option in _COMMAND_OPTIONS.items()},
     }
     words = ["reservoir", *(["--db", database] if database else []), "context"]
@@ -156,7 +146,7 @@ def context_command(
             words += _option_words(option, str(value))
     # Settings without an option are passed in the environment.
     environment = [f"RESERVOIR_{name.upper()}={value}" for name, value in flags.items()]
-    argument = ["--", question] if question.startswith("-") else [question]
+    argument = ["--", question.text] if question.text.startswith("-") else [question.text]
     return " ".join([*environment, shlex.join([*words, *argument])])
 
 
