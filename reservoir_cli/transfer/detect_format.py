@@ -18,9 +18,9 @@ from reservoir_cli.transfer.formats.registry import (
     likely_importers,
     plugin_importers,
 )
-from reservoir_cli.transfer.reading import watched_files
 from reservoir_cli.transfer.reading.file import (
     COMPRESSED,
+    DATABASES,
     HEAD,
     SQLITE,
     File,
@@ -340,7 +340,7 @@ def is_of_tool(path: Path, tool: str) -> bool:
     try:
         importer: Importer | None = choose(file)
     except NotTextError as error:
-        if not path.name.endswith(watched_files.DATABASES):
+        if not path.name.endswith(DATABASES):
             problem = f"cannot read {path} as a history of {tool}: it is not text"
             raise NotTextError(problem, hint=error.hint) from None
         importer = None
@@ -352,7 +352,7 @@ def is_of_tool(path: Path, tool: str) -> bool:
         importer = None
     if (importer and importer.name == tool) or _is_owned(file, tool):
         return True
-    if importer_named(tool).tables and path.name.endswith(watched_files.DATABASES):
+    if importer_named(tool).tables and path.name.endswith(DATABASES):
         _tables_of(path)  # raises an error if it is damaged
     return _is_likely(file, importer, tool)
 
@@ -360,12 +360,13 @@ def is_of_tool(path: Path, tool: str) -> bool:
 def _is_likely(file: File, found: Importer | None, tool: str) -> bool:
     if found and found.name not in (*LISTS, *TEXTS):
         return False
-    name = PurePath(file.name.replace("\\", "/")).name
-    return name.endswith(importer_named(tool).endings or ("\0",)) or _begins_damaged(file, tool)
+    return file.place.name.endswith(importer_named(tool).endings or ("\0",)) or _begins_damaged(
+        file, tool
+    )
 
 
 def _is_owned(file: File, tool: str) -> bool:
-    is_database = file.name.endswith(watched_files.DATABASES)
+    is_database = file.name.endswith(DATABASES)
     return not is_database and Owners([importer_named(tool)]).owner_of(Path(file.name)) == tool
 
 

@@ -12,7 +12,7 @@ from reservoir_cli.transfer.leave_out import find_marked, leave_out
 from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.foreign_values import count_unread_times
 from reservoir_cli.transfer.reading.input_files import name_of
-from reservoir_cli.transfer.reading.watched_files import compile_exclusion
+from reservoir_cli.transfer.reading.program_folders import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions

@@ -7,7 +7,7 @@ from reservoir_cli.transfer.detect_format import DetectedFile
 from reservoir_cli.transfer.reading import foreign_databases
 from reservoir_cli.transfer.reading.file import SQLITE, File, Unreadable
 from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.watched_files import contains
+from reservoir_cli.transfer.reading.json_stream import contains
 from reservoir_cli.transfer.reports import ImportReport
 
 _MARK = "DO NOT INDEX"  # excludes a conversation if it begins a line of a user's message

@@ -17,7 +17,7 @@ from reservoir_cli.agents.connect.client import (
     xdg_config,
 )
 from reservoir_cli.errors import UsageError
-from reservoir_cli.transfer.sync import discover_histories
+from reservoir_cli.transfer.reading.program_folders import claude_config_dirs, tool_dir
 
 
 class ClaudeCode(Client):
@@ -36,7 +36,7 @@ class ClaudeCode(Client):
         return folder / ".claude.json"
 
     def folder(self) -> Path:
-        return discover_histories.claude_code_sessions().parent
+        return claude_config_dirs()[0]
 
     def hooks_settings(self) -> Path:
         return self.folder() / "settings.json"
@@ -62,7 +62,7 @@ class Codex(Client):
     hooks_step = "Codex runs new hooks only after you trust them: type /hooks in it"
 
     def settings(self) -> Path:
-        return discover_histories.codex_sessions().with_name("config.toml")
+        return tool_dir("CODEX_HOME", ".codex") / "config.toml"
 
     def hooks_settings(self) -> Path:
         return self.settings().with_name("hooks.json")
@@ -97,8 +97,7 @@ class GeminiCli(Client):
         return f"{POWERSHELL_CALL}{words}" if windows and words.startswith('"') else words
 
     def settings(self) -> Path:
-        home = os.environ.get("GEMINI_CLI_HOME")
-        return (Path(home) if home else Path.home()) / ".gemini" / "settings.json"
+        return tool_dir("GEMINI_CLI_HOME", Path.home()) / ".gemini" / "settings.json"
 
     def own_command(self, command: Sequence[str]) -> list[str]:
         return ["mcp", "add", "--scope", "user", SERVER, *command]

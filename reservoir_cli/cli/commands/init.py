@@ -31,10 +31,10 @@ from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import load
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.formats.registry import importers
-from reservoir_cli.transfer.reading import watched_files
 from reservoir_cli.transfer.reading.importer import Importer
+from reservoir_cli.transfer.reading.program_folders import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport, describe_links
-from reservoir_cli.transfer.sync import discover_histories
+from reservoir_cli.transfer.sync import discover_histories, watched_files
 from reservoir_cli.transfer.sync.discover_histories import History
 from reservoir_cli.transfer.sync.history_sources import Source, choose_name, configured_sources
 from reservoir_cli.util.progress import counted, duration_in_words, explain_interrupt
@@ -383,7 +383,7 @@ def _add_sources(
 ) -> None:
     """Say that nothing is new, and let ``reservoir sync`` read the histories in future."""
     for source in [entry.source for entry in read]:
-        excluded = watched_files.compile_exclusion(list(source.exclude))
+        excluded = compile_exclusion(list(source.exclude))
         for reason in watched_files.unreadable_folders(source.path, excluded):
             console.warn(reason)
     console.note(f"nothing new for {_partitions(read)}")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from reservoir_cli.messages import Message, clean_text
 from reservoir_cli.settings.paths import expand_user
@@ -62,7 +62,7 @@ class Aider(Importer):
         yield Place((found or folders[-1:])[0] / _HISTORY, (".md",), nearby=True)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        place = PurePath(file.name.replace("\\", "/"))
+        place = file.place
         session = _Session(place.parent.as_posix() if place.name == _HISTORY else None)
         for number, line in _lines(file):
             if line is None:

@@ -26,7 +26,7 @@ class _Steps(Transcript):
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
-        folders = file.name.replace("\\", "/").split("/")
+        folders = file.place.parts
         if "brain" in folders[:-2]:
             self.describe(identity=folders[folders.index("brain") + 1])
         self._open: list[str] = []

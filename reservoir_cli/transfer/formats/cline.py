@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import PurePath
 from typing import Any
 
 from reservoir_cli.messages import Message, clean_text
@@ -146,7 +145,7 @@ def _read_session(file: File, place: str, value: dict[str, Any]) -> Iterator[Rec
 
 
 def _thread(file: File) -> Thread:
-    place = PurePath(file.name.replace("\\", "/"))
+    place = file.place
     if place.name != _HISTORY or not place.parent.name:
         return Thread(Cline.name)
     usages = objects(_read_beside(file, "task_metadata.json").get("model_usage"))
@@ -358,7 +357,7 @@ def _read_beside(file: File, name: str) -> dict[str, Any]:
 def _describe_session(file: File, value: dict[str, Any]) -> tuple[Thread, datetime | None]:
     """Return a session, and when it was forked; a subagent's is in its folder, without manifest."""
     session = text(value.get("sessionId")) or file.stem
-    name = clean_text(PurePath(file.name.replace("\\", "/")).name.removesuffix(_MESSAGES))
+    name = clean_text(file.place.name.removesuffix(_MESSAGES))
     is_main = value.get("agent") == "lead"
     if not is_main:  # its own id begins with that of its session
         session = session.removesuffix(f"__{name}").removesuffix("__teamtask")

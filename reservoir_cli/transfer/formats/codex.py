@@ -42,9 +42,8 @@ from reservoir_cli.transfer.reading.importer import (
     SourceIds,
     Thread,
 )
-from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.json_stream import contains, read_entries
 from reservoir_cli.transfer.reading.program_folders import tool_dir
-from reservoir_cli.transfer.reading.watched_files import contains
 from reservoir_cli.util.read_files import read_bounded
 
 #: Beginnings of user messages that the program writes.

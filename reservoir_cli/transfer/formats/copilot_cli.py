@@ -193,7 +193,7 @@ def _survey(file: File) -> tuple[str, set[str]]:
             rewound |= _rewound_ids(data, order)
         if event_id := text(event.get("id")):
             order[event_id] = None
-    names = file.name.replace("\\", "/").split("/")
+    names = file.place.parts
     is_in_folder = file.stem == "events" and len(names) > 1  # not in older versions
     return session or (names[-2] if is_in_folder else file.stem), rewound
 

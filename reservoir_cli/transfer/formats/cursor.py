@@ -264,7 +264,7 @@ class CursorTranscript(Transcript):
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
-        names = file.name.replace("\\", "/").split("/")
+        names = file.place.parts
         if _FOLDER in names[1:]:
             position = names.index(_FOLDER, 1)
             self.describe(folder=_project_folder(names[position - 1]))

@@ -307,13 +307,13 @@ def _working_folder(line: dict[str, Any]) -> str | None:
 
 def _parent(file: File) -> str | None:
     """Return the id of the session that started a subagent: it names the folder in ``chats``."""
-    names = file.name.replace("\\", "/").split("/")
-    return text(names[-2]) if names[-3:-2] == ["chats"] else None
+    names = file.place.parts
+    return text(names[-2]) if names[-3:-2] == ("chats",) else None
 
 
 def _folder(file: File) -> str | None:
     """Return the name of the project's folder in ``tmp``, unless it is a hash."""
-    names = file.name.replace("\\", "/").split("/")
+    names = file.place.parts
     if "chats" not in names[1:]:
         return None
     name = names[names.index("chats", 1) - 1]

@@ -60,7 +60,7 @@ class Goose(DatabaseImporter):
         for (number,) in database.connection.execute(query):
             about = database.one("sessions", "rowid", number)
             version = (about, messages.get(about.get("id")))
-            read = partial(_read_session, database, number, about)
+            read = partial(_read_session, database, about)
             yield DatabaseConversation(about.get("id"), version, read)
 
 
@@ -73,17 +73,10 @@ def _folder() -> Path:
     return xdg_data_dir() / "goose" / "sessions"
 
 
-def _read_session(
-    database: Database, number: int, about: dict[str, Any]
-) -> Iterator[Record | Skipped]:
-    identity = text(about.get("id"))
-    if identity is None:
-        yield Skipped(f"session {number}", "no id")
-    elif about.get("session_type") != "hidden":
-        yield from _read_messages(database, _Session(identity, about))
-
-
-def _read_messages(database: Database, session: "_Session") -> Iterator[Record | Skipped]:
+def _read_session(database: Database, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+    if about.get("session_type") == "hidden":
+        return
+    session = _Session(about["id"], about)
     query = "SELECT rowid FROM messages WHERE session_id = ? ORDER BY id"
     for (number,) in database.connection.execute(query, [session.identity]):
         row = database.one("messages", "rowid", number)

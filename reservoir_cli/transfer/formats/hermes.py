@@ -42,17 +42,12 @@ class Hermes(DatabaseImporter):
         for (number,) in database.connection.execute(query):
             about = database.one("sessions", "rowid", number)
             version = (about.get("title"), messages.get(about.get("id")))
-            read = partial(_read_session, database, number, about)
+            read = partial(_read_session, database, about)
             yield DatabaseConversation(about.get("id"), version, read)
 
 
-def _read_session(
-    database: Database, number: int, about: dict[str, Any]
-) -> Iterator[Record | Skipped]:
-    identity = text(about.get("id"))
-    if identity is None:
-        yield Skipped(f"session {number}", "no id")
-        return
+def _read_session(database: Database, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+    identity = about["id"]
     thread = Thread(
         Hermes.name,
         identity,

@@ -97,7 +97,7 @@ class OpenCode(DatabaseImporter):
             about = database.one(table, "id", identity)
             counts = (rows.get(identity), messages.get(identity), parts.get(identity))
             has_rows = identity in rows and (table == "session_v2" or identity not in messages)
-            read = partial(_read_rows if has_rows else _read, database, identity, about)
+            read = partial(_read_rows if has_rows else _read, database, about)
             yield DatabaseConversation(identity, (about, *counts), read)
 
 
@@ -141,14 +141,8 @@ def _find_copied(database: Database, table: str, about: dict[str, Any]) -> set[A
     return {row[0] for row in first if row[1] != about.get("id")}
 
 
-def _read_rows(
-    database: Database, identity: Any, about: dict[str, Any]
-) -> Iterator[Record | Skipped]:
-    session_id = text(identity)
-    if session_id is None:
-        yield Skipped("a session", "no id")
-        return
-    thread = _make_thread(session_id, about)
+def _read_rows(database: Database, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+    thread = _make_thread(about["id"], about)
     order = "seq, id" if database.has("session_message", "seq") else "time_created, id"
     for message_id in _list_messages(database, "session_message", about, order):
         row = database.one("session_message", "id", message_id)
@@ -161,11 +155,7 @@ def _read_rows(
         yield from thread.convert(place, str(message_id), read)
 
 
-def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
-    session_id = text(identity)
-    if session_id is None:
-        yield Skipped("a session", "no id")
-        return
+def _read(database: Database, about: dict[str, Any]) -> Iterator[Record | Skipped]:
     ids = _list_messages(database, "message", about, "time_created, id")
 
     def read_message(message_id: Any) -> Placed:
@@ -175,8 +165,7 @@ def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[
         rows = database.rows("part", "message_id", message_id, "id")
         return (_parse_row(f"part {row.get('id')}", row) for row in rows)
 
-    thread = _make_thread(session_id, about)
-    yield from _read_session(thread, map(read_message, ids), read_parts)
+    yield from _read_session(_make_thread(about["id"], about), map(read_message, ids), read_parts)
 
 
 def _parse_row(place: str, row: dict[str, Any]) -> Placed:
@@ -319,8 +308,7 @@ def _read_tree(file: File) -> Iterator[Record | Skipped]:
             return
         session_id = text(session.get("id"))
         if session_id is None or not _ID.fullmatch(session_id):
-            yield Skipped(place, "no id")
-            return
+            raise ValueError("no id")
         if storage is None:
             yield Skipped("the file", "its messages are in other files: give the folder")
             return
@@ -335,8 +323,7 @@ def _read_export(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped
     about = obj(value.get("info"))
     session_id = text(about.get("id"))
     if session_id is None:
-        yield Skipped(place, "no id")
-        return
+        raise ValueError("no id")
     parts: dict[str, list[Any]] = {}
     messages: list[Placed] = []
     for number, entry in enumerate(value["messages"], 1):

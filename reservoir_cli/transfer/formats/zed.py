@@ -90,11 +90,7 @@ def _read_thread(
     except ValueError as error:
         yield Skipped(place, str(error))
         return
-    identity = text(row.get("id"))
-    if identity is None:
-        yield Skipped(place, "no id")
-        return
-    yield from _Thread(identity, row, value).read(place)
+    yield from _Thread(row["id"], row, value).read(place)
 
 
 def _parse_thread(

@@ -3,13 +3,12 @@
 The proxy's ``parse_request`` gives messages the identities by which they are recognised.
 """
 
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.context.counter_factors import count_record
-from reservoir_cli.messages import Conversation, Filter, Message, Scope, StoredMessage
+from reservoir_cli.messages import Filter, Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.tables.proxy_ledger import Ledger
 from reservoir_cli.storage.tables.sources import Sources
@@ -17,7 +16,7 @@ from reservoir_cli.storage.tables.tags_and_pins import TagsAndPins
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.proxied.exchange import PARTIAL, Exchange
 from reservoir_cli.transfer.proxied.repeated_questions import RepeatedQuestions
-from reservoir_cli.transfer.reading.importer import Record
+from reservoir_cli.transfer.reading.importer import Record, Thread
 from reservoir_cli.transfer.skip_duplicates import SOURCE, identity_prefix
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport
@@ -213,20 +212,11 @@ def _parts(messages: Iterable[Message | StoredMessage]) -> list[str]:
 
 
 def _records(exchange: Exchange, now: datetime) -> Iterator[Record]:
-    conversation = Conversation(exchange.conversation, source=SOURCE, model=exchange.model)
+    thread = Thread(SOURCE, exchange.conversation, model=exchange.model)
     replies = [] if exchange.reply is None else [exchange.reply]
     if exchange.partial:
         replies = [replace(reply, tags=(PARTIAL,)) for reply in replies]
-    trace, moment = "", now - _STEP * (len(exchange.messages) + len(replies))
+    moment = now - _STEP * (len(exchange.messages) + len(replies))
     for message in [*exchange.messages, *replies]:
         moment += _STEP
-        if message.role == "user" or not trace:
-            trace = str(uuid.uuid5(uuid.NAMESPACE_OID, str(message.source_id)))
-        completed = replace(
-            message,
-            created_at=moment,
-            trace_id=trace,
-            source=SOURCE,
-            conversation_id=exchange.conversation,
-        )
-        yield Record(completed, conversation=conversation)
+        yield thread.record(replace(message, created_at=moment), message.source_id)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import IO, BinaryIO, cast
 
@@ -24,6 +24,9 @@ from reservoir_cli.util.installation import install_hint
 from reservoir_cli.util.read_files import LARGEST, open_regular
 
 COMPRESSED = ".jsonl.zst"  # the ending of a compressed file of JSON Lines
+#: Endings of the databases of other programs, and of all files of their histories.
+DATABASES = (".db", ".vscdb", ".sqlite")
+SUFFIXES = (".jsonl", ".json", ".md", COMPRESSED, *DATABASES)
 #: Log2 of the largest window. Programs use up to 8 MB; a hostile one would only cost memory.
 WINDOW_LOG = 23
 SQLITE = b"SQLite format 3\0"  # how a SQLite file begins
@@ -133,10 +136,14 @@ class File:
         return cls(name, size, lambda: open_regular(path), path, modified=modified)
 
     @property
+    def place(self) -> PurePosixPath:
+        """The name as a path, also one of Windows."""
+        return PurePosixPath(self.name.replace("\\", "/"))
+
+    @property
     def stem(self) -> str:
         """The file's name without folder and extensions."""
-        file_name = self.name.replace("\\", "/").rsplit("/", 1)[-1]
-        return clean_text(file_name.split(".", 1)[0])
+        return clean_text(self.place.name.split(".", 1)[0])
 
     def open(self) -> BinaryIO:
         """Open the file at its beginning; the caller closes it. OSError if it cannot be opened.

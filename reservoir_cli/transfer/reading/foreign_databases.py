@@ -19,6 +19,7 @@ from typing import Any, ClassVar, TypeVar
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, restoring
 from reservoir_cli.transfer.reading.file import File, LockedError, Unreadable
+from reservoir_cli.transfer.reading.foreign_values import text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.util.read_files import LARGEST
 
@@ -48,6 +49,7 @@ Item = TypeVar("Item")
 class DatabaseConversation:
     """A conversation in a database, by its id, and a function that yields its messages.
 
+    :param key: its id, a text; it is skipped without one.
     :param version: values that change with any of its rows: times, counts, lengths.
     """
 
@@ -225,6 +227,8 @@ class DatabaseImporter(Importer):
 
 
 def _read_or_skip(conversation: DatabaseConversation) -> Iterator[Record | Skipped]:
+    if text(conversation.key) is None:
+        return iter([Skipped("a conversation", "no id")])
     return Skipped.if_invalid(f"conversation {conversation.key}", conversation.read())
 
 
@@ -246,8 +250,8 @@ def _group(conversation: DatabaseConversation) -> str:
     return str(int(_hash(str(conversation.key))[:8], 16) % _GROUPS)
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+def _hash(value: str) -> str:
+    return hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()
 
 
 def tables_of(path: Path) -> frozenset[str]:

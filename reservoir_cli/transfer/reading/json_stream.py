@@ -27,7 +27,7 @@ _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 LONGEST_LINE = 4 * LARGEST
 #: At most this many lines are searched for an object, if the first ones are damaged.
 _MOST_DAMAGED = 100
-_AT_ONCE = 1 << 20
+_AT_ONCE, _SEARCHED_AT_ONCE = 1 << 20, 1 << 16
 _LARGEST_SMALL = 4 << 20
 _GAP = re.compile(r"[\s,]*")
 #: The characters that determine where a value ends: brackets, and the quotes of strings.
@@ -183,6 +183,19 @@ def read_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
             if length > LONGEST_LINE:
                 raise Unreadable(f"a line of more than {LONGEST_LINE >> 20} MB")
         yield line, length
+
+
+def contains(file: File, words: bytes) -> bool:
+    """Return whether a file contains some bytes before a line that is too long to be read."""
+    tail, length = b"", 0
+    with file.open() as stream:
+        while length <= LONGEST_LINE and (data := stream.read(_SEARCHED_AT_ONCE)):
+            if words in tail + data:
+                return True
+            tail = data[-len(words) :]
+            end = data.rfind(b"\n")
+            length = len(data) - end if end >= 0 else length + len(data)
+    return False
 
 
 def _read_array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from reservoir_cli.transfer.formats.registry import importers, plugin_importers
 from reservoir_cli.transfer.reading.importer import Importer, Place
-from reservoir_cli.transfer.reading.program_folders import claude_config_dirs, tool_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +59,3 @@ def _sizes(folder: str, names: list[str], endings: tuple[str, ...]) -> Iterator[
         path = os.path.join(folder, name)
         if name.endswith(endings) and os.path.isfile(path) and not os.path.islink(path):
             yield os.path.getsize(path)
-
-
-def claude_code_sessions() -> Path:
-    """Return the first folder of Claude Code's sessions; it need not exist."""
-    return claude_config_dirs()[0] / "projects"
-
-
-def codex_sessions() -> Path:
-    """Return the folder of Codex's sessions; it need not exist."""
-    return tool_dir("CODEX_HOME", ".codex") / "sessions"

@@ -32,17 +32,18 @@ from reservoir_cli.transfer.detect_format import DetectedFile, is_of_tool
 from reservoir_cli.transfer.formats.registry import importer_named
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.leave_out import leave_out, marked_by, may_contain_mark
-from reservoir_cli.transfer.reading import watched_files
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, Resumable, StartOver
-from reservoir_cli.transfer.reading.file import COMPRESSED, File, Unreadable
+from reservoir_cli.transfer.reading.file import COMPRESSED, DATABASES, File, Unreadable
 from reservoir_cli.transfer.reading.foreign_values import count_unread_times, moment
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.watched_files import FileState, escape_path
+from reservoir_cli.transfer.reading.program_folders import compile_exclusion
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport
+from reservoir_cli.transfer.sync import watched_files
 from reservoir_cli.transfer.sync.history_sources import Source
 from reservoir_cli.transfer.sync.sync_reports import SourceReport, SyncReport
+from reservoir_cli.transfer.sync.watched_files import FileState, escape_path
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress, explain_interrupt, no_progress, report_megabytes
 from reservoir_cli.util.read_files import NotTextError, open_regular
@@ -122,7 +123,7 @@ class _SourceSync:
         self.importer: Importer = importer_named(source.tool)
         self._version = int(getattr(self.importer, "version", 1))
         self._machine = known.machine
-        self._excluded = watched_files.compile_exclusion(list(source.exclude))
+        self._excluded = compile_exclusion(list(source.exclude))
         age = retention(ingestor.config, source.partition)
         settings = json.dumps([sorted(source.exclude), str(age)])
         self._settings = hashlib.sha256(settings.encode()).hexdigest()[:32]
@@ -323,7 +324,7 @@ class _FileSync:
         """Store the new messages of the file, and of an old one also an unfinished turn."""
         file = self._open_part(old=old)
         # Later reads of a database yield only a few changed conversations, each as a whole.
-        is_read_again = self._start.state and file.name.endswith(watched_files.DATABASES)
+        is_read_again = self._start.state and file.name.endswith(DATABASES)
         if not is_read_again and may_contain_mark(file):
             with suppress(Unreadable):  # raised again below
                 for item in self._items(file):

@@ -4,16 +4,13 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
-from reservoir_cli.transfer.reading.file import COMPRESSED, SQLITE, UTF16, File
+from reservoir_cli.transfer.reading.file import DATABASES, SQLITE, SUFFIXES, UTF16, File
 from reservoir_cli.transfer.reading.json_stream import LONGEST_LINE
 from reservoir_cli.util.read_files import open_regular
 
-DATABASES = (".db", ".vscdb", ".sqlite")
-SUFFIXES = (".jsonl", ".json", ".md", COMPRESSED, *DATABASES)
 #: The number of bytes hashed at the beginning, and before the position where reading ended.
 _COMPARED = 4_096
 _AT_ONCE = 1 << 16
@@ -103,24 +100,6 @@ def unreadable_folders(root: Path, excluded: Callable[[str], bool]) -> list[str]
     return reasons
 
 
-def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
-    """Return a function that tests whether a path is excluded by a folder or a pattern.
-
-    Tools record working folders without symbolic links, so links in the patterns are followed.
-    """
-    wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
-    wanted += [os.path.realpath(pattern) for pattern in wanted if os.path.isabs(pattern)]
-    folders = [f"{pattern}{os.sep}" for pattern in wanted]
-
-    def excluded(path: str) -> bool:
-        return any(
-            path == pattern or path.startswith(folder) or fnmatchcase(path, pattern)
-            for pattern, folder in zip(wanted, folders, strict=True)
-        )
-
-    return excluded if wanted else lambda path: False
-
-
 def is_database(stream: IO[bytes]) -> bool:
     """Return whether a file is a SQLite database."""
     stream.seek(0)
@@ -161,19 +140,6 @@ def find_last_line_end(stream: IO[bytes], start: int, size: int) -> int:
             return begin + newline + 1
         end = begin
     return start
-
-
-def contains(file: File, words: bytes) -> bool:
-    """Return whether a file contains some bytes before a line that is too long to be read."""
-    tail, length = b"", 0
-    with file.open() as stream:
-        while length <= LONGEST_LINE and (data := stream.read(_AT_ONCE)):
-            if words in tail + data:
-                return True
-            tail = data[-len(words) :]
-            end = data.rfind(b"\n")
-            length = len(data) - end if end >= 0 else length + len(data)
-    return False
 
 
 def open_part(path: Path, start: int, end: int) -> File:

@@ -29,10 +29,10 @@ from reservoir_cli.transfer.formats.registry import importers
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, Resumable
 from reservoir_cli.transfer.reading.file import File
 from reservoir_cli.transfer.reading.importer import Record
-from reservoir_cli.transfer.reading.watched_files import walk
 from reservoir_cli.transfer.sync import history_sources
 from reservoir_cli.transfer.sync import sync_sources as syncing
 from reservoir_cli.transfer.sync.history_sources import Source
+from reservoir_cli.transfer.sync.watched_files import walk
 
 
 def test_only_added_lines_are_read(machine):
