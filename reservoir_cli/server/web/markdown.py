@@ -1,15 +1,11 @@
 """Render messages as HTML: Markdown is converted, HTML is escaped, and the result is sanitised."""
 
 import re
-from collections.abc import MutableMapping, Sequence
 from functools import cache
-from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererProtocol
-from markdown_it.token import Token
-from markdown_it.utils import OptionsDict
+from markdown_it.rules_core import StateCore
 from markupsafe import Markup
 
 from reservoir_cli.server.web.rendering import visible
@@ -69,20 +65,13 @@ def to_plain_html(text: str) -> Markup:
 def _parser() -> MarkdownIt:
     # Images are shown as links, so that nothing is fetched from other servers.
     parser = MarkdownIt("js-default", {"linkify": False, "highlight": _highlight}).disable("image")
-    parser.add_render_rule("heading_open", _lower_heading)
-    parser.add_render_rule("heading_close", _lower_heading)
+    parser.core.ruler.push("lower_headings", _lower_headings)
     return parser
 
 
-def _lower_heading(
-    self: RendererProtocol,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    _environment: MutableMapping[str, Any],
-) -> str:
-    token = tokens[index]
-    return f"</{_LOWER[token.tag]}>" if token.nesting < 0 else f"<{_LOWER[token.tag]}>"
+def _lower_headings(state: StateCore) -> None:
+    for token in state.tokens:
+        token.tag = _LOWER.get(token.tag, token.tag)
 
 
 def _highlight(code: str, language: str, _attributes: str) -> str:

@@ -10,11 +10,9 @@ from typing import Any
 
 from reservoir_cli.messages import Message, call_from_dict
 from reservoir_cli.transfer.reading import content_blocks
-from reservoir_cli.transfer.reading.content_blocks import content_text, thought
+from reservoir_cli.transfer.reading.content_blocks import content_text
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
-    call,
-    joined_texts,
     obj,
     objects,
     require_object,
@@ -30,8 +28,6 @@ _Read = Callable[[Any], Iterable[Message]]
 #: Roles by the types of messages that have no role.
 _ROLES_BY_TYPE = ROLES | {"tool_result": "tool"}
 _BLOCK = re.compile(r'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking)"')
-#: Items of the Responses API that are no messages.
-_ITEMS = ("function_call", "function_call_output", "reasoning", "web_search_call")
 
 
 class Anthropic(Importer):
@@ -85,8 +81,9 @@ class OpenAI(Importer):
 
 
 def _openai_messages(value: Any) -> list[Message]:
-    if "role" not in require_object(value) and value.get("type") in _ITEMS:
-        return _item_messages(value)
+    if "role" not in require_object(value) and value.get("type") in content_blocks.ITEMS:
+        message = content_blocks.item_message(value)
+        return [message] if message else []
     role = ROLES.get(str(value.get("role")))
     if role is None:
         raise ValueError("unknown role")
@@ -96,31 +93,14 @@ def _openai_messages(value: Any) -> list[Message]:
     content = content_text(value.get("content"))
     if not content.strip() and not calls and role != "tool":
         raise ValueError("empty")
-    message = Message(
+    single = Message(
         role,
         content,
         name=text(value.get("name")),
         tool_calls=tuple(call_from_dict(item) for item in calls),
         tool_call_id=text(value.get("tool_call_id")),
     )
-    return [message]
-
-
-def _item_messages(item: dict[str, Any]) -> list[Message]:
-    identity = item.get("call_id") or item.get("id")
-    match item["type"]:
-        case "function_call":
-            made = call(identity, item.get("name"), item.get("arguments"))
-            return [Message("assistant", "", tool_calls=(made,))]
-        case "web_search_call":
-            made = call(identity, "web_search", item.get("action"))
-            return [Message("assistant", "", tool_calls=(made,))]
-        case "function_call_output":
-            output = item.get("output")
-            return [Message("tool", content_text(output), tool_call_id=text(identity))]
-        case _:
-            words = joined_texts(objects(item.get("content")) or item.get("summary"))
-            return [thought(words)] if words else []
+    return [single]
 
 
 def _lists_messages(head: Head) -> bool:

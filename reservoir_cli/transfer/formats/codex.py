@@ -22,12 +22,10 @@ from reservoir_cli.transfer.reading.checkpoints import (
     lines,
     restoring,
 )
-from reservoir_cli.transfer.reading.content_blocks import content_text, remove_marks, thought
+from reservoir_cli.transfer.reading.content_blocks import content_text, item_message, remove_marks
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
-    call,
-    joined_texts,
     moment,
     obj,
     objects,
@@ -62,15 +60,6 @@ _OLD_FOLDER = re.compile(r"<cwd>([^<\n]+)</cwd>|Current working directory: ([^\n
 _WHOLE = (".json", ".zst")
 #: Codex's list of sessions copied from other tools, and how many folders above them to look.
 _COPIES, _DEPTH = "external_agent_session_imports.json", 5
-#: The name of the tool and the key of the arguments, by the kind of a call; and results of calls.
-_CALLS = {
-    "function_call": (None, "arguments"),
-    "custom_tool_call": (None, "input"),
-    "local_shell_call": ("local_shell", "action"),
-    "web_search_call": ("web_search", "action"),
-    "tool_search_call": ("tool_search", "arguments"),
-}
-_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 _ENDS = ("task_complete", "turn_aborted")  #: Events that end a turn.
 #: The event by which the user takes back the last turns, mostly to edit a question.
 _ROLLBACK = "thread_rolled_back"
@@ -371,21 +360,9 @@ def _message(line: dict[str, Any]) -> Message | None:
     kind, created_at = str(item.get("type")), moment(line.get("timestamp"))
     if kind == "message":
         return _words(item, created_at)
-    if kind in _CALLS:
-        name, key = _CALLS[kind]
-        identity = item.get("call_id") or item.get("id")
-        made = call(identity, name or item.get("name"), item.get(key))
-        return Message("assistant", "", created_at, tool_calls=(made,))
-    if kind in _OUTPUTS:
-        call_id = text(item.get("call_id"))
-        return Message("tool", _output(item), created_at, tool_call_id=call_id)
     if kind == "image_generation_call":
         return Message("assistant", "[image]", created_at)
-    if kind != "reasoning":
-        return None
-    # The rest of the thinking is encrypted.
-    thinking = joined_texts(objects(item.get("content")) or item.get("summary"))
-    return thought(thinking, created_at) if thinking else None
+    return item_message(item, created_at)
 
 
 def _words(item: dict[str, Any], created_at: datetime | None) -> Message | None:
@@ -396,10 +373,3 @@ def _words(item: dict[str, Any], created_at: datetime | None) -> Message | None:
         raise ValueError("unknown role")
     injected = role == "user" and content.lstrip().startswith(_INJECTED)
     return None if injected else Message(role, content, created_at)
-
-
-def _output(item: dict[str, Any]) -> str:
-    if "tools" in item:
-        return json.dumps(item["tools"], ensure_ascii=False)
-    output = item.get("output")
-    return content_text(output.get("content") if isinstance(output, dict) else output)

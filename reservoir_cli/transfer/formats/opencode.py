@@ -238,9 +238,11 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _call_blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
     state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
-    called = tool_use(identity, part.get("tool"), state.get("input"))
-    output = state.get("output", state.get("error"))
-    return [called, tool_result(identity, output)] if isinstance(output, str) else [called]
+    called = tool_use(identity, part.get("tool") or part.get("name"), state.get("input"))
+    outputs = (state.get("content") or None, state.get("output"), state.get("error"))
+    output = next((value for value in outputs if value is not None), None)
+    output = obj(output).get("message", output)
+    return [called, tool_result(identity, output)] if isinstance(output, str | list) else [called]
 
 
 # The rows of version 2, each of which is a message with its parts
@@ -275,18 +277,7 @@ def _command(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _reply(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for part in objects(value.get("content")):
-        match part.get("type"):
-            case "text":
-                yield {"type": "text", "text": text(part.get("text")) or ""}
-            case "reasoning":
-                yield {"type": "thinking", "thinking": part.get("text")}
-            case "tool":
-                state, identity = obj(part.get("state")), text(part.get("id"))
-                yield tool_use(identity, part.get("name"), state.get("input"))
-                output = state.get("content") or state.get("output")
-                output = output or text(obj(state.get("error")).get("message"))
-                if isinstance(output, str | list):
-                    yield tool_result(identity, output)
+        yield from _blocks(part)
 
 
 # The files of older versions

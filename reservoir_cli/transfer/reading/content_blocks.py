@@ -13,11 +13,29 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import THINKING, Message, ToolCall
-from reservoir_cli.transfer.reading.foreign_values import call, obj, require_list, text
+from reservoir_cli.transfer.reading.foreign_values import (
+    call,
+    joined_texts,
+    obj,
+    objects,
+    require_list,
+    text,
+)
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".bmp", ".svg")
 _MEDIA = ("image", "audio", "video")
 _FILES = ("file", "document", "container_upload")
+#: Of items of OpenAI's Responses, the name of the tool and the key of the arguments, by the kind of
+#: a call; the results of calls; and all items that are a message of their own.
+_CALLS = {
+    "function_call": (None, "arguments"),
+    "custom_tool_call": (None, "input"),
+    "local_shell_call": ("local_shell", "action"),
+    "web_search_call": ("web_search", "action"),
+    "tool_search_call": ("tool_search", "arguments"),
+}
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
+ITEMS = (*_CALLS, *_OUTPUTS, "reasoning")
 #: Two more characters enclose the cited words.
 _MARK = re.compile(
     "(?P<blanks>[ \t]{0,3})\ue200(?P<kind>[^\ue200-\ue202]*+)"
@@ -86,6 +104,26 @@ def file_block(mime_type: Any, name: Any = None) -> dict[str, Any]:
     """Return the block of an attached file, whose content is not imported."""
     kind = (text(mime_type) or "").split("/")[0]
     return {"type": kind if kind in _MEDIA else "file", "title": name}
+
+
+def item_message(item: dict[str, Any], created_at: datetime | None = None) -> Message | None:
+    """Return the message of one of ``ITEMS``, or raise ValueError; ``None`` for other items."""
+    kind, identity = str(item.get("type")), item.get("call_id") or item.get("id")
+    if kind in _CALLS:
+        name, key = _CALLS[kind]
+        made = call(identity, name or item.get("name"), item.get(key))
+        return Message("assistant", "", created_at, tool_calls=(made,))
+    if kind in _OUTPUTS:
+        output = item.get("output")
+        content = content_text(output.get("content") if isinstance(output, dict) else output)
+        if "tools" in item:
+            content = json.dumps(item["tools"], ensure_ascii=False)
+        return Message("tool", content, created_at, tool_call_id=text(identity))
+    if kind != "reasoning":
+        return None
+    # The rest of the thinking is encrypted.
+    thinking = joined_texts(objects(item.get("content")) or item.get("summary"))
+    return thought(thinking, created_at) if thinking else None
 
 
 def thought(content: str, created_at: datetime | None = None) -> Message:
