@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from reservoir_cli.cli import console
@@ -143,17 +144,12 @@ def _show_help(ctx: Any, _option: object, wanted: bool) -> None:
         ctx.exit()
 
 
-def _be_quiet(ctx: Any, option: object, wanted: bool) -> None:
-    if wanted:
-        console.be_quiet(wanted)
-
-
 def _quiet_option() -> TyperOption:
     return TyperOption(
         param_decls=["-q", "--quiet"],
         is_flag=True,
         expose_value=False,
-        callback=_be_quiet,
+        callback=lambda ctx, option, wanted: console.be_quiet(wanted),
         help="Print no notes or summaries.",
     )
 
@@ -231,3 +227,10 @@ class ActionGroup(HelpfulGroup):
 
 def _arguments(command: Any) -> Iterable[Any]:
     return (param for param in command.params if param.param_type_name == "argument")
+
+
+def new_app(**attributes: Any) -> typer.Typer:
+    """Return an application whose help and completion are ours."""
+    return typer.Typer(
+        rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, **attributes
+    )

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec
@@ -31,10 +31,9 @@ from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.embed_messages import describe_other_model
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
-from reservoir_cli.settings import paths
+from reservoir_cli.settings import log_file, paths
 from reservoir_cli.settings.check_history_sources import find_missing
 from reservoir_cli.settings.config import Config, load
-from reservoir_cli.settings.hook_failures import describe_failures, read_failures
 from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.problems import Repaired
@@ -49,7 +48,6 @@ from reservoir_cli.util.shared_folders import describe_shared_folder
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
-_RECENT = timedelta(days=7)  #: The age of failed hooks that are reported.
 _FACTOR_ERROR = 0.1  #: By how much a multiplier may differ from what providers report.
 
 
@@ -128,8 +126,8 @@ def _examine_store(
 def _log_checks() -> Iterator[Check]:
     log = paths.log_file()
     yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (does not exist yet)'}")
-    if failures := read_failures(datetime.now(UTC) - _RECENT):
-        detail = f"{describe_failures(failures)} (in the last {_RECENT.days} days)"
+    if failures := log_file.recent_failures():
+        detail = log_file.describe_failures(failures)
         yield Check("hooks", Status.NOTE, detail, "reservoir recall --last lists what agents got")
 
 

@@ -11,7 +11,7 @@ import typer
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.cli.global_options import globals_of
-from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
+from reservoir_cli.cli.help import ActionGroup, HelpfulCommand, new_app
 from reservoir_cli.cli.options import argument, flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config as settings
@@ -53,12 +53,9 @@ class _Config(ActionGroup):
         return super().resolve_command(ctx, args)
 
 
-config = typer.Typer(
+config = new_app(
     cls=_Config,
-    rich_markup_mode=None,
-    add_completion=False,
     invoke_without_command=True,
-    pretty_exceptions_enable=False,
     help="""Show or change settings.
 
     Alone it lists all settings with their origins; KEY alone means get KEY.

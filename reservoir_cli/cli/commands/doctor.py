@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.cli.global_options import Globals, complete, globals_of
+from reservoir_cli.cli.global_options import Globals, complete, globals_of, parse_path
 from reservoir_cli.cli.options import flag, option
-from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as salvage_store
 from reservoir_cli.maintenance.doctor import Check

@@ -8,8 +8,8 @@ import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.commands import forget
-from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
-from reservoir_cli.cli.options import complete_partitions
+from reservoir_cli.cli.help import ActionGroup, HelpfulCommand, new_app
+from reservoir_cli.cli.options import argument, complete_partitions
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
@@ -29,12 +29,9 @@ class _Partitions(ActionGroup):
     }
 
 
-partitions = typer.Typer(
+partitions = new_app(
     cls=_Partitions,
-    rich_markup_mode=None,
-    add_completion=False,
     invoke_without_command=True,
-    pretty_exceptions_enable=False,
     help="""List, rename, merge or delete partitions.
 
     Instances keep their names, except the one named after the partition.
@@ -44,8 +41,7 @@ action = partial(partitions.command, cls=HelpfulCommand)
 
 
 def _name(metavar: str, about: str = "A partition.") -> Any:
-    complete = complete_partitions
-    return typer.Argument(metavar=metavar, help=about, autocompletion=complete)
+    return argument(metavar, about, complete=complete_partitions)
 
 
 @partitions.callback()
