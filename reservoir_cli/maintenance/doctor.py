@@ -32,7 +32,6 @@ from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.embed_messages import describe_other_model
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import log_file, paths
-from reservoir_cli.settings.check_history_sources import find_missing
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.open_store import open_store
@@ -49,6 +48,8 @@ _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
 _FACTOR_ERROR = 0.1  #: By how much a multiplier may differ from what providers report.
+#: Checks the settings of a source by its name; returns what is wrong and the fix if it is missing.
+_CheckSource = Callable[[Config, str], tuple[str, str] | None]
 
 
 class Status(StrEnum):
@@ -74,12 +75,12 @@ def examine(
     config_file: Path | None,
     progress: Progress,
     *,
-    check_source: Callable[[Config, str], None],
+    check_source: _CheckSource,
     repair: bool = False,
 ) -> Iterator[Check]:
     """Check settings, store, model and speed, as far as each is accessible.
 
-    :param check_source: checks the settings of a source by its name.
+    :param check_source: checks the settings of a source.
     :param repair: first rebuild derived data, and fix file permissions.
     """
     yield from _plugin_checks()
@@ -366,9 +367,7 @@ def _plugin_checks() -> Iterator[Check]:
         yield _fault("plugin", error) if error else Check("plugin", Status.OK, detail)
 
 
-def _settings_checks(
-    config: Config, check_source: Callable[[Config, str], None]
-) -> Iterator[Check]:
+def _settings_checks(config: Config, check_source: _CheckSource) -> Iterator[Check]:
     suffix = "" if config.path.exists() else " (does not exist: all defaults)"
     yield Check("settings", Status.OK, f"{config.path}{suffix}")
     for warning in config.warnings:
@@ -387,15 +386,13 @@ def _settings_checks(
         yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
 
 
-def _sources_checks(config: Config, check_source: Callable[[Config, str], None]) -> Iterator[Check]:
+def _sources_checks(config: Config, check_source: _CheckSource) -> Iterator[Check]:
     for name in config.sources:
         try:
-            check_source(config, name)
+            if missing := check_source(config, name):
+                yield Check("sources", Status.NOTE, *missing)
         except UsageError as error:
             yield _fault("sources", error)
-        else:
-            for missing in find_missing(config, [name]):
-                yield Check("sources", Status.NOTE, missing.detail, missing.fix)
 
 
 def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
