@@ -12,7 +12,7 @@ import typer
 from reservoir_cli.cli import console, options
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.cli.help import ActionGroup, HelpfulCommand, new_app
-from reservoir_cli.cli.options import argument, flag, option
+from reservoir_cli.cli.options import argument, complete_among, flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config as settings
 from reservoir_cli.settings import paths
@@ -21,14 +21,8 @@ from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.settings.setting import Setting, Value
 
 _KEY = "A setting; partitions.P.KEY and models.M.KEY apply to one partition or model."
-
-
-def _keys(ctx: typer.Context) -> list[str]:
-    return list(SETTINGS)
-
-
-def _assignments(ctx: typer.Context) -> list[str]:
-    return [f"{key}=" for key in _keys(ctx)]
+_keys = complete_among(*SETTINGS)
+_assignments = complete_among(*(f"{key}=" for key in SETTINGS))
 
 
 class _Config(ActionGroup):

@@ -71,10 +71,7 @@ def doctor(
     ]
     console.progress.stop()
     if as_json:
-        names = ("name", "status", "detail", "fix")
-        console.document(
-            {"checks": [{name: getattr(check, name) for name in names} for check in checks]}
-        )
+        console.document({"checks": list(map(asdict, checks))})
     elif console.is_terminal():
         console.write("".join(f"{line}\n" for line in _lines(checks)))
     else:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -131,16 +132,9 @@ def _find_switch(reservoir: Reservoir, partition: str | None) -> str | None:
 
 
 def _injection_row(injection: Injection, messages: Sequence[StoredMessage]) -> dict[str, Any]:
-    return {
-        "at": injection.at.isoformat(),
-        "client": injection.client,
-        "door": injection.door,
-        "session": injection.session,
-        "partition": injection.partition,
-        "tokens": injection.tokens,
-        "ids": list(injection.messages),
-        "messages": [message.to_row() for message in messages],
-    }
+    rows = [message.to_row() for message in messages]
+    ids = {"ids": injection.messages, "messages": rows}
+    return {**asdict(injection), "at": injection.at.isoformat(), **ids}
 
 
 def _describe_injection(injection: Injection, messages: Sequence[StoredMessage]) -> str:
