@@ -3,6 +3,7 @@
 Public names are imported when they are first used, so that ``import reservoir_cli`` is cheap.
 """
 
+# ruff: isort: skip_file
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,27 +11,27 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (
-        ContextOptions,
-        ContextWindow,
-        ExportReport,
-        Filter,
-        Hit,
-        ImportReport,
-        Message,
-        ModelUnavailableError,
-        Recall,
-        ReservoirError,
-        Scope,
-        Skipped,
-        StoredMessage,
-        StoreError,
-        StoreLockedError,
-        ToolCall,
-        UsageError,
-        WindowMessage,
-        trim_history,
+        ContextOptions as ContextOptions,
+        ContextWindow as ContextWindow,
+        ExportReport as ExportReport,
+        Filter as Filter,
+        Hit as Hit,
+        ImportReport as ImportReport,
+        Message as Message,
+        ModelUnavailableError as ModelUnavailableError,
+        Recall as Recall,
+        ReservoirError as ReservoirError,
+        Scope as Scope,
+        Skipped as Skipped,
+        StoredMessage as StoredMessage,
+        StoreError as StoreError,
+        StoreLockedError as StoreLockedError,
+        ToolCall as ToolCall,
+        UsageError as UsageError,
+        WindowMessage as WindowMessage,
+        trim_history as trim_history,
     )
-    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.reservoir import Reservoir as Reservoir
 
 #: The module of each public name, below this package.
 _MODULES = {
@@ -56,28 +57,7 @@ _MODULES = {
     "trim_history": "chat.trim",
 }
 
-__all__ = [
-    "ContextOptions",
-    "ContextWindow",
-    "ExportReport",
-    "Filter",
-    "Hit",
-    "ImportReport",
-    "Message",
-    "ModelUnavailableError",
-    "Recall",
-    "Reservoir",
-    "ReservoirError",
-    "Scope",
-    "Skipped",
-    "StoreError",
-    "StoreLockedError",
-    "StoredMessage",
-    "ToolCall",
-    "UsageError",
-    "WindowMessage",
-    "trim_history",
-]
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,81 +3,52 @@
 Import it for annotations; at run time the package imports each name from its own module.
 """
 
-from reservoir_cli.chat.trim import trim_history
-from reservoir_cli.chat.turn import Section
-from reservoir_cli.context.candidate import Tier
-from reservoir_cli.context.prepare_request import BudgetPlan, ContextOptions, Pieces
-from reservoir_cli.context.recall import Reason, Recall, Skipped
-from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.render.json import WindowMessage
-from reservoir_cli.context.run_statistics import Runs
-from reservoir_cli.embedding import Embedder
-from reservoir_cli.errors import (
-    ModelUnavailableError,
-    ReservoirError,
-    StoreError,
-    StoreLockedError,
-    UsageError,
+# ruff: isort: skip_file
+from reservoir_cli.chat.trim import trim_history as trim_history
+from reservoir_cli.chat.turn import Section as Section
+from reservoir_cli.context.candidate import Tier as Tier
+from reservoir_cli.context.prepare_request import (
+    BudgetPlan as BudgetPlan,
+    ContextOptions as ContextOptions,
+    Pieces as Pieces,
 )
-from reservoir_cli.maintenance.database import Database
-from reservoir_cli.maintenance.doctor import Check
-from reservoir_cli.maintenance.summarize import Outcome
-from reservoir_cli.messages import Filter, Key, Message, Role, Scope, StoredMessage, ToolCall
-from reservoir_cli.retrieval.embed_messages import Indexer
-from reservoir_cli.retrieval.lookup import Lookup
-from reservoir_cli.retrieval.search_hits import Hit
-from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.models import Model
-from reservoir_cli.storage.tables.conversations import ConversationSummary
-from reservoir_cli.storage.tables.holdings import PlaceSummary
-from reservoir_cli.transfer.ingest import Ingestor
-from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog
-from reservoir_cli.transfer.reading.file import File
-from reservoir_cli.transfer.reports import ExportReport, ImportReport
-from reservoir_cli.transfer.sync.history_sources import Source
-from reservoir_cli.transfer.sync.sync_reports import SyncReport
-
-__all__ = [
-    "BudgetPlan",
-    "Check",
-    "Config",
-    "ContextOptions",
-    "ContextWindow",
-    "ConversationSummary",
-    "Database",
-    "Embedder",
-    "ExchangeLog",
-    "ExportReport",
-    "File",
-    "Filter",
-    "Hit",
-    "ImportReport",
-    "Indexer",
-    "Ingestor",
-    "Key",
-    "Lookup",
-    "Message",
-    "Model",
-    "ModelUnavailableError",
-    "Outcome",
-    "Pieces",
-    "PlaceSummary",
-    "Reason",
-    "Recall",
-    "ReservoirError",
-    "Role",
-    "Runs",
-    "Scope",
-    "Section",
-    "Skipped",
-    "Source",
-    "StoreError",
-    "StoreLockedError",
-    "StoredMessage",
-    "SyncReport",
-    "Tier",
-    "ToolCall",
-    "UsageError",
-    "WindowMessage",
-    "trim_history",
-]
+from reservoir_cli.context.recall import Reason as Reason, Recall as Recall, Skipped as Skipped
+from reservoir_cli.context.render.formats import ContextWindow as ContextWindow
+from reservoir_cli.context.render.json import WindowMessage as WindowMessage
+from reservoir_cli.context.run_statistics import Runs as Runs
+from reservoir_cli.embedding import Embedder as Embedder
+from reservoir_cli.errors import (
+    ModelUnavailableError as ModelUnavailableError,
+    ReservoirError as ReservoirError,
+    StoreError as StoreError,
+    StoreLockedError as StoreLockedError,
+    UsageError as UsageError,
+)
+from reservoir_cli.maintenance.database import Database as Database
+from reservoir_cli.maintenance.doctor import Check as Check
+from reservoir_cli.maintenance.summarize import Outcome as Outcome
+from reservoir_cli.messages import (
+    Filter as Filter,
+    Key as Key,
+    Message as Message,
+    Role as Role,
+    Scope as Scope,
+    StoredMessage as StoredMessage,
+    ToolCall as ToolCall,
+)
+from reservoir_cli.retrieval.embed_messages import Indexer as Indexer
+from reservoir_cli.retrieval.lookup import Lookup as Lookup
+from reservoir_cli.retrieval.search_hits import Hit as Hit
+from reservoir_cli.settings.config import Config as Config
+from reservoir_cli.settings.models import Model as Model
+from reservoir_cli.storage.tables.conversations import ConversationSummary as ConversationSummary
+from reservoir_cli.storage.tables.holdings import PlaceSummary as PlaceSummary
+from reservoir_cli.transfer.ingest import Ingestor as Ingestor
+from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog as ExchangeLog
+from reservoir_cli.transfer.reading.file import File as File
+from reservoir_cli.transfer.reports import (
+    ExportReport as ExportReport,
+    ImportReport as ImportReport,
+)
+from reservoir_cli.transfer.sync.history_sources import Source as Source
+from reservoir_cli.transfer.sync.sync_reports import SyncReport as SyncReport

@@ -15,8 +15,8 @@ import typer
 from reservoir_cli import __version__
 from reservoir_cli.cli import console, mistyped_commands, unseen_errors
 from reservoir_cli.cli.command_list import COMPLETED_SHELL, EXAMPLES, CommandGroup
-from reservoir_cli.cli.global_options import Globals, repeat
-from reservoir_cli.cli.parse_path import parse_path
+from reservoir_cli.cli.global_options import Globals, parse_path, repeat
+from reservoir_cli.cli.help import new_app
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.maintenance.describe_version import describe_version
 from reservoir_cli.settings.locations import check_location
@@ -24,16 +24,13 @@ from reservoir_cli.util import installed_plugins
 from reservoir_cli.util.private_files import remove_temporary
 from reservoir_cli.util.progress import explain_now
 
-app = typer.Typer(
+app = new_app(
     name="reservoir",
     cls=CommandGroup,
     help="Your conversations with every model in one private file, "
     "and the best context for the next question.",
     epilog="reservoir --help says what each command does, reservoir COMMAND -h how to use it.",
     invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 

@@ -1,12 +1,12 @@
 """The table of commands; each command's module is imported only when it is used."""
 
-from collections.abc import Iterator, MutableMapping
+from collections import UserDict
 from importlib import import_module
 from typing import Any
 
 import typer
 
-from reservoir_cli.cli.help import HelpfulCommand, ProgramGroup
+from reservoir_cli.cli.help import HelpfulCommand, ProgramGroup, new_app
 from reservoir_cli.cli.mistyped_commands import quote_command
 from reservoir_cli.errors import UsageError
 from reservoir_cli.util.unicode_text import similar_names
@@ -117,47 +117,36 @@ _NOT_COMMANDS = {
     "grep": "reservoir search --keyword TERM",
     "setup": "reservoir init",
 }
-MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "tag_and_pin")
+MODULES = {
+    **dict.fromkeys(("tag", "untag", "pin", "unpin"), "tag_and_pin"),
+    "disconnect": "connect",
+}
 #: The length of the longest name, so that the summaries of all groups are aligned.
 _LONGEST = max(map(len, EXAMPLES))
 
 
-class Commands(MutableMapping[str, Any]):
+class Commands(UserDict[str, Any]):
     """The commands by name; looking one up imports it."""
 
     def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
+        super().__init__(dict.fromkeys(EXAMPLES))
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = self._load(name)
-        return self._loaded[name]
+        if self.data[name] is None:
+            self.data[name] = _load(name)
+        return self.data[name]
 
-    def _load(self, name: str) -> Any:
-        example = EXAMPLES[name]
-        app = typer.Typer(
-            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
-        )
-        module = MODULES.get(name, name)
-        function = getattr(import_module(f"reservoir_cli.cli.commands.{module}"), name)
-        if isinstance(function, typer.Typer):  # a command with subcommands
-            app.add_typer(function, name=name, epilog=f"Example: {example}")
-            group = typer.main.get_group(app)
-            return group.commands[name]
-        app.command(name, epilog=f"Example: {example}", cls=HelpfulCommand)(function)
-        return typer.main.get_command(app)
 
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(EXAMPLES)
-
-    def __len__(self) -> int:
-        return len(EXAMPLES)
+def _load(name: str) -> Any:
+    app, epilog = new_app(), f"Example: {EXAMPLES[name]}"
+    module = MODULES.get(name, name)
+    function = getattr(import_module(f"reservoir_cli.cli.commands.{module}"), name)
+    if isinstance(function, typer.Typer):  # a command with subcommands
+        app.add_typer(function, name=name, epilog=epilog)
+        group = typer.main.get_group(app)
+        return group.commands[name]
+    app.command(name, epilog=epilog, cls=HelpfulCommand)(function)
+    return typer.main.get_command(app)
 
 
 class CommandGroup(ProgramGroup):

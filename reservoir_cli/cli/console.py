@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from reservoir_cli.cli import terminal_tables
 from reservoir_cli.cli.global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import StoredMessage, plain_text
@@ -18,9 +17,10 @@ from reservoir_cli.util.progress import pace
 from reservoir_cli.util.unicode_text import escaped
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress, TaskID
     from rich.text import Text
+
+    from reservoir_cli.cli.terminal_tables import Terminal
 
 ROLE_STYLES = {
     "user": "bold cyan",
@@ -29,6 +29,8 @@ ROLE_STYLES = {
     "tool": "yellow",
 }
 SHOWN_ID = 8  # how many characters of a trace id are printed
+#: Labels of the fields of a store's contents, if other than the field's name.
+HELD = {"pending": "not embedded yet"}
 _color = True
 _quiet = False
 
@@ -287,8 +289,7 @@ def table(
 ) -> None:
     """Print a table; in a pipe its cells are separated by tabs, without a header."""
     if sys.stdout.isatty():
-        console = _console(sys.stdout)
-        console.print(terminal_tables.fit(columns, rows, console.width, numeric=numeric))
+        _console(sys.stdout).print_table(columns, rows, numeric=numeric)
     else:
         write("".join("\t".join(map(_cell, row)) + "\n" for row in rows))
 
@@ -305,9 +306,8 @@ def side_table(
 ) -> None:
     """Print a table to stderr; the last column, and ``spare`` ones, only if there is room."""
     if sys.stderr.isatty():
-        console = _console(sys.stderr)
-        look: dict[str, Any] = {"numeric": numeric, "spare": spare, "cut": columns[-1]}
-        console.print(terminal_tables.fit(columns, rows, console.width, **look))
+        terminal = _console(sys.stderr)
+        terminal.print_table(columns, rows, numeric=numeric, spare=spare, cut=columns[-1])
         return
     columns, rows = columns[:-1], [row[:-1] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
@@ -397,8 +397,8 @@ def _print_line(prefix: str, text: str, style: str) -> None:
         _silence(sys.stderr)  # stderr has no reader; go on for the sake of stdout
 
 
-def _console(file: TextIO) -> "Console":
-    from reservoir_cli.cli.terminal import Terminal
+def _console(file: TextIO) -> "Terminal":
+    from reservoir_cli.cli.terminal_tables import Terminal
 
     progress.stop()
     system: Literal["auto"] | None = "auto" if _uses_color() else None

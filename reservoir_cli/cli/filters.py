@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from reservoir_cli.cli import console
 from reservoir_cli.cli.options import (
     FILTERS,
+    ROLES,
     complete_stored,
     conversation_option,
     flag,
     name_option,
     option,
-    role_completer,
 )
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import EVERYWHERE, Filter, IdField, Scope, clean_text, parse_role
@@ -39,11 +39,7 @@ Since = Annotated[str | None, _filter("T", "From this time on: 2026-05-09 (inclu
 Until = Annotated[str | None, _filter("T", "Up to this time: 2026-05-09 (exclusive), 7d.")]
 Role = Annotated[
     str | None,
-    option(
-        *("ROLE", "Only user, assistant, system or tool.", "--role"),
-        panel=FILTERS,
-        complete=role_completer,
-    ),
+    option("ROLE", "Only user, assistant, system or tool.", "--role", panel=FILTERS, choices=ROLES),
 ]
 Source = Annotated[
     str | None, _name_filter("Only messages from this tool, such as chatgpt or cli.", "source")

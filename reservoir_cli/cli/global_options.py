@@ -1,5 +1,6 @@
 """The options before the command: their values, and repeating them in suggested commands."""
 
+import os
 import re
 import shlex
 from collections.abc import Iterable
@@ -8,7 +9,7 @@ from typing import NamedTuple
 
 import typer
 
-from reservoir_cli.errors import mask_passwords
+from reservoir_cli.errors import UsageError, mask_passwords
 
 #: A word as the shell reads it, with its quotes.
 _WORD = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+"""
@@ -52,3 +53,13 @@ def _add_options(match: re.Match[str]) -> str:
     present = match[1]
     missing = (words for option, words in _typed.items() if option not in present)
     return match[0] + "".join(missing)
+
+
+def parse_path(typed: str) -> Path:
+    """Return a path; the shell does not expand ``~`` within quotes or after an equals sign.
+
+    :raises UsageError: the path is empty, as that of an unset variable.
+    """
+    if not typed:
+        raise UsageError("the name of a file is empty", hint="name a file")
+    return Path(os.path.expanduser(typed))

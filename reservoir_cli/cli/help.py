@@ -1,4 +1,6 @@
-"""Format help texts identically for terminals, pipes, the docs and the man page.
+"""The classes of commands and groups, which read words that the option parser would misunderstand.
+
+Help texts are the same for terminals, pipes, the docs and the man page.
 
 ``-h`` fits a screen of 24 lines: of the options in a panel (``rich_help_panel``) it has the names.
 """
@@ -6,14 +8,15 @@
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from reservoir_cli.cli import console
 from reservoir_cli.cli.mistyped_commands import replace_words
-from reservoir_cli.cli.typed_words import join_explain_all, refuse_dashes, split_short_options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.util.unicode_text import similar_names
 
@@ -29,6 +32,10 @@ _SUMMARY = "reservoir_cli.help.summary"
 _HELP = ("-h", "--help")
 #: Stands for a hyphen while texts are wrapped, so that no option or name is divided at one.
 _HYPHEN = "\u2011"
+#: Dashes that editors and web pages show in place of one or two hyphens, and a word that begins
+#: with one: its beginning, the name and perhaps a value.
+_DASHES = "\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
+_DASHED = rf"(?s)(?=-?[{_DASHES}])[-{_DASHES}]+([A-Za-z][\w-]*)(=.*)?"
 
 
 class _Helpful(_Base):
@@ -37,10 +44,10 @@ class _Helpful(_Base):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         parameters = self.get_params(ctx)
         if not ctx.resilient_parsing:
-            refuse_dashes(args, parameters)
+            _refuse_dashes(args, parameters)
         names = {parameter.name for parameter in parameters}
         if "explain_all" in names:
-            args = join_explain_all(args)
+            args = _join_explain_all(args)
         if "hooks_mcp" in names:  # an option with and without a value would take the next word
             args = ["--hooks-mcp" if word == "--hooks=mcp" else word for word in args]
         split = split_short_options(parameters, args, interspersed=ctx.allow_interspersed_args)
@@ -143,17 +150,12 @@ def _show_help(ctx: Any, _option: object, wanted: bool) -> None:
         ctx.exit()
 
 
-def _be_quiet(ctx: Any, option: object, wanted: bool) -> None:
-    if wanted:
-        console.be_quiet(wanted)
-
-
 def _quiet_option() -> TyperOption:
     return TyperOption(
         param_decls=["-q", "--quiet"],
         is_flag=True,
         expose_value=False,
-        callback=_be_quiet,
+        callback=lambda ctx, option, wanted: console.be_quiet(wanted),
         help="Print no notes or summaries.",
     )
 
@@ -231,3 +233,79 @@ class ActionGroup(HelpfulGroup):
 
 def _arguments(command: Any) -> Iterable[Any]:
     return (param for param in command.params if param.param_type_name == "argument")
+
+
+def split_short_options(
+    parameters: Iterable[Any], words: list[str], *, interspersed: bool
+) -> Iterator[str]:
+    """Yield the words without the equals sign in ``-p=work``: the parser would read ``=work``.
+
+    :param interspersed: whether options may follow arguments.
+    """
+    options = {name: option for option in parameters for name in option.opts}
+    rest = iter(words)
+    for word in rest:
+        if word == "--" or not (interspersed or word.startswith("-")):
+            yield from (word, *rest)
+            return
+        end = _end_of_option(word, options)
+        if word[:2] != "--" and end and word[end:].startswith("="):
+            yield from (word[:end], word[end + 1 :])
+        else:
+            yield word
+            if end == len(word):
+                yield from islice(rest, 1)  # its value, which may look like an option
+
+
+def _end_of_option(word: str, options: dict[str, Any]) -> int:
+    """Return where the value of the last option in a word such as ``-qp`` begins; 0 for none."""
+    if word.startswith("--"):
+        return len(word) if _takes_value(options.get(word)) else 0
+    for end, letter in enumerate(word[1:] if word.startswith("-") else "", 2):
+        if f"-{letter}" not in options:
+            return 0
+        if _takes_value(options[f"-{letter}"]):
+            return end
+    return 0
+
+
+def _takes_value(option: Any) -> bool:
+    return option is not None and not (option.is_flag or option.count)
+
+
+def _join_explain_all(args: list[str]) -> list[str]:
+    """Make ``--explain all`` one option, but only at the end: a question may follow it."""
+    joined = list(args)
+    for index, word in enumerate(args[:-1]):
+        if word == "--":
+            break
+        is_last = index + 2 == len(args) or args[index + 2].startswith("-")
+        if word == "--explain" and args[index + 1] == "all" and is_last:
+            joined[index + 1] = "--explain-all"
+    return joined
+
+
+def _refuse_dashes(words: Sequence[str], parameters: Iterable[Any]) -> None:
+    """Refuse options with dashes of web pages; other words, as of a question, are left alone.
+
+    :raises UsageError: the hint is the command with hyphens.
+    """
+    words = words[: words.index("--") if "--" in words else None]
+    unusual = (word for word in words if not word.isascii())
+    dashed = [match for word in unusual if (match := re.fullmatch(_DASHED, word))]
+    known = {name for parameter in parameters for name in parameter.opts} if dashed else ()
+    meant = {
+        match[0]: f"{option}{match[2] or ''}"
+        for match in dashed
+        if (option := f"{'-' if len(match[1]) == 1 else '--'}{match[1]}") in known
+    }
+    if meant:
+        first = next(iter(meant))
+        raise UsageError(f"{first!r} begins with a dash that is not a hyphen", replace_words(meant))
+
+
+def new_app(**attributes: Any) -> typer.Typer:
+    """Return an application whose help and completion are ours."""
+    return typer.Typer(
+        rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, **attributes
+    )

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from reservoir_cli.cli import console
@@ -28,17 +28,10 @@ _NAMED_FIELDS: dict[str, NamedField] = {
 }
 
 
-def tell(
-    scope: Scope,
-    places: _Known,
-    in_partition: str | None = "",
-    beyond: str = "",
-    *,
-    say: Callable[[str], object] = console.note,
-) -> None:
+def tell(scope: Scope, places: _Known, in_partition: str | None = "") -> None:
     """Print where messages are, after a command that found none in its scope."""
-    if text := describe_elsewhere(scope, places, in_partition, beyond):
-        say(text)
+    if text := describe_elsewhere(scope, places, in_partition):
+        console.note(text)
 
 
 def fail_or_warn(text: str, hint: str | None = None, *, fails: bool) -> None:

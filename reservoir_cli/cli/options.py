@@ -15,7 +15,7 @@ import typer
 from reservoir_cli.cli import console
 from reservoir_cli.cli.global_options import Globals, globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import LARGEST_ID, StoredMessage, clean_text, cut
+from reservoir_cli.messages import LARGEST_ID, Role, StoredMessage, clean_text, cut
 from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.locations import is_on_a_server
@@ -114,21 +114,16 @@ def complete_among(*values: str) -> Completer:
     return complete
 
 
-def complete_models(ctx: typer.Context) -> list[str]:
-    """Complete the name of a model."""
-    try:
-        known = config.load(_root_option(ctx, "config_file")).known_models()
-    except ReservoirError:
-        return []
-    return [model.name for model in known]
+def complete_configured(names: Callable[[Config], Iterable[str]]) -> Completer:
+    """Return a completer for names in the settings."""
 
+    def complete(ctx: typer.Context) -> list[str]:
+        try:
+            return list(names(config.load(_root_option(ctx, "config_file"))))
+        except ReservoirError:
+            return []
 
-def complete_sources(ctx: typer.Context) -> list[str]:
-    """Complete the name of a source in the settings."""
-    try:
-        return list(config.load(_root_option(ctx, "config_file")).sources)
-    except ReservoirError:
-        return []
+    return complete
 
 
 def complete_stored(kind: str) -> Completer:
@@ -144,7 +139,6 @@ def complete_stored(kind: str) -> Completer:
 
 
 complete_partitions = complete_stored("partition")
-complete_instances = complete_stored("instance")
 
 
 def _root_option(ctx: typer.Context, name: str) -> Any:
@@ -159,18 +153,18 @@ OUTPUT = "Output"  # the section of the options that choose what is printed, and
 
 
 def _partition(about: str) -> Any:
-    complete = complete_partitions
-    return name_option(f"Workspace{about}.", "-p", "--partition", complete=complete)
+    return name_option(f"Workspace{about}.", "-p", "--partition", complete=complete_partitions)
 
 
 def _instance(about: str) -> Any:
-    complete = complete_instances
+    complete = complete_stored("instance")
     return name_option(f"Channel in it{about}.", "-i", "--instance", complete=complete)
 
 
 def model_option(about: str) -> Any:
     """Return the option for a known model."""
-    return name_option(about, complete=complete_models)
+    names = complete_configured(lambda known: [model.name for model in known.known_models()])
+    return name_option(about, complete=names)
 
 
 def conversation_option(about: str, panel: str | None = None) -> Any:
@@ -178,8 +172,7 @@ def conversation_option(about: str, panel: str | None = None) -> Any:
     return option("ID", about, panel=panel, complete=complete_stored("conversation"))
 
 
-#: Completes a role.
-role_completer = complete_among("user", "assistant", "system", "tool")
+ROLES = [role.value for role in Role]  #: What completes a role.
 
 Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
 #: The partition of a report; without it the report covers all of them.
@@ -269,18 +262,13 @@ def message_number(typed: str, name: str = "--id") -> int:
     return int(digits)
 
 
-def join_words(words: Sequence[str]) -> str:
-    """Join the words of an unquoted question; ``-`` alone reads stdin."""
-    return text_or_stdin(" ".join(words), "question")
-
-
 def question_of(words: Sequence[str] | None, command: str, others: Sequence[str] = ()) -> str:
     """Return the question that was typed, or that on stdin, which only one argument may use."""
     if not words and can_ask():
         raise UsageError("no question", hint=f'reservoir {command} "…", or pipe it in')
     words = words or ["-"]
     check_stdin_once([" ".join(words), *others])
-    return join_words(words)
+    return text_or_stdin(" ".join(words), "question")
 
 
 def first_words(message: StoredMessage) -> str:

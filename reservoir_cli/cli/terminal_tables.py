@@ -1,74 +1,85 @@
-"""Fit tables into a terminal: narrow terminals lose the least important columns."""
+"""A terminal that stored text cannot control, and tables that fit into it. Imports Rich."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
 
 from reservoir_cli.util.clock import to_local
 from reservoir_cli.util.unicode_text import escaped
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-LEGIBLE = 24  # minimum width of a text column
+_LEGIBLE = 24  # minimum width of a text column
 #: Columns whose cells may be wrapped or cut; others are shown whole if there is room.
 _LONG = {"title", "value", "found", "to do", "message", "text"}
 #: Columns that a narrow terminal leaves out, the first of them first.
-SPARE = ("bytes", "source", "from", "first", "reserve", "recommended", "for context", "last")
-#: Labels of the fields of a store's contents, if other than the field's name.
-HELD = {"pending": "not embedded yet"}
+_SPARE = ("bytes", "source", "from", "first", "reserve", "recommended", "for context", "last")
 _MOMENT = re.compile(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00\Z")
 _MINUTE = re.compile(r"\A(\d{4}-\d\d-\d\d)T\d\d:\d\d[+-][\d:]+\Z")
 
 
-def fit(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    room: int,
-    *,
-    numeric: Sequence[str] = (),
-    spare: Sequence[str] = SPARE,
-    cut: str | None = None,
-) -> "Table":
-    """Lay out a table without a frame, within the width of a terminal if possible.
+class Terminal(Console):
+    """A console that escapes control characters of all text; only its own styles pass."""
 
-    Times are local, to the minute with the offset, or only the day if room is short.
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render an object, and escape its text."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else escaped(text), style, control)
 
-    :param cut: the column whose cells are cut rather than wrapped.
-    """
-    from rich.box import SIMPLE_HEAD
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
+    def print_table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        numeric: Sequence[str] = (),
+        spare: Sequence[str] = _SPARE,
+        cut: str | None = None,
+    ) -> None:
+        """Print a table without a frame, within the width of the terminal if possible.
 
-    rows = [[_MOMENT.sub(_local_minute, cell) for cell in row] for row in rows]
-    if _width(columns, rows) > room:
-        rows = [[_MINUTE.sub(r"\1", cell) for cell in row] for row in rows]
-    for name in spare:
-        if name in columns and _width(columns, rows) > room:
-            columns, rows = _without(columns.index(name), columns, rows)
-    if cut in columns:
-        index = columns.index(cut)
-        left = room - _width(*_without(index, columns, rows)) - 2
-        rows = [[*row[:index], _shorten(row[index], left), *row[index + 1 :]] for row in rows]
-    table = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
-    is_too_wide = _width(columns, rows) > room
-    for index, name in enumerate(columns):
-        is_number = name in numeric
-        is_name = any(columns) and name not in _LONG
-        whole = is_number or name == "id" or (is_name and not is_too_wide)
-        table.add_column(
-            name,
-            justify="right" if is_number else "left",
-            overflow="ellipsis" if whole else "fold",
-            no_wrap=whole,
-            # If there is no room, names are wrapped, since a cut number would say nothing.
-            min_width=max(cell_len(row[index]) for row in (columns, *rows)) if is_number else None,
+        Times are local, to the minute with the offset, or only the day if room is short.
+
+        :param cut: the column whose cells are cut rather than wrapped.
+        """
+        from rich.box import SIMPLE_HEAD  # other output needs no tables
+        from rich.table import Table
+
+        rows = [[_MOMENT.sub(_local_minute, cell) for cell in row] for row in rows]
+        if _width(columns, rows) > self.width:
+            rows = [[_MINUTE.sub(r"\1", cell) for cell in row] for row in rows]
+        for name in spare:
+            if name in columns and _width(columns, rows) > self.width:
+                columns, rows = _without(columns.index(name), columns, rows)
+        if cut in columns:
+            index = columns.index(cut)
+            left = self.width - _width(*_without(index, columns, rows)) - 2
+            rows = [[*row[:index], _shorten(row[index], left), *row[index + 1 :]] for row in rows]
+        table = Table(
+            box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0)
         )
-    for row in rows:
-        table.add_row(*(Text(escaped(cell)) for cell in row))
-    return table
+        is_too_wide = _width(columns, rows) > self.width
+        for index, name in enumerate(columns):
+            is_number = name in numeric
+            is_name = any(columns) and name not in _LONG
+            whole = is_number or name == "id" or (is_name and not is_too_wide)
+            table.add_column(
+                name,
+                justify="right" if is_number else "left",
+                overflow="ellipsis" if whole else "fold",
+                no_wrap=whole,
+                # If there is no room, names are wrapped, since a cut number would say nothing.
+                min_width=max(cell_len(row[index]) for row in (columns, *rows))
+                if is_number
+                else None,
+            )
+        for row in rows:
+            table.add_row(*(Text(escaped(cell)) for cell in row))
+        self.print(table)
 
 
 def _local_minute(match: re.Match[str]) -> str:
@@ -83,8 +94,6 @@ def _without(
 
 
 def _shorten(text: str, width: int) -> str:
-    from rich.cells import cell_len, set_cell_size
-
     if cell_len(text) <= width:
         return text
     shown = set_cell_size(text, width - 1)
@@ -94,10 +103,8 @@ def _shorten(text: str, width: int) -> str:
 
 
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    from rich.cells import cell_len
-
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
     for index, name in enumerate(columns):
         if name in _LONG:
-            widths[index] = min(widths[index], LEGIBLE)
+            widths[index] = min(widths[index], _LEGIBLE)
     return sum(widths) + 2 * len(widths) - 1

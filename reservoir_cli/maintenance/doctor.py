@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec
@@ -31,10 +31,8 @@ from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.embed_messages import describe_other_model
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
-from reservoir_cli.settings import paths
-from reservoir_cli.settings.check_history_sources import find_missing
+from reservoir_cli.settings import log_file, paths
 from reservoir_cli.settings.config import Config, load
-from reservoir_cli.settings.hook_failures import describe_failures, read_failures
 from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.problems import Repaired
@@ -49,8 +47,9 @@ from reservoir_cli.util.shared_folders import describe_shared_folder
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
-_RECENT = timedelta(days=7)  #: The age of failed hooks that are reported.
 _FACTOR_ERROR = 0.1  #: By how much a multiplier may differ from what providers report.
+#: Checks the settings of a source by its name; returns what is wrong and the fix if it is missing.
+_CheckSource = Callable[[Config, str], tuple[str, str] | None]
 
 
 class Status(StrEnum):
@@ -76,12 +75,12 @@ def examine(
     config_file: Path | None,
     progress: Progress,
     *,
-    check_source: Callable[[Config, str], None],
+    check_source: _CheckSource,
     repair: bool = False,
 ) -> Iterator[Check]:
     """Check settings, store, model and speed, as far as each is accessible.
 
-    :param check_source: checks the settings of a source by its name.
+    :param check_source: checks the settings of a source.
     :param repair: first rebuild derived data, and fix file permissions.
     """
     yield from _plugin_checks()
@@ -128,8 +127,8 @@ def _examine_store(
 def _log_checks() -> Iterator[Check]:
     log = paths.log_file()
     yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (does not exist yet)'}")
-    if failures := read_failures(datetime.now(UTC) - _RECENT):
-        detail = f"{describe_failures(failures)} (in the last {_RECENT.days} days)"
+    if failures := log_file.recent_failures():
+        detail = log_file.describe_failures(failures)
         yield Check("hooks", Status.NOTE, detail, "reservoir recall --last lists what agents got")
 
 
@@ -368,9 +367,7 @@ def _plugin_checks() -> Iterator[Check]:
         yield _fault("plugin", error) if error else Check("plugin", Status.OK, detail)
 
 
-def _settings_checks(
-    config: Config, check_source: Callable[[Config, str], None]
-) -> Iterator[Check]:
+def _settings_checks(config: Config, check_source: _CheckSource) -> Iterator[Check]:
     suffix = "" if config.path.exists() else " (does not exist: all defaults)"
     yield Check("settings", Status.OK, f"{config.path}{suffix}")
     for warning in config.warnings:
@@ -389,15 +386,13 @@ def _settings_checks(
         yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
 
 
-def _sources_checks(config: Config, check_source: Callable[[Config, str], None]) -> Iterator[Check]:
+def _sources_checks(config: Config, check_source: _CheckSource) -> Iterator[Check]:
     for name in config.sources:
         try:
-            check_source(config, name)
+            if missing := check_source(config, name):
+                yield Check("sources", Status.NOTE, *missing)
         except UsageError as error:
             yield _fault("sources", error)
-        else:
-            for missing in find_missing(config, [name]):
-                yield Check("sources", Status.NOTE, missing.detail, missing.fix)
 
 
 def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:

@@ -188,25 +188,13 @@ def _check_flags(flags: Mapping[str, Value]) -> dict[str, Value]:
 
 def effective_value(config: Config, key: str) -> tuple[Value, Origin]:
     """Return the effective value of a dotted key, and its source."""
-    table, name, setting = split_key(key)
+    table, named, setting = split_key(key)
+    name = named or ""
     if table == projects.TABLE:
         partition = projects.partition_of(config.projects, setting)
         return (partition, "file") if partition else config.lookup("partition")
     if table in SINGLE:
         return _single_value(config, table, setting)
-    return _effective_value(config, table, name or "", setting)
-
-
-def _single_value(config: Config, table: str, setting: str) -> tuple[Value, Origin]:
-    default = TABLES[table][setting].default
-    value = config.table(table)[""].get(setting, default)
-    shown = ", ".join(value) or None if isinstance(value, list) else value
-    return shown, "default" if value == default else "file"
-
-
-def _effective_value(
-    config: Config, table: str | None, name: str, setting: str
-) -> tuple[Value, Origin]:
     if table is None:
         value, origin = config.lookup(setting)
         if setting == "database" and isinstance(value, str):
@@ -224,6 +212,13 @@ def _effective_value(
     if setting == "reserve_tokens" and value is None:
         return _default_reserve(name), "default"
     return value, origin
+
+
+def _single_value(config: Config, table: str, setting: str) -> tuple[Value, Origin]:
+    default = TABLES[table][setting].default
+    value = config.table(table)[""].get(setting, default)
+    shown = ", ".join(value) or None if isinstance(value, list) else value
+    return shown, "default" if value == default else "file"
 
 
 def list_settings(config: Config) -> list[tuple[str, Value, Origin]]:

@@ -1,9 +1,11 @@
-"""Append lines to the log, which is rotated and readable by the user only."""
+"""Append lines to the log, which is rotated and readable by the user only, and read them again."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import make_private_dir, restrict_permissions
@@ -12,6 +14,16 @@ from reservoir_cli.util.read_files import open_regular
 _MAX_SIZE = 1_000_000  #: The size in bytes at which the log is rotated.
 #: The largest log that is read, in bytes: more than it has before it is rotated.
 _LARGEST = 4 << 20
+#: A line about a hook that failed, after its time: hooks print nothing, so that no prompt waits.
+_FAILURE = re.compile(r"(\S+) WARNING (hook\b.*)")
+_RECENT = timedelta(days=7)
+
+
+class HookFailure(NamedTuple):
+    """A hook that failed, and why."""
+
+    at: datetime
+    reason: str
 
 
 def append(now: datetime, text: str, *, level: str = "WARNING") -> None:
@@ -39,3 +51,21 @@ def read_lines() -> Iterator[str]:
         with suppress(OSError), open_regular(file) as log:
             data = log.read(_LARGEST)
         yield from data.decode("utf-8", "replace").splitlines()
+
+
+def recent_failures() -> list[HookFailure]:
+    """Return the hooks that failed in the last days, oldest first."""
+    since, failures = datetime.now(UTC) - _RECENT, []
+    for match in filter(None, map(_FAILURE.fullmatch, read_lines())):
+        with suppress(ValueError, OverflowError):  # a damaged line
+            at = datetime.fromisoformat(match[1]).astimezone(UTC)
+            failures += [HookFailure(at, match[2])] if at >= since else []
+    return failures
+
+
+def describe_failures(failures: list[HookFailure]) -> str:
+    """Return how often hooks failed, and why the last one did."""
+    times = "once" if len(failures) == 1 else f"{len(failures):,} times"
+    at, reason = failures[-1]
+    last = f"last at {at.isoformat(timespec='seconds')}: {reason}"
+    return f"hooks failed {times}, {last} (in the last {_RECENT.days} days)"

@@ -131,9 +131,9 @@ def match_name(name: str, known: Iterable[str]) -> str | None:
     return None
 
 
-def find_model(name: str, known: Iterable[Model] | None = None) -> Model | None:
-    """Return the model that matches a name, by the rules of `match_name`."""
-    by_name = {model.name: model for model in (built_in_models() if known is None else known)}
+def find_model(name: str) -> Model | None:
+    """Return the model of the table that matches a name, by the rules of `match_name`."""
+    by_name = {model.name: model for model in built_in_models()}
     match = match_name(name, by_name)
     return None if match is None else by_name[match]
 

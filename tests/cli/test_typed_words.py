@@ -6,7 +6,7 @@ import typer
 from each import each
 
 from reservoir_cli.cli.app import app
-from reservoir_cli.cli.typed_words import split_short_options
+from reservoir_cli.cli.help import split_short_options
 
 COMMANDS = typer.main.get_command(app).commands
 

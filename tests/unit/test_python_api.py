@@ -66,8 +66,7 @@ def test_every_type_of_a_parameter_or_result_is_in_api_types():
         for class_name in _own_classes(annotation)
     }
     assert "Hit" in names
-    assert names <= set(api_types.__all__)
-    assert api_types.__all__ == sorted(api_types.__all__)
+    assert names <= vars(api_types).keys()
 
 
 def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir):

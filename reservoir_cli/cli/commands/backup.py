@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.global_options import parse_path
 from reservoir_cli.cli.options import argument
-from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import describe
 

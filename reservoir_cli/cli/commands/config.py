@@ -11,8 +11,8 @@ import typer
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.cli.global_options import globals_of
-from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
-from reservoir_cli.cli.options import argument, flag, option
+from reservoir_cli.cli.help import ActionGroup, HelpfulCommand, new_app
+from reservoir_cli.cli.options import argument, complete_among, flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config as settings
 from reservoir_cli.settings import paths
@@ -21,14 +21,8 @@ from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.settings.setting import Setting, Value
 
 _KEY = "A setting; partitions.P.KEY and models.M.KEY apply to one partition or model."
-
-
-def _keys(ctx: typer.Context) -> list[str]:
-    return list(SETTINGS)
-
-
-def _assignments(ctx: typer.Context) -> list[str]:
-    return [f"{key}=" for key in _keys(ctx)]
+_keys = complete_among(*SETTINGS)
+_assignments = complete_among(*(f"{key}=" for key in SETTINGS))
 
 
 class _Config(ActionGroup):
@@ -53,12 +47,9 @@ class _Config(ActionGroup):
         return super().resolve_command(ctx, args)
 
 
-config = typer.Typer(
+config = new_app(
     cls=_Config,
-    rich_markup_mode=None,
-    add_completion=False,
     invoke_without_command=True,
-    pretty_exceptions_enable=False,
     help="""Show or change settings.
 
     Alone it lists all settings with their origins; KEY alone means get KEY.

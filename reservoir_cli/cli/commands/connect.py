@@ -1,4 +1,4 @@
-"""``reservoir connect``: let agents and editors use the store."""
+"""``reservoir connect`` and ``disconnect``: let agents and editors use the store, or no longer."""
 
 import shlex
 from collections.abc import Iterator
@@ -14,28 +14,23 @@ from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.cli import console, options
 from reservoir_cli.cli.global_options import globals_of
-from reservoir_cli.cli.options import complete_among, flag
+from reservoir_cli.cli.options import argument, flag
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.util.installation import install_hint
 
 
-def client_argument(metavar: str) -> Any:
-    """Return the argument that names a client."""
+def _client_argument(metavar: str) -> Any:
     *names, last = CLIENTS
-    return typer.Argument(
-        metavar=metavar,
-        help=f"{', '.join(names)} or {last}.",
-        autocompletion=complete_among(*CLIENTS),
-    )
+    return argument(metavar, f"{', '.join(names)} or {last}.", choices=tuple(CLIENTS))
 
 
-DryRun = Annotated[bool, flag("--dry-run", "Show the change; write nothing.")]
+_DryRun = Annotated[bool, flag("--dry-run", "Show the change; write nothing.")]
 
 
 def connect(
     ctx: typer.Context,
-    client: Annotated[str | None, client_argument("[CLIENT]")] = None,
+    client: Annotated[str | None, _client_argument("[CLIENT]")] = None,
     partition: options.Partition = None,
     hooks: Annotated[
         bool,
@@ -49,7 +44,7 @@ def connect(
     read_only: Annotated[
         bool, flag("--read-only", "Offer only tools that read; stays until disconnect.")
     ] = False,
-    dry_run: DryRun = False,
+    dry_run: _DryRun = False,
     as_json: options.Json = False,
 ) -> None:
     """Let an agent or editor search and recall your conversations.
@@ -68,7 +63,7 @@ def connect(
             raise UsageError("name a client", hint="reservoir connect claude")
         _list([agents.status(known) for known in CLIENTS.values()], program, as_json)
         return
-    with showing_snippet(as_json):
+    with _showing_snippet(as_json):
         outcome = agents.connect(
             client_named(client),
             program,
@@ -83,7 +78,7 @@ def connect(
         options.warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
-    show(outcome, as_json, dry_run, done="connected", already="is connected already")
+    _show(outcome, as_json, dry_run, done="connected", already="is connected already")
     if outcome.former:
         console.note(f"was connected with {shlex.join(outcome.former)}")
     if partition is not None:
@@ -95,6 +90,22 @@ def connect(
         if hooks:
             _add_source(ctx, outcome.client, partition)
             _note_partition_of_hooks(ctx, partition)
+
+
+def disconnect(
+    ctx: typer.Context,
+    client: Annotated[str, _client_argument("CLIENT")],
+    dry_run: _DryRun = False,
+    as_json: options.Json = False,
+) -> None:
+    """Remove reservoir from the settings of an agent or an editor.
+
+    If no other program has changed a settings file since connect, the file is restored byte for
+    byte. Otherwise only reservoir's entries are removed from it.
+    """
+    with _showing_snippet(as_json):
+        outcome = agents.disconnect(client_named(client), dry_run=dry_run)
+    _show(outcome, as_json, dry_run, done="disconnected", already="is not connected")
 
 
 def _hooks_option(hooks: bool, mcp: bool) -> list[str]:
@@ -136,8 +147,7 @@ def _add_source(ctx: typer.Context, client: Client, partition: str | None) -> No
 
 
 @contextmanager
-def showing_snippet(as_json: bool) -> Iterator[None]:
-    """If a settings file cannot be edited, print the entry to add by hand."""
+def _showing_snippet(as_json: bool) -> Iterator[None]:
     try:
         yield
     except RefusedFileError as refusal:
@@ -149,8 +159,7 @@ def showing_snippet(as_json: bool) -> Iterator[None]:
         raise
 
 
-def show(outcome: Outcome, as_json: bool, dry_run: bool, *, done: str, already: str) -> None:
-    """Print which files were changed; for a dry run, print the diff."""
+def _show(outcome: Outcome, as_json: bool, dry_run: bool, *, done: str, already: str) -> None:
     if as_json:
         console.document(
             {

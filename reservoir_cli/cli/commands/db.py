@@ -6,18 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, open_store, options, terminal_tables
-from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
+from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup, new_app
 from reservoir_cli.cli.options import argument, flag
 from reservoir_cli.maintenance import database
 from reservoir_cli.util.progress import counted
 
-db = typer.Typer(
+db = new_app(
     cls=HelpfulGroup,
-    rich_markup_mode=None,
-    add_completion=False,
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
     help="Manage the database, or copy a store to or from a server.",
 )
 command = partial(db.command, cls=HelpfulCommand)
@@ -38,7 +35,7 @@ def status(ctx: typer.Context, as_json: options.Json = False) -> None:
         for name, value in facts.items()
         if name not in lists
     ]
-    rows += [(terminal_tables.HELD.get(name, name), f"{count:,}") for name, count in counts.items()]
+    rows += [(console.HELD.get(name, name), f"{count:,}") for name, count in counts.items()]
     for name, entries in lists.items():
         rows += [_entry_row(_LABELS[name], entry) for entry in entries[:_MOST]]
     console.table(("", ""), rows)

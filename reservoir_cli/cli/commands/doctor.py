@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.cli.global_options import Globals, complete, globals_of
+from reservoir_cli.cli.global_options import Globals, complete, globals_of, parse_path
 from reservoir_cli.cli.options import flag, option
-from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as salvage_store
 from reservoir_cli.maintenance.doctor import Check
@@ -72,10 +71,7 @@ def doctor(
     ]
     console.progress.stop()
     if as_json:
-        names = ("name", "status", "detail", "fix")
-        console.document(
-            {"checks": [{name: getattr(check, name) for name in names} for check in checks]}
-        )
+        console.document({"checks": list(map(asdict, checks))})
     elif console.is_terminal():
         console.write("".join(f"{line}\n" for line in _lines(checks)))
     else:

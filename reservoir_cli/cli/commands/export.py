@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli.global_options import parse_path
 from reservoir_cli.cli.options import flag, option
-from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Filter, Scope
 from reservoir_cli.reservoir import Reservoir

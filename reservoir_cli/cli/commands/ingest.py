@@ -51,7 +51,7 @@ def ingest(
             "ROLE",
             "user, assistant, system or tool (default: user).",
             panel=options.MESSAGE,
-            complete=options.role_completer,
+            choices=options.ROLES,
         ),
     ] = None,
     trace_id: options.TraceId = None,

@@ -8,8 +8,8 @@ import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.commands import forget
-from reservoir_cli.cli.help import ActionGroup, HelpfulCommand
-from reservoir_cli.cli.options import complete_partitions
+from reservoir_cli.cli.help import ActionGroup, HelpfulCommand, new_app
+from reservoir_cli.cli.options import argument, complete_partitions
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
@@ -29,12 +29,9 @@ class _Partitions(ActionGroup):
     }
 
 
-partitions = typer.Typer(
+partitions = new_app(
     cls=_Partitions,
-    rich_markup_mode=None,
-    add_completion=False,
     invoke_without_command=True,
-    pretty_exceptions_enable=False,
     help="""List, rename, merge or delete partitions.
 
     Instances keep their names, except the one named after the partition.
@@ -44,8 +41,7 @@ action = partial(partitions.command, cls=HelpfulCommand)
 
 
 def _name(metavar: str, about: str = "A partition.") -> Any:
-    complete = complete_partitions
-    return typer.Argument(metavar=metavar, help=about, autocompletion=complete)
+    return argument(metavar, about, complete=complete_partitions)
 
 
 @partitions.callback()
@@ -72,7 +68,17 @@ def rename(
 ) -> None:
     """Rename a partition from A to B."""
     with open_store.open_reservoir(ctx) as reservoir:
-        _rename(reservoir, old, new, yes)
+        if new.startswith("-"):  # probably an option in the wrong place
+            raise UsageError(
+                f"the new name {new} begins with a hyphen", hint=_command("rename", old, "B")
+            )
+        known = _describe_partitions(reservoir, old, new)
+        if new in known:
+            raise ReservoirError(f"there is a partition {new}", hint=_command("merge", old, new))
+        if reservoir.config.partitions.get(new):  # otherwise the settings move along
+            _note_lost_settings(reservoir.config, old, new)
+        options.confirm(f"rename {old} to {new}, with {known[old]}?", yes)
+        _move(reservoir, old, new, "renamed")
         _list_as_json(ctx, reservoir, as_json)
 
 
@@ -86,7 +92,12 @@ def merge(
 ) -> None:
     """Move everything from A to B."""
     with open_store.open_reservoir(ctx) as reservoir:
-        _merge(reservoir, old, new, yes)
+        known = _describe_partitions(reservoir, old, new)
+        if new not in known:
+            raise ReservoirError(f"there is no partition {new}", hint=_command("rename", old, new))
+        _note_lost_settings(reservoir.config, old, new)
+        options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
+        _move(reservoir, old, new, "merged")
         _list_as_json(ctx, reservoir, as_json)
 
 
@@ -99,7 +110,19 @@ def delete(
 ) -> None:
     """Forget everything in P."""
     with open_store.open_reservoir(ctx) as reservoir:
-        _delete(reservoir, name, yes)
+        _describe_partitions(reservoir, name)
+        found = reservoir.find(Scope(name))
+        question = f"forget all of {name}, {counted(len(found), 'message')}, for good?"
+        options.require_answer(question, yes)
+        if not yes:
+            forget.note_later_imports(reservoir, Scope(name))
+        options.confirm(question, yes)
+        reservoir.forget(found)
+        forget.print_forgotten(len(found))
+        if yes:
+            them = options.pronoun(len(found))
+            console.note(f"later imports leave {them} out, unless you add --include-forgotten")
+        _say_what_leads_to(reservoir.config, name)
         _list_as_json(ctx, reservoir, as_json)
 
 
@@ -110,29 +133,6 @@ def _list_as_json(ctx: typer.Context, reservoir: Reservoir, as_json: bool) -> No
 
 def _command(verb: str, *names: str) -> str:
     return f"reservoir partitions {options.quote(verb, *names)}"
-
-
-def _rename(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
-    if new.startswith("-"):  # probably an option in the wrong place
-        raise UsageError(
-            f"the new name {new} begins with a hyphen", hint=_command("rename", old, "B")
-        )
-    known = _describe_partitions(reservoir, old, new)
-    if new in known:
-        raise ReservoirError(f"there is a partition {new}", hint=_command("merge", old, new))
-    if reservoir.config.partitions.get(new):  # otherwise the settings move along
-        _note_lost_settings(reservoir.config, old, new)
-    options.confirm(f"rename {old} to {new}, with {known[old]}?", yes)
-    _move(reservoir, old, new, "renamed")
-
-
-def _merge(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
-    known = _describe_partitions(reservoir, old, new)
-    if new not in known:
-        raise ReservoirError(f"there is no partition {new}", hint=_command("rename", old, new))
-    _note_lost_settings(reservoir.config, old, new)
-    options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
-    _move(reservoir, old, new, "merged")
 
 
 def _note_lost_settings(config: Config, old: str, new: str) -> None:
@@ -221,22 +221,6 @@ def _move_settings(config: Config, old: str, new: str, *, table: bool) -> bool:
         return False
     console.note(f"[partitions.{old}] in {config.path} is now [partitions.{new}]")
     return True
-
-
-def _delete(reservoir: Reservoir, name: str, yes: bool) -> None:
-    _describe_partitions(reservoir, name)
-    found = reservoir.find(Scope(name))
-    question = f"forget all of {name}, {counted(len(found), 'message')}, for good?"
-    options.require_answer(question, yes)
-    if not yes:
-        forget.note_later_imports(reservoir, Scope(name))
-    options.confirm(question, yes)
-    reservoir.forget(found)
-    forget.print_forgotten(len(found))
-    if yes:
-        them = options.pronoun(len(found))
-        console.note(f"later imports leave {them} out, unless you add --include-forgotten")
-    _say_what_leads_to(reservoir.config, name)
 
 
 def _say_what_leads_to(config: Config, name: str) -> None:

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -15,14 +16,13 @@ from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import EVERYTHING, Scope, StoredMessage, cut, plain_text
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings.hook_failures import describe_failures, read_failures
+from reservoir_cli.settings import log_file
 from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util.clock import local_day
 from reservoir_cli.util.parse_time_options import parse_time
 from reservoir_cli.util.progress import counted
 
-_SHOWN = timedelta(days=7)  # the age of failed hooks that are printed
 _SNIPPET = 160  # characters of a message that are printed
 
 
@@ -101,9 +101,9 @@ def _show_injections(
         injections = last_injections(reservoir.location, client, partition)
         rows = [(injection, _stored(reservoir, injection)) for injection in injections]
         switch = _find_switch(reservoir, partition)
-    failures = read_failures(datetime.now(UTC) - _SHOWN)
+    failures = log_file.recent_failures()
     if failures:
-        console.note(f"{describe_failures(failures)} (in the last {_SHOWN.days} days)")
+        console.note(log_file.describe_failures(failures))
     if switch:
         console.note(f"recall is switched off here by {switch}")
     if as_json:
@@ -132,16 +132,9 @@ def _find_switch(reservoir: Reservoir, partition: str | None) -> str | None:
 
 
 def _injection_row(injection: Injection, messages: Sequence[StoredMessage]) -> dict[str, Any]:
-    return {
-        "at": injection.at.isoformat(),
-        "client": injection.client,
-        "door": injection.door,
-        "session": injection.session,
-        "partition": injection.partition,
-        "tokens": injection.tokens,
-        "ids": list(injection.messages),
-        "messages": [message.to_row() for message in messages],
-    }
+    rows = [message.to_row() for message in messages]
+    ids = {"ids": injection.messages, "messages": rows}
+    return {**asdict(injection), "at": injection.at.isoformat(), **ids}
 
 
 def _describe_injection(injection: Injection, messages: Sequence[StoredMessage]) -> str:

@@ -117,7 +117,7 @@ def search(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     form = Form(full, snippets, oneline, timestamps)
-    term = options.join_words(words)
+    term = options.text_or_stdin(" ".join(words), "question")
     if not term.strip():
         raise UsageError(
             "the search term is empty",

@@ -11,16 +11,16 @@ import typer
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.cli import console, open_store, options, unseen_errors
 from reservoir_cli.cli.global_options import globals_of
-from reservoir_cli.cli.options import argument, complete_sources, flag
+from reservoir_cli.cli.options import argument, complete_configured, flag
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
-from reservoir_cli.settings.check_history_sources import find_missing
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.sync import discover_histories
 from reservoir_cli.transfer.sync.history_sources import (
     Source,
+    check,
     choose_name,
     configured_sources,
     discover_sources,
@@ -81,7 +81,7 @@ def sync(
         argument(
             "[SOURCE]...",
             "Sources by name or tool (default: all).",
-            complete=complete_sources,
+            complete=complete_configured(lambda known: known.sources),
         ),
     ] = None,
     watch: Annotated[bool, flag("--watch", "Keep running, and sync every 30 seconds.")] = False,
@@ -145,8 +145,9 @@ def _sources(
     left_out = [source for source in configured if source.is_left_out]
     if len(left_out) < len(configured) or errors:
         selected = select_sources(configured, others)
-        for missing in find_missing(reservoir.config, {source.name for source in selected}):
-            console.warn(f"{missing.detail}; {missing.fix}")
+        missing = (check(reservoir.config, source.name) for source in selected)
+        for detail, fix in filter(None, dict.fromkeys(missing)):
+            console.warn(f"{detail}; {fix}")
         return selected
     if _is_unattended():
         return []

@@ -8,8 +8,8 @@ import typer
 
 from reservoir_cli.chat.trim import find_turn_start, trim_history
 from reservoir_cli.cli import console, options
+from reservoir_cli.cli.global_options import parse_path
 from reservoir_cli.cli.options import argument, option, tokens_option
-from reservoir_cli.cli.parse_path import parse_path
 from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
 from reservoir_cli.settings.config import required_window
 from reservoir_cli.tokens import storing_counter

@@ -1,5 +1,7 @@
 """The sources of a sync: histories of other tools, from the settings or found on this machine."""
 
+import os
+import shlex
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -7,7 +9,6 @@ from pathlib import Path
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.check_history_sources import check_source
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.setting_keys import suggest_names
 from reservoir_cli.transfer.formats.registry import FORMATS, all_formats, importer_named
@@ -47,11 +48,33 @@ def configured_sources(config: Config, wrong: dict[str, UsageError] | None = Non
     return sources
 
 
-def check(config: Config, name: str) -> None:
-    """Check the settings of a source: its tool, and its path if the tool has no usual places."""
-    tool = config.sources[name].get("tool", name)
+def check(config: Config, name: str) -> tuple[str, str] | None:
+    """Check the settings of a source: its tool, and its path if the tool has no usual places.
+
+    :returns: what is wrong and how to fix it, if its path does not exist.
+    """
+    if name in config.wrong_sources:
+        raise config.wrong_sources[name]
+    table, key = config.sources[name], shlex.quote(f"sources.{name}")
+    tool = str(table.get("tool", name))
     tools = FORMATS if tool in FORMATS else all_formats()  # plugins only for one that is not ours
-    check_source(config, name, tools, lambda tool: any(importer_named(tool).places()))
+    if tool not in tools:
+        raise UsageError(
+            f"[sources.{name}] in {config.path}: unknown tool {tool!r}",
+            hint=f"{suggest_names(tool, tools)}tools are {', '.join(tools)}",
+        )
+    path = paths.expand_user(str(table.get("path") or ""))
+    if not table.get("path"):
+        if any(importer_named(tool).places()):
+            return None
+        raise UsageError(
+            f"[sources.{name}] in {config.path} has no path",
+            hint=f"reservoir config set {key}.path=FOLDER",
+        )
+    if os.path.exists(path):
+        return None
+    fix = f"reservoir config set {key}.path=FOLDER, or reservoir config unset {key}"
+    return f"the source {name} does not exist: {path}", fix
 
 
 def _read_source(config: Config, name: str) -> list[Source]:

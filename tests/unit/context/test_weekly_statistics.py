@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, date, datetime
 
-from reservoir_cli.cli.plots import plot_weeks
+from reservoir_cli.cli.commands.stats import plot_weeks
 from reservoir_cli.context.weekly_statistics import largest_tools, last_weeks, summarize_weeks
 from reservoir_cli.messages import to_epoch_ms
 
