@@ -20,10 +20,9 @@ from reservoir_cli.storage.postgres import (
 from reservoir_cli.storage.postgres.server_errors import errors
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
-from reservoir_cli.storage.problems import Problem, Repaired, derived_problems
 from reservoir_cli.storage.search.candidates import Query, Uncompared
 from reservoir_cli.storage.search.links import Place, Vectors
-from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.store import Problem, Repaired, Store, derived_problems
 from reservoir_cli.storage.tables import tag_and_pin_rows
 from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import reading, writing
@@ -114,9 +113,6 @@ class PostgresStore(Transactions, Store):
     @reading
     def dimensions(self) -> int | None:
         return vectors.dimensions(self._connection)
-
-    def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
-        return vectors.count_embedded(self._connection, model_id, partition)
 
     @property
     def lists_places(self) -> bool:  # type: ignore[override]

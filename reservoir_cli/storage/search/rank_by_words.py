@@ -1,11 +1,10 @@
 """Search for words, phrases and prefixes as typed, ranked by BM25 over the scope."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.search import fulltext
-from reservoir_cli.storage.search.stemmer import SplitStems
 from reservoir_cli.util import bm25_formula
 
 #: The size from which a scope is large, and the share of its messages from which a word is dropped
@@ -16,7 +15,7 @@ MOST_STEMS = 10_000  #: The most stems of a query: more take seconds, and nobody
 
 def search(
     text: str,
-    split: SplitStems,
+    split: Callable[[Sequence[str]], list[list[str]]],
     count_matches: Callable[[list[str], bool], Mapping[int, int]],
     lengths: Mapping[int, int],
     limit: int,

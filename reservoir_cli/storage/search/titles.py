@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -31,7 +30,10 @@ class Titles:
     def __init__(self, rows: Sequence[tuple[str, ...]]) -> None:
         self._rows = rows
         titles = (row[-1] for row in rows)
-        lines = [title if title.isascii() else _without_accents(title) for title in titles]
+        lines = [
+            title if title.isascii() else " ".join(fulltext.without_accents(title).split())
+            for title in titles
+        ]
         self._text = "\n".join(lines).lower()
         self._ends = list(accumulate(len(line) + 1 for line in lines))
         self._keys: dict[int, int] = {}
@@ -103,9 +105,3 @@ def titled_with_all(titles: Sequence[str], text: str) -> list[int]:
     matches = Titles([(title,) for title in titles]).find(stems)
     numbers = [set(matches.get(stem, ())) for stem in stems]
     return sorted(set.intersection(*numbers)) if numbers else []
-
-
-def _without_accents(title: str) -> str:
-    """Return a title as it is indexed, in one line, without the marks that the index ignores."""
-    letters = unicodedata.normalize("NFKD", fulltext.indexed_text(title))
-    return " ".join("".join(x for x in letters if not unicodedata.combining(x)).split())

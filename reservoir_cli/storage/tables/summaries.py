@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
 
 COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at, model_id, vector"
-#: Select all rows, in an order that both kinds of store share.
-ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversation_id"
-INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  #: Insert a row.
 #: Insert a row, or replace that of the conversation.
 _PUT = f"""
-    {INSERT} ON CONFLICT (partition, instance, conversation_id) DO UPDATE SET
+    INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (partition, instance, conversation_id) DO UPDATE SET
     {replacing("digest, text, made_by, first_at, model_id, vector")}
 """
 #: Replace the vector of a summary, unless the summary was deleted or renewed meanwhile.
