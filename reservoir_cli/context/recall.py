@@ -118,13 +118,14 @@ def prepare_recall(
     :param shown: ids of the messages that the reader has already.
     :raises UsageError: a budget that is not positive, or a time without a zone.
     """
+    question, half = clean_text(question), _LONGEST // 2
     session = clean_text(exclude_conversation or "") or None
     said = tuple(Said(Role(role), clean_text(text)) for role, text in talk)
     if session or said:
         budget = min(budget, max(_SESSION_LEAST, round(_SESSION_SHARE * budget)))
     prepared = prepare(
         config.with_flags({"episodes": "off"}),
-        _shorten_prompt(clean_text(question)),
+        question if len(question) <= _LONGEST else f"{question[:half]}\n{question[-half:]}",
         partition=partition,
         budget=budget,
         system="",
@@ -173,13 +174,6 @@ def recall(
         assert isinstance(text, str)
         return Recall(question, text, window.used, window.messages, notes), window
     return Skipped(question, _find_reason(window), notes), window
-
-
-def _shorten_prompt(text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    half = _LONGEST // 2
-    return f"{text[:half]}\n{text[-half:]}"
 
 
 def _find_reason(window: ContextWindow) -> Reason:

@@ -19,9 +19,6 @@ class Prompt(NamedTuple):
     asks: bool = True
 
 
-NO_PROMPT = Prompt()
-
-
 class Piece(NamedTuple):
     """A named text for a section, given by the caller; an episode has no name."""
 
@@ -49,7 +46,7 @@ class ContextRequest(NamedTuple):
     excerpts_explained: bool = False  # add a line on how to read the whole message of an excerpt
     recall_only: bool = False  # print only recalled messages, each with its number
     exclude_conversation: str | None = None  # the reader's running session, which is not recalled
-    prompt: Prompt = NO_PROMPT
+    prompt: Prompt = Prompt()
     talk: tuple[Said, ...] = ()  # turns of the reader's session before it, as the client has them
     shown: frozenset[int] = frozenset()  # ids of the messages that the reader has already
     recall_note: str = ""  # a line above the recalled messages

@@ -79,7 +79,9 @@ def _choose_in_session(ranking: Ranking, prompt: Prompt) -> Positions:
     of_talk = near[:0]
     if talk is not None:
         of_talk = _near_best(talk, _NEAR_IN_SESSION, _MOST_IN_SESSION)
-    background, same = _background(similarity, ranking.sessions), _same_best(near, of_talk)
+    background = _background(similarity, ranking.sessions)
+    # Whether the talk before the prompt, if there is any, leads to the same message.
+    same = not len(of_talk) or near[:1].tolist() == of_talk[:1].tolist()
     if background <= (_STANDS_OUT if prompt.asks or same else _STANDS_OUT_ALONE):
         fits = ranking.scored.relevance >= ranking.floor + _BEYOND_FLOOR
         return near if prompt.asks or fits else near[:0]
@@ -113,11 +115,6 @@ def _is_near_in_meaning(ranking: Ranking, near: Positions) -> bool:
     best = [ranking.answered[0] if at in ranking.answered else at for at in best]
     cosine = ranking.scored.candidates.cosine[best]
     return ranking.floor > 0 and bool((cosine >= ranking.floor + _NEAR_IN_MEANING).any())
-
-
-def _same_best(near: Positions, of_talk: Positions) -> bool:
-    """Return whether the talk before a prompt, if there is any, leads to the same message."""
-    return not len(of_talk) or near[:1].tolist() == of_talk[:1].tolist()
 
 
 def _fit_alike(ranking: Ranking) -> Positions:
