@@ -14,7 +14,6 @@ from reservoir_cli.context.prompts_that_ask_nothing import (
 )
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
-from reservoir_cli.context.request import Prompt
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import EVERYTHING, Filter, Role, clean_text
 from reservoir_cli.redaction import Redactor
@@ -135,7 +134,8 @@ def prepare_recall(
     request = prepared.request._replace(
         recall_only=True,
         exclude_conversation=session,
-        prompt=Prompt(bool(session or said), is_question(question)),
+        in_session=bool(session or said),
+        asks=is_question(question),
         talk=said,
         shown=frozenset(shown),
     )
@@ -157,7 +157,7 @@ def recall(
     :returns: the outcome, and the window it was taken from if one was built.
     """
     question, meter = prepared.request.query, prepared.storing_meter(store)
-    in_session = prepared.request.prompt.in_session
+    in_session = prepared.request.in_session
     if recall_switch.begins_with_word(question):
         return Skipped(question, Reason.SWITCHED_OFF), None
     if asks_nothing(question) or (in_session and is_about_the_work(question)):

@@ -137,6 +137,19 @@ def select_by_source(
     return dict(rows.fetchall())
 
 
+def copy_rows(
+    connection: Connection, table: str, columns: str, old: Scope, new: Sequence[str | None]
+) -> None:
+    """Copy the rows of a scope to another, unless it has one with the same key.
+
+    :param columns: all of the table, those of a scope first.
+    """
+    where, values = where_scope(old, "t")
+    names = ", ".join(columns.split(", ")[len(new) :])
+    rows = connection.execute(f"SELECT {names} FROM {table} t WHERE {where}", values).fetchall()
+    connection.insert(table, columns, [(*new, *row) for row in rows], ignore=True)
+
+
 def placeholders(values: Sequence[object]) -> str:
     """Return a placeholder for each value."""
     return ", ".join("?" * len(values))

@@ -23,7 +23,7 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.keys import Keys, by_partition
-from reservoir_cli.storage.portable_sql import Connection, batches, where_scope
+from reservoir_cli.storage.portable_sql import Connection, batches, copy_rows, where_scope
 from reservoir_cli.storage.tables import (
     context_runs,
     conversations,
@@ -328,10 +328,10 @@ class Store(Embeddings):
             dropped += len(duplicates)
             moved += self._move_messages(*places)
             conversations.move(connection, *places)
-            summaries.move(connection, *places)
-        for table in ("conversations", "summaries"):
+            copy_rows(connection, "summaries", summaries.COLUMNS, Scope(*places[0]), places[1])
+        copy_rows(connection, "sources", sources.COLUMNS, Scope(old), [new])
+        for table in ("conversations", "summaries", "sources"):
             connection.delete(table, old)
-        sources.move(connection, old, new)
         proxy_ledger.clear(connection, old)
         self._move_runs(old, new)
         return moved, dropped

@@ -167,15 +167,6 @@ class Sources(Table):
         return set().union(*known)
 
 
-def move(connection: Connection, old: str, new: str) -> None:
-    """Move the sources of a partition to another."""
-    rows = connection.execute(
-        f"SELECT machine, path, {_STATE} FROM sources s WHERE s.partition = ?", [old]
-    ).fetchall()
-    connection.insert("sources", COLUMNS, [(new, *row) for row in rows], ignore=True)
-    connection.delete("sources", old)
-
-
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
     """Delete the import states of files that contained deleted messages.
 

@@ -88,12 +88,3 @@ def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
     for (partition, instance), ids in conversation_ids(messages).items():
         listed, bound = connection.in_list("conversation_id", ids)
         connection.delete("summaries", partition, f"instance = ? AND {listed}", [instance, *bound])
-
-
-def move(connection: Connection, old: tuple[str, str], new: tuple[str, str]) -> None:
-    """Copy summaries to another partition and instance, unless it has one of the conversation."""
-    columns = COLUMNS.partition("instance, ")[2]
-    rows = connection.execute(
-        f"SELECT {columns} FROM summaries s WHERE s.partition = ? AND s.instance = ?", old
-    ).fetchall()
-    connection.insert("summaries", COLUMNS, [(*new, *row) for row in rows], ignore=True)
