@@ -17,7 +17,8 @@ from vectors import CachedEmbedder
 
 from reservoir_cli import Reservoir
 from reservoir_cli.messages import Scope
-from reservoir_cli.retrieval.question_dates import date_scores, find_dates
+from reservoir_cli.retrieval.question_dates.nearness import date_scores
+from reservoir_cli.retrieval.question_dates.parser import find_dates
 from reservoir_cli.storage.search.fulltext import (
     STOP_WORDS,
     content_words,

@@ -62,7 +62,7 @@ def build_context(
         min_history=settings.min_history_tokens,
         recall_only=request.recall_only,
     )
-    compact = request.prompt.in_session or budget.available < COMPACT_BELOW
+    compact = request.in_session or budget.available < COMPACT_BELOW
     request = request._replace(compact=compact)
     inputs = Inputs(request, settings, store, embedder, meter, redactor)
     vector = _start_embedding(embedder, request.query, store)
@@ -80,7 +80,7 @@ def build_context(
         options = _selection_options(settings, meter)
         nothing_found = ranking.nothing_fits
         if request.recall_only:
-            wanted = want(ranking, find_standouts(ranking, request.prompt, budget.history))
+            wanted = want(ranking, find_standouts(ranking, request, budget.history))
             count = ranking.scored.candidates.count_matching()
             nothing_found = nothing_found or (count > 0 and not wanted.positions)
         else:

@@ -1,11 +1,12 @@
 """The messages that may go into a window, and what became of each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from reservoir_cli.messages import Role, StoredMessage
 
+Value = TypeVar("Value")
 Span = tuple[int, int]  # the offsets of a text's characters; the second is exclusive
 _WHY = {
     "newest": "newest",
@@ -21,6 +22,12 @@ _WHY = {
     "below min_cosine": "not similar enough",
     "after the question": "after the last question",
 }
+
+#: The share of a message's priority for its first excerpt; less for a reply, as replies are longer
+#: and more alike, and least if the question is about the user, whose own messages hold the answer.
+FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER = 0.85, 0.8, 0.6
+#: Each further excerpt has this share of the previous one's priority, a reply's the second one.
+NEXT_FACTOR, NEXT_REPLY_FACTOR = 0.92, 0.9
 
 
 class Tier(StrEnum):
@@ -88,6 +95,29 @@ class Selection(NamedTuple):
     passed_over: tuple[Dropped, ...]  # fillers that were read but left out
     reasons: "Mapping[int, str]"  # why a message was kept, by its id
     not_reached: int  # how many messages of the scope were not read because the budget was spent
+
+
+def discount(candidate: Candidate, part: int) -> float:
+    """Return the share of a message's priority that its parts have, starting with this one."""
+    if not candidate.replies:
+        return FIRST_SHARE * NEXT_FACTOR**part
+    first = REPLY_SHARE_ABOUT_USER if candidate.about_asker else REPLY_SHARE
+    return first * NEXT_REPLY_FACTOR**part
+
+
+def cache_by(
+    key: Callable[[Candidate], Hashable], function: Callable[[Candidate], Value]
+) -> Callable[[Candidate], Value]:
+    """Return a function that computes its value once for all candidates with the same key."""
+    known: dict[Hashable, Value] = {}
+
+    def compute_once(candidate: Candidate) -> Value:
+        form = key(candidate)
+        if form not in known:
+            known[form] = function(candidate)
+        return known[form]
+
+    return compute_once
 
 
 def describe_reason(reason: str, message: StoredMessage) -> str:

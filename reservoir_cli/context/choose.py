@@ -9,7 +9,7 @@ from typing import NamedTuple
 from reservoir_cli.context.budget import NEWEST_SHARE, PINNED_SHARE, RUNNING_SHARE, SMALL_BUDGET
 from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
 from reservoir_cli.context.fill_window import LITTLE_LEFT, fill_by_score, fill_by_tier
-from reservoir_cli.context.layout import Exchanges, ids, is_system
+from reservoir_cli.context.layout import Exchanges, count_to_last_question, ids, is_system
 from reservoir_cli.context.message_groups import (
     MessageGroup,
     group_tool_calls,
@@ -97,7 +97,7 @@ def select(
         for candidate in members_by_time(groups)
         if candidate.message.id not in accounted
     ]
-    kept_as_pins = kept_pins(window)
+    kept_as_pins = {number for number, reason in window.reasons.items() if reason == _PINNED}
     dropped = [
         drop._replace(candidate=mark_pin(drop.candidate)) if drop.candidate.pinned else drop
         for drop in dropped
@@ -115,9 +115,7 @@ def select(
 def cut_after_last_question(selection: Selection) -> Selection:
     """Leave out the turns after the last question of history, which a provider requires."""
     history = selection.history
-    end = max(
-        (at for at, turn in enumerate(history, 1) if turn.message.role is Role.USER), default=0
-    )
+    end = count_to_last_question(history)
     cut = [Dropped(candidate, AFTER_QUESTION) for candidate in history[end:]]
     return selection._replace(
         history=history[:end],
@@ -221,11 +219,6 @@ def keep_pins(groups: Sequence[MessageGroup], window: WindowBuilder, budget: int
     pinned = [group for group in groups if any(member.pinned for member in group.members)]
     for group in sorted(pinned, key=lambda group: _sort_key(group.members)):
         window.add(group.members, int(budget * PINNED_SHARE), _PINNED)
-
-
-def kept_pins(window: WindowBuilder) -> set[int]:
-    """Return the ids of the messages that were kept as pins or with them."""
-    return {number for number, reason in window.reasons.items() if reason == _PINNED}
 
 
 def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:

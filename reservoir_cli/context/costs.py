@@ -8,7 +8,7 @@ from functools import cache
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
-from reservoir_cli.context.candidate import Candidate, Span
+from reservoir_cli.context.candidate import Candidate, Span, cache_by
 from reservoir_cli.context.render import quote_recalled
 from reservoir_cli.context.render.control_tokens import defuse
 from reservoir_cli.context.render.formats import count_frame, count_framed, count_turns
@@ -78,8 +78,8 @@ def build_costs(
         return meter.scale(optional + _SEAMS)
 
     return Costs(
-        recalled=_cache_cost(recalled_tokens),
-        history=_cache_cost(history_tokens),
+        recalled=cache_by(_form, recalled_tokens),
+        history=cache_by(_form, history_tokens),
         day=0 if request.recall_only else meter.count(f"{_DAY}\n"),
         recalled_title=meter.count(
             f"{quote_recalled.introduction(request.recall_note, compact=request.compact)}\n---\n",
@@ -107,17 +107,8 @@ def _turn_frame(message: StoredMessage) -> str:
     return f"{message.role}: \n\n{call_ids}{message.tool_call_id or ''}"
 
 
-def _cache_cost(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
-    known_costs: dict[tuple[int, tuple[Span, ...] | None], int] = {}
-
-    def cost_once(candidate: Candidate) -> int:
-        form = candidate.message.id, candidate.spans
-        tokens = known_costs.get(form)
-        if tokens is None:
-            tokens = known_costs[form] = cost(candidate)
-        return tokens
-
-    return cost_once
+def _form(candidate: Candidate) -> tuple[int, tuple[Span, ...] | None]:
+    return candidate.message.id, candidate.spans
 
 
 def count_printed(

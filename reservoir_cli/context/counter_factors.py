@@ -19,7 +19,10 @@ ENOUGH, _MOST, _MOST_READ = 20, 200, 2_000
 _SHORTEST = 20  # shorter answers are not compared: the end of an answer is a token, too
 _LARGEST = 4  # the largest factor, either way; beyond it, the provider has counted something else
 _AGE = timedelta(days=90)  # how old a compared answer is at most
-_UNUSED = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations")
+_NUMBERS = (
+    *("context_window", "reserve", "reserve_used", "available", "input_tokens", "kept", "dropped"),
+    *("truncations", "utilisation", "ms"),
+)
 
 
 class CounterFactor(NamedTuple):
@@ -39,19 +42,24 @@ def count_record(
     # Not divided: a provider may report a number that no float can hold.
     if counted < _SHORTEST or not counted <= reported * _LARGEST <= counted * _LARGEST**2:
         return None
+    values = {"counter": counter_id(counter), "available": counted, "input_tokens": reported}
+    return make_record(scope, COUNT, model, now, **values)
+
+
+def make_record(
+    scope: Scope, form: str, model: str | None, at: datetime, **values: Any
+) -> dict[str, Any]:
+    """Return the record of a run, with 0 for the numbers that are not given."""
     return {
-        **dict.fromkeys(_UNUSED, 0),
-        "at": to_epoch_ms(now),
+        **dict.fromkeys(_NUMBERS, 0),
+        "at": to_epoch_ms(at),
         "partition": scope.partition,
-        "instance": scope.instance,
+        "instance": scope.instance or "",
         "model": model,
-        "format": COUNT,
-        "counter": counter_id(counter),
-        "available": counted,
-        "input_tokens": reported,
+        "format": form,
+        "counter": "",
         "sections": "{}",
-        "utilisation": 0.0,
-        "ms": 0.0,
+        **values,
     }
 
 

@@ -15,22 +15,17 @@ from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from reservoir_cli.context.candidate import Candidate, Span
+from reservoir_cli.context.candidate import Candidate, Span, cache_by
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.redaction import replacements
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.search.fulltext import content_words, searched_text
+from reservoir_cli.storage.search.fulltext import content_words, searched_text, without_ending
 from reservoir_cli.util.front_matter import body_start
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: The share of a message's priority for its first excerpt; less for a reply, as replies are longer
-#: and more alike, and least if the question is about the user, whose own messages hold the answer.
-FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER = 0.85, 0.8, 0.6
-#: Each further excerpt has this share of the previous one's priority, a reply's the second one.
-NEXT_FACTOR, NEXT_REPLY_FACTOR = 0.92, 0.9
 _SINGLE_STEPS = 8  # parts are added one by one up to this number, then in steps that grow with it
 _REACH = 400  # how far a cut may move to reach a better place, in characters
 _SHORT_GAP = 24  # a gap with fewer characters than its mark is printed instead of the mark
@@ -197,45 +192,28 @@ def least_tokens(message: StoredMessage, parts: Sequence[Span]) -> float:
     return _DENSITY * share * message.tokens
 
 
-def discount(candidate: Candidate, part: int) -> float:
-    """Return the share of a message's priority that its parts have, starting with this one."""
-    if not candidate.replies:
-        return FIRST_SHARE * NEXT_FACTOR**part
-    first = REPLY_SHARE_ABOUT_USER if candidate.about_asker else REPLY_SHARE
-    return first * NEXT_REPLY_FACTOR**part
-
-
 class Excerpter:
     """Grows excerpts, caching the outline of each text and the ranking of its passages."""
 
     def __init__(self, query: str) -> None:
         self._query = query
-        self._outlines: dict[int, Outline] = {}
-        self._parts: dict[int, tuple[Span, ...]] = {}
+        self.parts = cache_by(_id, self._rank)  #: Returns the passages of a message, best first.
+        self._outline = cache_by(_id, lambda candidate: Outline(plain_text(candidate.message)))
 
     @cached_property
     def _nearness(self) -> "Nearness":
         return Nearness(self._query)
 
-    def parts(self, candidate: Candidate) -> tuple[Span, ...]:
-        """Return the passages of a long message, best first."""
-        message = candidate.message
-        if message.id not in self._parts:
-            ranked = self._nearness.rank(message.content, candidate.parts, candidate.cosines)
-            self._parts[message.id] = ranked
-        return self._parts[message.id]
-
-    def _outline(self, message: StoredMessage) -> Outline:
-        if message.id not in self._outlines:
-            self._outlines[message.id] = Outline(plain_text(message))
-        return self._outlines[message.id]
+    def _rank(self, candidate: Candidate) -> tuple[Span, ...]:
+        text = candidate.message.content
+        return self._nearness.rank(text, candidate.parts, candidate.cosines)
 
     def grow(self, candidate: Candidate, parts: Sequence[Span]) -> Iterator[Candidate]:
         """Yield candidates that print more of their message, the largest first.
 
         The first includes fenced blocks whole; the second, if different, cuts them at a line.
         """
-        outline = self._outline(candidate.message)
+        outline = self._outline(candidate)
         tried: list[tuple[Span, ...]] = []
         for whole_fences in (True, False):
             widened = [outline.widen(part, whole_fences=whole_fences) for part in parts]
@@ -246,7 +224,7 @@ class Excerpter:
 
     def shorten(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
         """Yield candidates that print as much of a part's beginning as its room may hold."""
-        outline = self._outline(candidate.message)
+        outline = self._outline(candidate)
         start, end = outline.widen(part, whole_fences=False)
         for share in _SHARES:
             tokens = share * (room - _FRAME_TOKENS)
@@ -257,6 +235,10 @@ class Excerpter:
             if stop - start >= CRUMB:
                 spans = merge_spans(outline.text, [outline.end_at_line((start, stop))])
                 yield from _with_spans(candidate, outline, spans)
+
+
+def _id(candidate: Candidate) -> int:
+    return candidate.message.id
 
 
 def _with_spans(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -> list[Candidate]:
@@ -322,14 +304,11 @@ def _close_fences(text: str, start: int, end: int, fences: Sequence[Fence]) -> s
     if first >= 0 and (fence := fences[first]).body <= start < fence.tail:
         shown = text[fence.start : fence.body].rstrip("\n") + "\n" + shown
     last = bisect_left(fences, end, key=_START) - 1
-    if last >= 0 and start < end and _is_cut(fences[last], end):
-        indent = text[fences[last].start : fences[last].body]
-        shown += "\n" + indent[: len(indent) - len(indent.lstrip(" \t"))] + fences[last].sign
+    opened = fences[last] if last >= 0 and start < end else None
+    if opened and (opened.holds(end) or opened.tail == opened.end == end):
+        indent = text[opened.start : opened.body]
+        shown += "\n" + indent[: len(indent) - len(indent.lstrip(" \t"))] + opened.sign
     return shown
-
-
-def _is_cut(fence: Fence, end: int) -> bool:
-    return fence.holds(end) or fence.tail == fence.end == end
 
 
 def _strip(text: str, start: int, end: int) -> Span:
@@ -348,8 +327,7 @@ WORDS_WEIGHT, NEIGHBOURS_WEIGHT = 0.3, 0.2
 CRUMB = 80  # a passage with fewer characters is only printed with a neighbour
 #: Approximate maximum length of a passage of a text without vectors, in characters.
 _MOST_CHARACTERS = 500
-#: Words longer than this may be inflected: their last letters are ignored.
-_LONGEST_WHOLE, _ENDING = 4, 2
+_SHORT_WORD = 4  # a shorter word is not the beginning of others
 
 
 def compute_cosines(
@@ -432,7 +410,7 @@ class Nearness:
 
     def __init__(self, question: str) -> None:
         words = dict.fromkeys(content_words(question).split())
-        self._words = [(_strip_ending(word), _pattern(word)) for word in words]
+        self._words = [(without_ending(word), _pattern(word)) for word in words]
 
     def rank(self, text: str, parts: Sequence[Span], cosines: Sequence[float]) -> tuple[Span, ...]:
         """Return passages, the nearest to the question first, by words and, if known, cosines."""
@@ -458,12 +436,6 @@ def _mean(values: Sequence[float], index: int) -> float:
     return sum(neighbours) / len(neighbours) if neighbours else values[index]
 
 
-def _strip_ending(word: str) -> str:
-    if len(word) <= _LONGEST_WHOLE:
-        return word
-    return word[: max(_LONGEST_WHOLE, len(word) - _ENDING)]
-
-
 def _pattern(word: str) -> re.Pattern[str]:
-    end = r"(?![^\W_])" if len(word) < _LONGEST_WHOLE else ""
-    return re.compile(rf"(?<![^\W_]){re.escape(_strip_ending(word))}{end}")
+    end = r"(?![^\W_])" if len(word) < _SHORT_WORD else ""
+    return re.compile(rf"(?<![^\W_]){re.escape(without_ending(word))}{end}")

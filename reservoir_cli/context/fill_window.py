@@ -10,7 +10,6 @@ from reservoir_cli.context.candidate import Candidate
 from reservoir_cli.context.excerpts import Excerpter, least_tokens, step_size
 from reservoir_cli.context.message_groups import (
     MessageGroup,
-    find_pending,
     members_by_time,
     merge_groups,
 )
@@ -23,7 +22,7 @@ _FAILURES = 256  # after this many parts of long messages in a row did not fit, 
 #: The least share of priority for the first part of the best match, also of one about the user.
 BEST_SHARE, BEST_SHARE_ABOUT_USER = 1.0, 0.92
 NEAREST_SHARE = 0.7  # the same for the message with the highest cosine
-_PRIORITY, _TIER = "priority", "tier"
+_PRIORITY, _TIER, _EXCERPT = "priority", "tier", "excerpt"  # the reasons for keeping a message
 STANDING_FACTOR = 1.4  # a standing instruction is ranked at this multiple of its priority
 
 
@@ -43,7 +42,7 @@ def fill_by_score(
     :param spare: when fewer tokens are left, candidates far below the rest are not tried.
     :param standing: try standing instructions sooner.
     """
-    filling = _Filling(window, budget, Excerpter(query), standing)
+    filling = _Filling(window, budget, Excerpter(query), _PRIORITY, standing)
     filling.leading = _minimum_shares([group for groups in exchanges for group in groups])
     for exchange in exchanges:
         filling.push(exchange)
@@ -62,7 +61,8 @@ class _Filling:
     window: WindowBuilder
     budget: int
     excerpter: Excerpter
-    standing: bool
+    reason: str
+    standing: bool = False
     leading: Mapping[int, float] = field(default_factory=dict)
     steps: list[tuple[tuple[float, ...], int, list[MessageGroup], int]] = field(
         default_factory=list
@@ -91,7 +91,7 @@ class _Filling:
             far_below = self.missed and -below < _FAR_BELOW * self.last
             if far_below and not self.window.has_room(spare, self.budget):
                 self.steps.clear()
-            elif _exceeds_share(groups, self.window):
+            elif self._exceeds_share(groups):
                 self.deferred.append((groups, part))
             elif groups[0].is_long:
                 self._take_parts(groups, part, -below)
@@ -108,43 +108,86 @@ class _Filling:
         if self.failed >= _FAILURES:
             return
         message = groups[0].members[0]
-        tried, fits = _add_parts(message, part, self.excerpter, self.window, self.budget, _PRIORITY)
+        tried, fits = self.add_parts(message, part)
         self.failed, self.last = (0, priority) if fits else (self.failed + 1, self.last)
         self.missed = self.missed or not fits
         if part + tried < len(message.parts):
             self.push(groups, part + tried)
 
     def _take_exchange(self, groups: list[MessageGroup], priority: float) -> None:
-        pending = find_pending(groups, self.window)
-        kept, fits, others = _take_exchange(pending, self.window, self.budget, _PRIORITY)
+        kept, fits, others = self._add_exchange(self.find_pending(groups))
         self.last = priority if kept else self.last
         self.missed = self.missed or not fits
         for group in others:
             self.push([group])
 
+    def _exceeds_share(self, groups: Sequence[MessageGroup]) -> bool:
+        members = merge_groups(groups).members
+        if not groups[0].is_long:
+            return self.window.exceeds_share(members)
+        return self.window.exceeds_share(members, members[0].message.tokens / len(members[0].parts))
 
-def _exceeds_share(groups: Sequence[MessageGroup], window: WindowBuilder) -> bool:
-    members = merge_groups(groups).members
-    if not groups[0].is_long:
-        return window.exceeds_share(members)
-    return window.exceeds_share(members, members[0].message.tokens / len(members[0].parts))
+    def _add_exchange(
+        self, groups: Sequence[MessageGroup]
+    ) -> tuple[bool, bool, list[MessageGroup]]:
+        """Add an exchange, or its better half if not all of it fits.
 
+        :returns: whether anything was added, whether everything was, and the groups to try later.
+        """
+        if not groups:
+            return False, True, []
+        if all(self.window.is_hopeless(group.members, self.budget) for group in groups):
+            return False, False, []
+        if self.add(merge_groups(groups).members):
+            return True, True, []
+        better, *others = sorted(groups, key=MessageGroup.by_score)
+        return bool(others) and self.add(better.members), False, others
 
-def _take_exchange(
-    groups: Sequence[MessageGroup], window: WindowBuilder, budget: int, reason: str
-) -> tuple[bool, bool, list[MessageGroup]]:
-    """Add an exchange, or its better half if not all of it fits.
+    def add(self, members: Sequence[Candidate]) -> bool:
+        """Keep messages if they fit."""
+        return self.window.add(members, self.budget, self.reason)
 
-    :returns: whether anything was added, whether everything was, and the groups to try later.
-    """
-    if not groups:
-        return False, True, []
-    if all(window.is_hopeless(group.members, budget) for group in groups):
-        return False, False, []
-    if window.add(merge_groups(groups).members, budget, reason):
-        return True, True, []
-    better, *others = sorted(groups, key=MessageGroup.by_score)
-    return bool(others) and window.add(better.members, budget, reason), False, others
+    def find_pending(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
+        """Return the groups that are not kept yet."""
+        kept = self.window.kept
+        return [group for group in groups if group.members[0].message.id not in kept]
+
+    def add_all_parts(self, candidate: Candidate) -> bool:
+        """Take a long message whole, or the parts before one that does not fit; whether all fit."""
+        if candidate.message.id in self.window.kept or self.add((candidate,)):
+            return True
+        part, fits = 0, True
+        while fits and part < len(candidate.parts):
+            tried, fits = self.add_parts(candidate, part)
+            part += tried
+        return fits
+
+    def add_parts(self, candidate: Candidate, part: int) -> tuple[int, bool]:
+        """Add the next parts of a long message if they fit, its beginning if the first does not.
+
+        :returns: how many parts were tried, and whether they are in the window.
+        """
+        window, budget = self.window, self.budget
+        earlier = window.kept.get(candidate.message.id)
+        if earlier and earlier.spans is None:
+            return len(candidate.parts), True
+        room, ranked = window.room(budget), self.excerpter.parts(candidate)
+        for size in dict.fromkeys((step_size(part), 1)):
+            parts = ranked[part : part + size]
+            if least_tokens(candidate.message, parts) > room:
+                continue
+            for grown in self.excerpter.grow(earlier or candidate, parts):
+                unchanged = earlier is not None and grown.spans == earlier.spans
+                reason = _EXCERPT if grown.spans else self.reason
+                if unchanged or window.add((grown,), budget, reason):
+                    return size, True
+        if part == 0:
+            shorter = self.excerpter.shorten(candidate, ranked[part], room)
+            any(window.add((excerpt,), budget, _EXCERPT) for excerpt in shorter)
+        # A part that does not fit now never will: skip those after it if they are too large too.
+        tried = step_size(part)
+        rest = (least_tokens(candidate.message, (span,)) > room for span in ranked[part + tried :])
+        return tried + sum(1 for _ in takewhile(bool, rest)), False
 
 
 def _minimum_shares(groups: Sequence[MessageGroup]) -> dict[int, float]:
@@ -172,18 +215,18 @@ def fill_by_tier(
     does not fit an empty window is skipped.
     """
     whole: list[list[MessageGroup]] = []
-    excerpter = Excerpter(query)
+    filling = _Filling(window, budget, Excerpter(query), _TIER)
     for exchange in exchanges:
         fits = len(exchange) == 1 or window.could_add(members_by_time(exchange), budget)
         whole += [exchange] if fits else [[group] for group in exchange]
     whole.sort(key=lambda groups: merge_groups(groups).by_tier(groups[0].share()))
     for number, groups in enumerate(whole):
         if groups[0].is_long:
-            if not _add_all_parts(groups[0].members[0], excerpter, window, budget):
+            if not filling.add_all_parts(groups[0].members[0]):
                 return
             continue
-        pending = find_pending(groups, window)
-        if not pending or window.add(members_by_time(pending), budget, _TIER):
+        pending = filling.find_pending(groups)
+        if not pending or filling.add(members_by_time(pending)):
             continue
         if len(pending) == 1 and not window.could_add(pending[0].members, budget):
             continue
@@ -192,54 +235,5 @@ def fill_by_tier(
         if len(pending) > 1 and all(
             first.by_tier() <= merge_groups(following).by_tier() for following in after
         ):
-            window.add(first.members, budget, _TIER)
+            filling.add(first.members)
         return
-
-
-def _add_all_parts(
-    candidate: Candidate, excerpter: Excerpter, window: WindowBuilder, budget: int
-) -> bool:
-    """Take a long message whole, or the parts before one that does not fit; whether all fit."""
-    if candidate.message.id in window.kept or window.add((candidate,), budget, _TIER):
-        return True
-    part, fits = 0, True
-    while fits and part < len(candidate.parts):
-        tried, fits = _add_parts(candidate, part, excerpter, window, budget, _TIER)
-        part += tried
-    return fits
-
-
-_EXCERPT = "excerpt"  # the reason given for keeping an excerpt
-
-
-def _add_parts(
-    candidate: Candidate,
-    part: int,
-    excerpter: Excerpter,
-    window: WindowBuilder,
-    budget: int,
-    reason: str,
-) -> tuple[int, bool]:
-    """Add the next parts of a long message if they fit, its beginning if not even the first does.
-
-    :returns: how many parts were tried, and whether they are in the window.
-    """
-    earlier = window.kept.get(candidate.message.id)
-    if earlier and earlier.spans is None:
-        return len(candidate.parts), True
-    room, ranked = window.room(budget), excerpter.parts(candidate)
-    for size in dict.fromkeys((step_size(part), 1)):
-        parts = ranked[part : part + size]
-        if least_tokens(candidate.message, parts) > room:
-            continue
-        for grown in excerpter.grow(earlier or candidate, parts):
-            unchanged = earlier is not None and grown.spans == earlier.spans
-            if unchanged or window.add((grown,), budget, _EXCERPT if grown.spans else reason):
-                return size, True
-    if part == 0:
-        shorter = excerpter.shorten(candidate, ranked[part], room)
-        any(window.add((excerpt,), budget, _EXCERPT) for excerpt in shorter)
-    # A part that does not fit now never will: skip those that follow if they are too large too.
-    tried = step_size(part)
-    rest = (least_tokens(candidate.message, (span,)) > room for span in ranked[part + tried :])
-    return tried + sum(1 for _ in takewhile(bool, rest)), False

@@ -1,19 +1,27 @@
 """The finished window: messages, tokens, and turns, in which control tokens are broken up. Pure."""
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection, Tier
+from reservoir_cli.context.layout import count_to_last_question
 from reservoir_cli.context.render.control_tokens import defuse
-from reservoir_cli.context.render.quote_recalled import Quote, cache_quotes, recalled_turn
+from reservoir_cli.context.render.quote_recalled import (
+    GAP,
+    SUMMARIES_TITLE,
+    Quote,
+    cache_quotes,
+    introduction,
+    title_line,
+)
 from reservoir_cli.context.request import PROVIDERS, ContextRequest, Piece
 from reservoir_cli.messages import Role, ToolCall
 
 KNOWLEDGE_TITLE = "[Retrieved Knowledge]"
 EPISODES_TITLE = "[Past Conversation Context]"
-SUMMARIES_TITLE = "[Summaries]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,9 @@ class FinishedWindow:
     def shortages(self) -> int:
         """How many recent, similar or pinned messages were cut or left out for room, and pieces."""
         return self._count_cuts() + sum(
-            drop.for_room and _is_missed(drop.candidate) for drop in self.selection.dropped
+            drop.for_room
+            and (drop.candidate.pinned or drop.candidate.tier in (Tier.RECENT, Tier.SIMILAR))
+            for drop in self.selection.dropped
         )
 
     def _count_cuts(self) -> int:
@@ -118,10 +128,6 @@ class FinishedWindow:
         return " · ".join(parts)
 
 
-def _is_missed(candidate: Candidate) -> bool:
-    return candidate.tier in (Tier.RECENT, Tier.SIMILAR) or candidate.pinned
-
-
 def fixed_turns(request: ContextRequest) -> list[Turn]:
     """Return the sections that the budget never prunes, without the current message."""
     turns = []
@@ -173,19 +179,56 @@ def history_turns(
     A request to a provider ends with a user message: without a question, with history's last one.
     """
     role = _recalled_role(request)
-    quoted = recalled_turn(
-        recalled,
-        role,
-        quote or cache_quotes(numbered=request.recall_only),
-        numbered=request.recall_only,
-        note=request.recall_note,
-        explained=request.excerpts_explained,
-        compact=request.compact,
-    )
-    turns = [*_add_summaries(request, quoted, role), *_message_turns(history)]
+    quote = quote or cache_quotes(numbered=request.recall_only)
+    quoted = _recalled_turn(request, recalled, role, quote)
     if request.format in PROVIDERS and not request.query.strip():
-        return cut_after_last_user(turns)
-    return turns
+        history = history[: count_to_last_question(history)]
+    return [*_add_summaries(request, quoted, role), *_message_turns(history)]
+
+
+def _recalled_turn(
+    request: ContextRequest, recalled: Sequence[Candidate], role: str, quote: Quote
+) -> list[Turn]:
+    """Quote recalled messages in order of time, with a line for each day, conversation and gap."""
+    if not recalled:
+        return []
+    numbered, compact = request.recall_only, request.compact
+    previous, previous_day, quoted = None, "", []
+    for candidate in recalled:
+        day, text = quote(candidate)
+        shown = "" if numbered else day  # a numbered message names its day itself
+        quoted.append(_heading(candidate, shown, previous, previous_day, compact=compact) + text)
+        previous, previous_day = candidate, shown
+    notes = [introduction(request.recall_note, compact=compact)]
+    if request.excerpts_explained and any(row.spans is not None for row in recalled):
+        lead = "Whole messages of excerpts" if numbered else "Excerpts have a number"
+        partition = shlex.quote(recalled[0].message.partition)
+        notes.append(f"{lead}: reservoir view -p {partition} --id N")
+    return [Turn(Section.RECALLED, role, "\n".join([*notes, "".join(quoted)]))]
+
+
+def _heading(
+    candidate: Candidate, day: str, previous: Candidate | None, previous_day: str, *, compact: bool
+) -> str:
+    heading = ""
+    if previous:
+        heading = "\n\n" if _follows(candidate, previous) else f"\n{GAP}\n"
+    if day != previous_day:
+        heading += f"{day}\n"
+    if not previous or _conversation(candidate) != _conversation(previous):
+        heading += title_line(candidate.title, compact=compact)
+    return heading
+
+
+def _follows(candidate: Candidate, previous: Candidate) -> bool:
+    if candidate.after_gap or candidate.position is None or previous.position is None:
+        return False
+    same_conversation = _conversation(candidate) == _conversation(previous)
+    return same_conversation and candidate.position == previous.position + 1
+
+
+def _conversation(candidate: Candidate) -> tuple[str, str | None]:
+    return candidate.message.instance, candidate.message.conversation_id
 
 
 def _add_summaries(request: ContextRequest, recalled: list[Turn], role: str) -> list[Turn]:
@@ -200,17 +243,12 @@ def summaries_turn(request: ContextRequest) -> list[Turn]:
     """Render the summaries of other conversations, without an empty line."""
     if not request.summaries:
         return []
-    lines = [quote_summary(piece.text) for piece in request.summaries]
+    lines = [defuse(" ".join(piece.text.split())) for piece in request.summaries]
     return [Turn(Section.EPISODE, _recalled_role(request), "\n".join([SUMMARIES_TITLE, *lines]))]
 
 
 def _recalled_role(request: ContextRequest) -> str:
     return Role.USER.value if request.recalled_role == "user" else CONTEXT
-
-
-def quote_summary(text: str) -> str:
-    """Quote a summary on one line."""
-    return defuse(" ".join(text.split()))
 
 
 def _message_turns(history: Iterable[Candidate]) -> list[Turn]:
@@ -232,17 +270,7 @@ def defuse_call(call: ToolCall) -> ToolCall:
     return ToolCall(call.id, defuse(call.name), defuse(call.arguments))
 
 
-def cut_after_last_user(turns: Sequence[Turn]) -> list[Turn]:
-    """Cut history after its last question, so that a request without a question ends with it."""
-    user_indexes = [index for index, turn in enumerate(turns) if _is_user_message(turn)]
-    end = user_indexes[-1] + 1 if user_indexes else 0
-    return [*turns[:end], *(turn for turn in turns[end:] if turn.section is not Section.HISTORY)]
-
-
 def ends_with_a_question(turns: Iterable[Turn]) -> bool:
     """Return whether there is a user message to answer: the question, or one of history."""
-    return any(map(_is_user_message, turns))
-
-
-def _is_user_message(turn: Turn) -> bool:
-    return turn.role == Role.USER and turn.section in (Section.HISTORY, Section.CURRENT)
+    asked = (Section.HISTORY, Section.CURRENT)
+    return any(turn.role == Role.USER and turn.section in asked for turn in turns)

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Filter, Role, Scope, StoredMessage
-from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.search.candidates import Candidates, Said, Talk
+from reservoir_cli.storage.search.candidates import Said, Talk
 from reservoir_cli.storage.store import Store
 
 _SAID = Filter(documents=False)  # documents are never turns
@@ -48,30 +47,13 @@ def find_history(request: ContextRequest, settings: Settings, store: Store) -> H
     partition, instance = request.partition, request.instance
     whole = instance is not None or settings.order == "tiers" or not request.query.strip()
     if instance is None and (whole or settings.recall_scope == "instance"):
-        instance = _usual_instance(partition, store)
+        own = store.last(Scope(partition, partition), 1, _SAID)
+        instance = partition if own else store.newest_instance(partition) or partition
     newest = store.last(Scope(partition, instance), 1, _SAID)
     if not newest:
         return History(instance or partition, whole, runs=False)
     gap = timedelta(seconds=settings.session_gap)
     return History(newest[0].instance, whole, runs=request.now - newest[0].created_at <= gap)
-
-
-def find_running(
-    history: History | None, candidates: Candidates, session_gap: float
-) -> NDArray[np.bool_]:
-    """Return which candidates belong to the running session, shape (n,)."""
-    own = candidates.own
-    if history is None or not history.runs or not own.any():
-        return np.zeros(len(own), bool)
-    sessions = group_sessions(candidates, round(1000 * session_gap))
-    number = sessions.to_candidate_order(sessions.number)
-    return np.asarray(own & (number == number[np.flatnonzero(own)[-1]]))
-
-
-def _usual_instance(partition: str, store: Store) -> str:
-    if store.last(Scope(partition, partition), 1, _SAID):
-        return partition
-    return store.newest_instance(partition) or partition
 
 
 def read_running_talk(

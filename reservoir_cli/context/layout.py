@@ -176,6 +176,11 @@ def by_time(candidate: Candidate) -> tuple[float, int]:
     return candidate.message.created_at.timestamp(), candidate.message.id
 
 
+def count_to_last_question(history: Sequence[Candidate]) -> int:
+    """Return how many turns of history there are up to its last question, with which it may end."""
+    return max((at for at, turn in enumerate(history, 1) if _is_question(turn)), default=0)
+
+
 def ids(candidates: Iterable[Candidate]) -> set[int]:
     """Return the ids of candidates."""
     return {candidate.message.id for candidate in candidates}

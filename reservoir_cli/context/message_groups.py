@@ -4,11 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from reservoir_cli.chat.tool_calls import pair_calls
-from reservoir_cli.context.candidate import Candidate, Dropped, Tier
-from reservoir_cli.context.excerpts import discount
+from reservoir_cli.context.candidate import Candidate, Dropped, Tier, discount
 from reservoir_cli.context.layout import Exchanges, by_time
 from reservoir_cli.context.standing_instructions import is_standing
-from reservoir_cli.context.window_builder import WindowBuilder
 from reservoir_cli.messages import Role
 
 ORPHAN = "orphan result"
@@ -130,8 +128,3 @@ def remove_foreign_calls(candidate: Candidate) -> Candidate:
     if message.role is Role.ASSISTANT or not message.tool_calls:
         return candidate
     return candidate._replace(message=replace(message, tool_calls=()))
-
-
-def find_pending(groups: Sequence[MessageGroup], window: WindowBuilder) -> list[MessageGroup]:
-    """Return the groups that are not kept yet."""
-    return [group for group in groups if group.members[0].message.id not in window.kept]

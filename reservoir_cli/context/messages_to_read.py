@@ -9,13 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.candidate import Candidate, Tier
+from reservoir_cli.context.candidate import FIRST_SHARE, Candidate, Tier
 from reservoir_cli.context.choose import SelectionOptions, is_printable
-from reservoir_cli.context.excerpts import FIRST_SHARE
 from reservoir_cli.context.rank_messages import Inputs, Ranking
 from reservoir_cli.messages import Filter, Role, Scope
-from reservoir_cli.retrieval import ranking
-from reservoir_cli.retrieval.ranking import Scored
+from reservoir_cli.retrieval.ranking import Floats, Scored, best
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store
@@ -39,14 +37,17 @@ class Wanted(NamedTuple):
 
 def find_wanted(inputs: Inputs, ranking: Ranking, options: SelectionOptions, room: int) -> Wanted:
     """Find the messages to read; the room is without the factors of the printed count."""
-    request, settings, store = inputs.request, inputs.settings, inputs.store
-    scored, scope, query = ranking.scored, ranking.scope, request.query
-    hidden, repeated = find_unprintable(scored, query, settings, options, store, scope)
-    tiers = assign_tiers(scored, bool(query.strip()), settings, store, scope, hidden)
+    settings, scored = inputs.settings, ranking.scored
+    hidden, repeated = _find_unprintable(inputs, ranking, options)
+    tiers = _assign_tiers(inputs, ranking, hidden)
     positions = {*tiers, *repeated, *find_fillers(scored, room, longest_whole(settings))}
     if settings.enough:
-        positions = {position for position in positions if _is_enough(scored, tiers, position)}
-    pins = _find_pins(scored.candidates, store, scope)
+        positions = {
+            position
+            for position in positions
+            if tiers.get(position) is Tier.RECENT or scored.similarity[position] >= _ENOUGH
+        }
+    pins = _find_pins(scored.candidates, inputs.store, ranking.scope)
     return Wanted(positions | pins, tiers, pins, hidden)
 
 
@@ -59,10 +60,6 @@ def want(ranking: Ranking, positions: NDArray[np.intp]) -> Wanted:
 def longest_whole(settings: Settings) -> int | None:
     """Return the tokens above which a message is read for excerpts; ``None`` without excerpts."""
     return settings.excerpt_over if settings.excerpts == "auto" else None
-
-
-def _is_enough(scored: Scored, tiers: dict[int, Tier], position: int) -> bool:
-    return tiers.get(position) is Tier.RECENT or bool(scored.similarity[position] >= _ENOUGH)
 
 
 def _find_pins(candidates: Candidates, store: Store, scope: Scope) -> set[int]:
@@ -88,7 +85,7 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
         priority[long] *= FIRST_SHARE
     count = 1_000
     while room > 0:
-        by_priority = ranking.best(priority, count)
+        by_priority = best(priority, count)
         are_all = len(by_priority) < count
         whole = tokens[by_priority].astype(np.int64)
         is_long = (whole > shortest) & (whole <= limit)
@@ -139,27 +136,22 @@ def compute_ages(turns: NDArray[np.bool_], positions: NDArray[np.intp]) -> list[
     ]
 
 
-def assign_tiers(
-    scored: Scored,
-    has_question: bool,
-    settings: Settings,
-    store: Store,
-    scope: Scope,
-    hidden: NDArray[np.bool_],
-) -> dict[int, Tier]:
+def _assign_tiers(inputs: Inputs, ranking: Ranking, hidden: NDArray[np.bool_]) -> dict[int, Tier]:
     """Map the positions of candidates to the first tier that applies.
 
-    :param has_question: without one no message is similar, and links are not followed.
+    Without a question no message is similar, and links are not followed.
+
     :param hidden: shape (n,), whether a message is never printed.
     """
-    candidates = scored.candidates
-    best = _best(scored.similarity, hidden, settings.semantic_context_size if has_question else 0)
-    is_similar = np.nan_to_num(candidates.cosine[best], nan=-1) > settings.similar_cosine
-    similar = dict(zip(best, is_similar.tolist(), strict=True))
+    settings, scored, candidates = inputs.settings, ranking.scored, ranking.scored.candidates
+    has_question = bool(inputs.request.query.strip())
+    near = _best(scored.similarity, hidden, settings.semantic_context_size if has_question else 0)
+    is_similar = np.nan_to_num(candidates.cosine[near], nan=-1) > settings.similar_cosine
+    similar = dict(zip(near, is_similar.tolist(), strict=True))
     recent = set(_newest(candidates.own & ~hidden, settings.recent_context_size))
     seeds = sorted(int(candidates.ids[position]) for position in recent | similar.keys())
     depth = settings.synapse_depth if has_question else 0
-    linked_ids = store.linked(seeds, depth, scope, settings.link_cosine)
+    linked_ids = inputs.store.linked(seeds, depth, ranking.scope, settings.link_cosine)
     tiers = dict.fromkeys(similar, Tier.OLDER)
     linked, _ = candidates.places(np.array(linked_ids, np.int64))
     tiers |= dict.fromkeys(linked[~hidden[linked]].tolist(), Tier.SYNAPSE)
@@ -167,20 +159,16 @@ def assign_tiers(
     return tiers | dict.fromkeys(recent, Tier.RECENT)
 
 
-def find_unprintable(
-    scored: Scored,
-    query: str,
-    settings: Settings,
-    options: SelectionOptions,
-    store: Store,
-    scope: Scope,
+def _find_unprintable(
+    inputs: Inputs, ranking: Ranking, options: SelectionOptions
 ) -> tuple[NDArray[np.bool_], list[int]]:
     """Find messages that would count as recent or similar but are never printed.
 
     :returns: shape (n,), whether a message is never printed; and the positions of messages that
         repeat the question, whose replies count.
     """
-    candidates = scored.candidates
+    query, settings = inputs.request.query, inputs.settings
+    scored, candidates = ranking.scored, ranking.scored.candidates
     hidden, checked = np.zeros(len(candidates.ids), bool), np.zeros(len(candidates.ids), bool)
     repeated: list[int] = []
     while True:
@@ -194,7 +182,7 @@ def find_unprintable(
             [position for position in sorted(positions) if not checked[position]], np.intp
         )
         checked[unchecked] = True
-        rows = store.by_id(candidates.ids[unchecked].tolist(), scope)
+        rows = inputs.store.by_id(candidates.ids[unchecked].tolist(), ranking.scope)
         unprintable = [row for row in rows if not is_printable(row, query, options)]
         if not unprintable:
             return hidden, repeated
@@ -209,9 +197,9 @@ def find_unprintable(
         ]
 
 
-def _best(scores: ranking.Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
-    best = ranking.best(scores, count + int(np.count_nonzero(hidden)) if count else 0)
-    return [int(position) for position in best[~hidden[best]][:count]]
+def _best(scores: Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
+    ranked = best(scores, count + int(np.count_nonzero(hidden)) if count else 0)
+    return [int(position) for position in ranked[~hidden[ranked]][:count]]
 
 
 def _newest(wanted: NDArray[np.bool_], count: int) -> list[int]:

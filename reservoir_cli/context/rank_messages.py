@@ -1,14 +1,13 @@
 """Gather the candidates of a question: score its scope, and decide whether any message fits."""
 
 from collections.abc import Collection
-from datetime import UTC
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.history import History, embed_talk, find_running, read_running_talk
+from reservoir_cli.context.history import History, embed_talk, read_running_talk
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
@@ -17,7 +16,7 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking, sessions
 from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
-from reservoir_cli.retrieval.question_dates import date_scores, describe_empty_days, find_dates
+from reservoir_cli.retrieval.question_dates import score_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings
@@ -74,10 +73,8 @@ def rank_messages(
         candidates = candidates.without(store.find(scope, session))
     if without:
         candidates = candidates.without(Keys((request.partition, number) for number in without))
-    now, (dates, empty_days) = (
-        _reference_time(request, candidates),
-        _score_dates(request, candidates),
-    )
+    now, local = _reference_time(request, candidates), request.now.astimezone()
+    dates, empty_days = score_dates(request.query, local, candidates.created_at)
     words = ranking.score_words(candidates, settings)
     floor = floor_in_force(settings, store, inputs.embedder)
     candidates = store.compare(gathered._replace(candidates=candidates))
@@ -98,8 +95,11 @@ def rank_messages(
         candidates = candidates.without(Keys((request.partition, number) for number in older))
         scored = scored._replace(candidates=candidates)
     scored = ranking.leave_out_others(scored)
-    running = find_running(history, scored.candidates, settings.session_gap)
-    grouped = ranking.sessions_of(candidates, settings)
+    own, grouped = scored.candidates.own, ranking.sessions_of(candidates, settings)
+    running = np.zeros(len(own), bool)
+    if history and history.runs:
+        running = own & ranking.is_running(scored.candidates, grouped)
+    is_asked = bool(request.query.strip()) and scored.candidates.count_matching() > 0
     return Ranking(
         scope,
         scored,
@@ -107,9 +107,9 @@ def rank_messages(
         np.asarray(grouped.to_candidate_order(grouped.number)),
         running,
         echoes.answered if echoes else (),
-        scored.candidates.own if history and history.whole else running,
+        own if history and history.whole else running,
         floor,
-        _fits_nothing(scored, request, floor),
+        is_asked and scored.relevance < floor,
         (*correction_notes(candidates, store, scope, inputs.redactor), *empty_days),
     )
 
@@ -152,19 +152,3 @@ def _reference_time(request: ContextRequest, candidates: Candidates) -> int:
     if request.recall_only and len(candidates.created_at):
         return int(candidates.created_at[-1])
     return to_epoch_ms(request.now)
-
-
-def _score_dates(
-    request: ContextRequest, candidates: Candidates
-) -> tuple[ranking.Floats, tuple[str, ...]]:
-    """Score how near each message is to a date in the question; note a day without messages."""
-    local = request.now.astimezone()
-    spans, zone = find_dates(request.query, local), local.tzinfo or UTC
-    scores = date_scores(spans, candidates.created_at, zone)
-    return scores, describe_empty_days(spans, candidates.created_at, zone)
-
-
-def _fits_nothing(scored: Scored, request: ContextRequest, floor: float) -> bool:
-    if not request.query.strip() or not scored.candidates.count_matching():
-        return False
-    return scored.relevance < floor

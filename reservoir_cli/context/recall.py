@@ -14,7 +14,6 @@ from reservoir_cli.context.prompts_that_ask_nothing import (
 )
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
-from reservoir_cli.context.request import Prompt
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import EVERYTHING, Filter, Role, clean_text
 from reservoir_cli.redaction import Redactor
@@ -118,13 +117,14 @@ def prepare_recall(
     :param shown: ids of the messages that the reader has already.
     :raises UsageError: a budget that is not positive, or a time without a zone.
     """
+    question, half = clean_text(question), _LONGEST // 2
     session = clean_text(exclude_conversation or "") or None
     said = tuple(Said(Role(role), clean_text(text)) for role, text in talk)
     if session or said:
         budget = min(budget, max(_SESSION_LEAST, round(_SESSION_SHARE * budget)))
     prepared = prepare(
         config.with_flags({"episodes": "off"}),
-        _shorten_prompt(clean_text(question)),
+        question if len(question) <= _LONGEST else f"{question[:half]}\n{question[-half:]}",
         partition=partition,
         budget=budget,
         system="",
@@ -134,7 +134,8 @@ def prepare_recall(
     request = prepared.request._replace(
         recall_only=True,
         exclude_conversation=session,
-        prompt=Prompt(bool(session or said), is_question(question)),
+        in_session=bool(session or said),
+        asks=is_question(question),
         talk=said,
         shown=frozenset(shown),
     )
@@ -156,7 +157,7 @@ def recall(
     :returns: the outcome, and the window it was taken from if one was built.
     """
     question, meter = prepared.request.query, prepared.storing_meter(store)
-    in_session = prepared.request.prompt.in_session
+    in_session = prepared.request.in_session
     if recall_switch.begins_with_word(question):
         return Skipped(question, Reason.SWITCHED_OFF), None
     if asks_nothing(question) or (in_session and is_about_the_work(question)):
@@ -173,13 +174,6 @@ def recall(
         assert isinstance(text, str)
         return Recall(question, text, window.used, window.messages, notes), window
     return Skipped(question, _find_reason(window), notes), window
-
-
-def _shorten_prompt(text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    half = _LONGEST // 2
-    return f"{text[:half]}\n{text[-half:]}"
 
 
 def _find_reason(window: ContextWindow) -> Reason:

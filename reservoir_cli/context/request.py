@@ -12,16 +12,6 @@ FORMATS: tuple[str, ...] = get_args(Format)
 PROVIDERS = ("openai", "azure", "ollama", "anthropic")
 
 
-class Prompt(NamedTuple):
-    """A prompt that messages are recalled for."""
-
-    in_session: bool = False  # whether it belongs to a session that runs elsewhere
-    asks: bool = True
-
-
-NO_PROMPT = Prompt()
-
-
 class Piece(NamedTuple):
     """A named text for a section, given by the caller; an episode has no name."""
 
@@ -49,7 +39,8 @@ class ContextRequest(NamedTuple):
     excerpts_explained: bool = False  # add a line on how to read the whole message of an excerpt
     recall_only: bool = False  # print only recalled messages, each with its number
     exclude_conversation: str | None = None  # the reader's running session, which is not recalled
-    prompt: Prompt = NO_PROMPT
+    in_session: bool = False  # whether it is a prompt of a session that runs elsewhere
+    asks: bool = True  # whether that is a question
     talk: tuple[Said, ...] = ()  # turns of the reader's session before it, as the client has them
     shown: frozenset[int] = frozenset()  # ids of the messages that the reader has already
     recall_note: str = ""  # a line above the recalled messages

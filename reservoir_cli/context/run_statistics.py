@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from reservoir_cli.context.counter_factors import COUNT
+from reservoir_cli.context.counter_factors import COUNT, make_record
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.request import FORMATS, ContextRequest
 from reservoir_cli.context.use_of_recalls import (
@@ -20,13 +20,12 @@ from reservoir_cli.context.use_of_recalls import (
 )
 from reservoir_cli.context.weekly_statistics import median_of, summarize_weeks
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
+from reservoir_cli.messages import Scope, from_epoch_ms
 from reservoir_cli.settings import log_file
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.timeouts import LOCKED_STORE_OF_RUN
 
 _MOST_TOKENS = 2**31 - 1  # more than any provider reports, and the most that a record can hold
-_NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
 ANSWER = "answer"  # the format in the record of an answer that went through the proxy
 CACHED = "cached"  # the section of such a record that counts tokens from the provider's cache
 
@@ -75,8 +74,8 @@ class Runs:
 
     def record_recall(self, request: ContextRequest, window: ContextWindow | None) -> None:
         """Record the outcome of a recall; there is no window if the question asked nothing."""
-        run = _window_record(window) if window else _empty_record(request)
         tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
+        run = _window_record(window) if window else _empty_record(request)
         if window and window.kept and request.exclude_conversation:
             recalled = [candidate.message.id for candidate in window.kept]
             read = {RECALLED: recalled, SESSION: request.exclude_conversation}
@@ -120,39 +119,30 @@ class Runs:
 
 
 def _empty_record(request: ContextRequest) -> dict[str, Any]:
-    return {
-        **dict.fromkeys(_NUMBERS, 0),
-        "at": to_epoch_ms(request.now),
-        "partition": request.partition,
-        "instance": "",
-        "model": request.model,
-        "counter": "",
-        "available": request.budget or 0,
-        "sections": "{}",
-    }
+    scope, budget = Scope(request.partition), request.budget or 0
+    return make_record(scope, RECALL, request.model, request.now, available=budget)
 
 
 def _window_record(window: ContextWindow) -> dict[str, Any]:
     budget, request = window.budget, window.request
-    return {
-        "at": to_epoch_ms(request.now),
-        "partition": request.partition,
-        "instance": window.scope["instance"] or "",
-        "model": request.model,
-        "format": request.format,
-        "counter": window.meter.name,
-        "context_window": budget.window,
-        "reserve": budget.reserve,
-        "reserve_used": max(0, window.used - (budget.window - budget.reserve)),
-        "available": budget.available,
-        "input_tokens": window.used,
-        "sections": json.dumps({key.value: value for key, value in budget.sections.items()}),
-        "kept": len(window.kept),
-        "dropped": len(window.selection.dropped),
-        "truncations": window.shortages,
-        "utilisation": window.used / budget.available,
-        "ms": sum(window.timings_ms.values()),
-    }
+    return make_record(
+        Scope(request.partition, window.scope["instance"]),
+        request.format,
+        request.model,
+        request.now,
+        counter=window.meter.name,
+        context_window=budget.window,
+        reserve=budget.reserve,
+        reserve_used=max(0, window.used - (budget.window - budget.reserve)),
+        available=budget.available,
+        input_tokens=window.used,
+        sections=json.dumps({key.value: value for key, value in budget.sections.items()}),
+        kept=len(window.kept),
+        dropped=len(window.selection.dropped),
+        truncations=window.shortages,
+        utilisation=window.used / budget.available,
+        ms=sum(window.timings_ms.values()),
+    )
 
 
 def _log_truncation(window: ContextWindow) -> None:
@@ -171,18 +161,9 @@ def _log_truncation(window: ContextWindow) -> None:
 def answer_record(scope: Scope, model: str | None, tokens: int, cached: int) -> dict[str, Any]:
     """Return the record of an answer by the tokens that its provider reports, also those cached."""
     tokens = min(max(tokens, 0), _MOST_TOKENS)
-    return {
-        **dict.fromkeys((*_NUMBERS, "available"), 0),
-        "at": to_epoch_ms(datetime.now(UTC)),
-        "partition": scope.partition,
-        "instance": scope.instance,
-        "model": model,
-        "format": ANSWER,
-        "input_tokens": tokens,
-        "utilisation": 0.0,
-        "counter": "",
-        "sections": json.dumps({CACHED: min(max(cached, 0), tokens)}),
-    }
+    sections = json.dumps({CACHED: min(max(cached, 0), tokens)})
+    values = {"input_tokens": tokens, "sections": sections}
+    return make_record(scope, ANSWER, model, datetime.now(UTC), **values)
 
 
 def summarize_runs(
@@ -253,10 +234,7 @@ def _rows_by_day(*kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _median_and_p95(values: Sequence[float]) -> dict[str, float | None]:
-    return {"median": median_of(values), "p95": _percentile_95(values)}
-
-
-def _percentile_95(values: Sequence[float]) -> float | None:
-    """Return the 95th percentile: a value that occurred, not one in between."""
+    # The 95th percentile is a value that occurred, not one in between.
     rank = -(-95 * len(values) // 100)
-    return round(sorted(values)[rank - 1], 3) if values else None
+    highest = round(sorted(values)[rank - 1], 3) if values else None
+    return {"median": median_of(values), "p95": highest}

@@ -113,7 +113,8 @@ class Chooser:
         fitting = [attempt for attempt in attempts if attempt[0] <= limit]
         best = max if fitting else min
         counted, selection = best(fitting or attempts, key=lambda attempt: attempt[0])
-        return selection, max(0, counted - fixed), _note_excess(counted, limit)
+        excess = f"the provider counts {counted:,} tokens, {counted - limit:,} more than the budget"
+        return selection, max(0, counted - fixed), (excess,) if counted > limit else ()
 
     def _is_close_enough(self, counted: int, limit: int, selection: Selection) -> bool:
         if counted > limit:
@@ -168,9 +169,3 @@ def _interpolate(points: Sequence[tuple[float, float]], aim: float) -> float:
         return below[1] * aim / below[0] if below[0] else aim
     share = (aim - below[0]) / (above[0] - below[0])
     return below[1] + share * (above[1] - below[1])
-
-
-def _note_excess(counted: int, limit: int) -> tuple[str, ...]:
-    if counted <= limit:
-        return ()
-    return (f"the provider counts {counted:,} tokens, {counted - limit:,} more than the budget",)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.rank_messages import Ranking
-from reservoir_cli.context.request import Prompt
+from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.retrieval import ranking as ranks
 from reservoir_cli.retrieval.ranking import Floats, Positions
 
@@ -29,12 +29,12 @@ _BOTH = 0.75
 _BEYOND_FLOOR = 0.1  # what a prompt that asks nothing must exceed the recall floor by
 
 
-def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
+def find_standouts(ranking: Ranking, request: ContextRequest, room: int) -> Positions:
     """Return the positions of the messages to recall, with replies; none if none stands out.
 
     :param room: tokens for messages; beside a best one that is larger, the best others count.
     """
-    chosen = _choose(ranking, prompt, room)
+    chosen = _choose(ranking, request, room)
     candidates = ranking.scored.candidates
     questions = chosen[candidates.asks[chosen]]
     order = np.argsort(ranking.thread_positions)
@@ -46,13 +46,13 @@ def find_standouts(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
     return np.array(sorted({*chosen.tolist(), *answers.tolist()}), np.intp)
 
 
-def _choose(ranking: Ranking, prompt: Prompt, room: int) -> Positions:
+def _choose(ranking: Ranking, request: ContextRequest, room: int) -> Positions:
     """Return the positions of the messages to recall, the best first; none if none stands out."""
     similarity = ranking.scored.similarity
     if ranking.nothing_fits or not len(similarity):
         return np.zeros(0, np.intp)
-    if prompt.in_session:
-        chosen = _choose_in_session(ranking, prompt)
+    if request.in_session:
+        chosen = _choose_in_session(ranking, request)
         return np.concatenate([chosen, _said_since(ranking, chosen)])
     tokens = ranking.scored.candidates.tokens
     fitting = np.where(tokens <= room, similarity, -np.inf)
@@ -69,7 +69,7 @@ def _enough(positions: Positions, tokens: NDArray[np.int32], room: int) -> Posit
     return positions[: max(_FEWEST_READ, count)]
 
 
-def _choose_in_session(ranking: Ranking, prompt: Prompt) -> Positions:
+def _choose_in_session(ranking: Ranking, request: ContextRequest) -> Positions:
     """Return the positions of what stands out for a prompt, or else for the talk before it too.
 
     For a prompt that asks nothing, both lead to the same message, or it stands out more.
@@ -79,15 +79,17 @@ def _choose_in_session(ranking: Ranking, prompt: Prompt) -> Positions:
     of_talk = near[:0]
     if talk is not None:
         of_talk = _near_best(talk, _NEAR_IN_SESSION, _MOST_IN_SESSION)
-    background, same = _background(similarity, ranking.sessions), _same_best(near, of_talk)
-    if background <= (_STANDS_OUT if prompt.asks or same else _STANDS_OUT_ALONE):
+    background = _background(similarity, ranking.sessions)
+    # Whether the talk before the prompt, if there is any, leads to the same message.
+    same = not len(of_talk) or near[:1].tolist() == of_talk[:1].tolist()
+    if background <= (_STANDS_OUT if request.asks or same else _STANDS_OUT_ALONE):
         fits = ranking.scored.relevance >= ranking.floor + _BEYOND_FLOOR
-        return near if prompt.asks or fits else near[:0]
-    if prompt.asks and _is_near_in_meaning(ranking, near):
+        return near if request.asks or fits else near[:0]
+    if request.asks and _is_near_in_meaning(ranking, near):
         return near
     if talk is None or _background(talk, ranking.sessions) > _STANDS_OUT_OF_TALK:
         return near[:0]
-    if not prompt.asks:
+    if not request.asks:
         return of_talk if same else near[:0]
     both = near[:1][talk[near[:1]] >= _BOTH * talk[of_talk[:1]]]
     return np.concatenate([of_talk, both])
@@ -113,11 +115,6 @@ def _is_near_in_meaning(ranking: Ranking, near: Positions) -> bool:
     best = [ranking.answered[0] if at in ranking.answered else at for at in best]
     cosine = ranking.scored.candidates.cosine[best]
     return ranking.floor > 0 and bool((cosine >= ranking.floor + _NEAR_IN_MEANING).any())
-
-
-def _same_best(near: Positions, of_talk: Positions) -> bool:
-    """Return whether the talk before a prompt, if there is any, leads to the same message."""
-    return not len(of_talk) or near[:1].tolist() == of_talk[:1].tolist()
 
 
 def _fit_alike(ranking: Ranking) -> Positions:

@@ -35,9 +35,8 @@ from reservoir_cli.settings import log_file, paths
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.problems import Repaired
 from reservoir_cli.storage.properties import UNFINISHED_COPY, unfinished_copy_error
-from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.store import Repaired, Store
 from reservoir_cli.tokens import counter_id, storing_counter
 from reservoir_cli.util import installed_plugins
 from reservoir_cli.util.private_files import restrict_permissions

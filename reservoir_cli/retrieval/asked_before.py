@@ -17,7 +17,12 @@ from reservoir_cli.messages import Role, Scope, StoredMessage
 from reservoir_cli.retrieval.ranking import Echoes
 from reservoir_cli.retrieval.sessions import Positions, Sessions
 from reservoir_cli.storage.search.candidates import Candidates
-from reservoir_cli.storage.search.fulltext import STOP_WORDS, count_terms, searched_text
+from reservoir_cli.storage.search.fulltext import (
+    STOP_WORDS,
+    count_terms,
+    searched_text,
+    without_ending,
+)
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.languages import language_of_function_words
 from reservoir_cli.util.unicode_text import has_question_mark
@@ -34,12 +39,19 @@ _REPLIES, _STEPS = 2, 16
 _SUBSET, _REPEATED = 0.5, 0.65
 _LEAD = 6  # the most content words before a colon that only lead to the question after it
 _NAMED = 2  # content words of a request that a reply names which does not know about them
-#: Letters at the end of longer words are ignored, as they may be inflected.
-_LONGEST_WHOLE, _ENDING = 4, 2
 _EQUAL = 0.7  # the share of their words that two equal replies have in common
 
 #: A message and what the assistant said after it, with their positions.
 _Turn = list[tuple[int, StoredMessage]]
+
+
+class _Stored(NamedTuple):
+    """The messages of a scope."""
+
+    store: Store
+    scope: Scope
+    candidates: Candidates
+    sessions: Sessions
 
 
 class _Exchange(NamedTuple):
@@ -61,8 +73,9 @@ def find_echoes(
     if not asked or not len(suspects):
         return None
     exchanges: list[_Exchange] = []
+    stored = _Stored(store, scope, candidates, sessions)
     for start, end in ((0, _FIRST_READ), (_FIRST_READ, _READ)):
-        exchanges += _read(store, scope, candidates, sessions, suspects[start:end], question)
+        exchanges += _read(stored, suspects[start:end], question)
         if not exchanges:
             return None
     exchanges.sort(key=lambda exchange: -exchange.positions[0])  # newest first
@@ -97,27 +110,20 @@ def _find_suspects(candidates: Candidates, question: str) -> Positions:
     return positions[order]
 
 
-def _read(
-    store: Store,
-    scope: Scope,
-    candidates: Candidates,
-    sessions: Sessions,
-    suspects: Positions,
-    question: str,
-) -> list[_Exchange]:
+def _read(stored: _Stored, suspects: Positions, question: str) -> list[_Exchange]:
     """Read messages, and return those that repeat the question or asked in vain, with replies."""
-    turns = _read_turns(store, scope, candidates, sessions, suspects, _REPLIES)
+    turns = _read_turns(stored, suspects, _REPLIES)
     working = [first for first, turn in turns.items() if any(row.tool_calls for _, row in turn)]
     if working:
         longer = np.array(working, np.intp)
-        turns |= _read_turns(store, scope, candidates, sessions, longer, _STEPS)
+        turns |= _read_turns(stored, longer, _STEPS)
     exchanges = []
     for first, turn in turns.items():
         replies = [(at, row) for at, row in turn[1:] if row.content.strip()]
         if not turn or turn[0][1].role is not Role.USER:
             continue
         message, texts = turn[0][1], " ".join(row.content for _, row in replies)
-        same = bool(candidates.cosine[first] >= _SAME)
+        same = bool(stored.candidates.cosine[first] >= _SAME)
         is_same = repeats(message, question, texts, same=same)
         if is_same or _asked_in_vain(message.content, texts):
             says_nothing = not adds_something(texts, f"{question} {message.content}")
@@ -139,22 +145,14 @@ def _asked_in_vain(asked: str, reply: str) -> bool:
     return knows_nothing(reply) and not adds_something(reply, asked)
 
 
-def _read_turns(
-    store: Store,
-    scope: Scope,
-    candidates: Candidates,
-    sessions: Sessions,
-    positions: Positions,
-    most: int,
-) -> dict[int, _Turn]:
+def _read_turns(stored: _Stored, positions: Positions, most: int) -> dict[int, _Turn]:
     """Return by position a message and what the assistant said after it, with their positions."""
-    following = _following(sessions, positions, most)
-    read = sorted({at for row in following.values() for at in row})
-    ids = [int(candidates.ids[at]) for at in read]
-    rows = {row.id: row for row in store.by_id(ids, scope)}
+    following = _following(stored.sessions, positions, most)
+    read, ids = sorted({at for row in following.values() for at in row}), stored.candidates.ids
+    rows = {row.id: row for row in stored.store.by_id(ids[read].tolist(), stored.scope)}
     turns = {}
     for first, places in following.items():
-        known = [(at, row) for at in places if (row := rows.get(int(candidates.ids[at])))]
+        known = [(at, row) for at in places if (row := rows.get(int(ids[at])))]
         turn = known[:1]
         for at, row in known[1:]:
             if row.role not in (Role.ASSISTANT, Role.TOOL):
@@ -223,7 +221,7 @@ def adds_something(reply: str, question: str) -> bool:
         return True
     if any(character.isdigit() for word in own for character in word):
         return True
-    empty = sum(knows_nothing(part) or _offers(part) for part in parts)
+    empty = sum(knows_nothing(part) or bool(_compiled(_OFFERS).search(part)) for part in parts)
     return 2 * empty < len(parts) or 2 * empty == len(parts) > 1
 
 
@@ -240,20 +238,12 @@ def _is_content(word: str) -> bool:
 def content_words(text: str) -> frozenset[str]:
     """Return the content words of a text in any language, without their endings."""
     words = re.findall(r"[^\W_]+", searched_text(text.casefold()))
-    return frozenset(
-        word if len(word) <= _LONGEST_WHOLE else word[: max(_LONGEST_WHOLE, len(word) - _ENDING)]
-        for word in words
-        if _is_content(word)
-    )
+    return frozenset(without_ending(word) for word in words if _is_content(word))
 
 
 def knows_nothing(text: str) -> bool:
     """Return whether a text says that something is not known, in a usual phrase."""
     return bool(_compiled(_NOT_KNOWING).search(text.replace("\u2019", "'")))
-
-
-def _offers(text: str) -> bool:
-    return bool(_compiled(_OFFERS).search(text))
 
 
 @cache

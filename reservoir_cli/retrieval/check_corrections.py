@@ -32,18 +32,13 @@ def correction_notes(
     """Return a note such as ``nothing has "kuberntes"; searched for Kubernetes``, if needed."""
     if not candidates.corrections:
         return ()
+
+    def spell_as_written(word: Correction) -> str:
+        """Return a word as a message spells it, without revealing one that is part of a secret."""
+        messages = redactor.messages(store.by_id([int(candidates.ids[word.place])], scope))
+        spellings = (word_with_stem(searchable_text(message), word.stem) for message in messages)
+        return next((text for text in spellings if text), "a similar word")
+
     typed = ", ".join(f'"{word.typed}"' for word in candidates.corrections)
-    meant = ", ".join(
-        _spell_as_written(word, candidates, store, scope, redactor)
-        for word in candidates.corrections
-    )
+    meant = ", ".join(map(spell_as_written, candidates.corrections))
     return (f"nothing has {typed}; searched for {meant}",)
-
-
-def _spell_as_written(
-    word: Correction, candidates: Candidates, store: Store, scope: Scope, redactor: Redactor
-) -> str:
-    """Return a word as a message spells it, without revealing one that is part of a secret."""
-    messages = redactor.messages(store.by_id([int(candidates.ids[word.place])], scope))
-    spellings = (word_with_stem(searchable_text(message), word.stem) for message in messages)
-    return next((text for text in spellings if text), "a similar word")

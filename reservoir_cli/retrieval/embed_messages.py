@@ -184,7 +184,10 @@ class Indexer:
         :param rebuild: also those that the same model embedded before.
         :param named: the user named the model; abandons a change to another one.
         """
-        if rebuild or (named and self.needs_rebuilding()):
+        if named and not rebuild:
+            wanted, active = self.embedder().model_id, self._store.active_model()
+            rebuild = active is not None and active[0] != wanted
+        if rebuild:
             return self.rebuild()
         if named:
             self._store.give_up_model()
@@ -216,11 +219,6 @@ class Indexer:
         embed_summaries(store, embedder, EVERYWHERE)
         self._clear_former_model()
         return count
-
-    def needs_rebuilding(self) -> bool:
-        """Return whether the store's embeddings are from a model other than the configured one."""
-        wanted, active = self.embedder().model_id, self._store.active_model()
-        return active is not None and active[0] != wanted
 
     def importable_model(self) -> Model | None:
         """Return the model that imported embeddings must be from: the store's, else our own."""

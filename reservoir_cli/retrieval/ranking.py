@@ -160,14 +160,14 @@ def score(
         return similarities, _components(candidates, cosine, words, dates, sessions, similarities)
 
     similarities, components = compare(candidates.cosine, words.question)
-    is_running, talk = _is_running(candidates, sessions), candidates.talk
+    running, talk = is_running(candidates, sessions), candidates.talk
     of_talk: Floats | None = None
     if talk is not None:
         talk_similarities, talk_components = compare(talk.cosine, words.talk)
         of_talk = talk_similarities
-        similarities = np.where(is_running, similarities, (similarities + talk_similarities) / 2)
+        similarities = np.where(running, similarities, (similarities + talk_similarities) / 2)
         if components is not None and talk_components is not None:
-            components = np.where(is_running, components, (components + talk_components) / 2)
+            components = np.where(running, components, (components + talk_components) / 2)
     if settings.recency == "age":
         recencies = recency_by_age(candidates.created_at, now_ms, settings.recency_half_life)
     else:
@@ -188,7 +188,7 @@ def score(
         similarities,
         recencies,
         priority,
-        fit(candidates, dates, is_running, absent),
+        fit(candidates, dates, running, absent),
         of_talk,
         components,
     )
@@ -239,7 +239,8 @@ def _components(
     )
 
 
-def _is_running(candidates: Candidates, sessions: Sessions) -> NDArray[np.bool_]:
+def is_running(candidates: Candidates, sessions: Sessions) -> NDArray[np.bool_]:
+    """Return whether messages are in the session of the newest one of history, shape (n,)."""
     own = np.flatnonzero(candidates.own)
     number = sessions.to_candidate_order(sessions.number)
     return np.asarray(number == number[own[-1]]) if len(own) else np.zeros(len(number), bool)

@@ -2,7 +2,6 @@
 
 import math
 import re
-import unicodedata
 from collections.abc import Collection, Iterable
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates, Posting
-from reservoir_cli.storage.search.fulltext import indexed_text
+from reservoir_cli.storage.search.fulltext import without_accents
 from reservoir_cli.util.languages import guess_language
 
 Floats = NDArray[np.float64]
@@ -70,7 +69,7 @@ def count_absent(question: str, absent: Collection[str]) -> float:
     """
     if not absent:
         return 0.0
-    names = [_without_marks(name) for name in _capitalised(question)]
+    names = [without_accents(name.casefold()) for name in _capitalised(question)]
     as_name = _NOUN if names and guess_language(question) == "de" else 0.0
     total = 0.0
     for stem in absent:
@@ -78,12 +77,6 @@ def count_absent(question: str, absent: Collection[str]) -> float:
         is_number = any(character.isdigit() for character in stem)
         total += 0.0 if is_number else as_name if is_name else 1.0
     return total
-
-
-def _without_marks(word: str) -> str:
-    """Return a word as the index has it: folded, without accents."""
-    decomposed = unicodedata.normalize("NFKD", indexed_text(word.casefold()))
-    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
 def _capitalised(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Find messages by similarity, or by cosine only."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
-from reservoir_cli.retrieval.question_dates import date_scores, describe_empty_days, find_dates
+from reservoir_cli.retrieval.question_dates import score_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.search_hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
@@ -34,18 +34,14 @@ def search(
     term, scope = criteria.term, criteria.scope
     candidates = store.candidates(scope, None, term, vector, criteria.where)
     candidates = drop_known_words(candidates, embedder)
-    spans, zone = find_dates(term, now), now.tzinfo or UTC
-    dates = date_scores(spans, candidates.created_at, zone)
+    dates, empty_days = score_dates(term, now, candidates.created_at)
     by_session = ranking.sessions_of(candidates, settings)
     echoes = find_echoes(store, scope, candidates, by_session, term)
     scored = ranking.score(candidates, settings, to_epoch_ms(now), dates, echoes=echoes)
     hits = _read_hits(store, scored, criteria, _sole_positions(candidates), echoes)
     if criteria.mode == "semantic":
         return hits
-    notes = (
-        *correction_notes(candidates, store, scope, criteria.redactor),
-        *describe_empty_days(spans, candidates.created_at, zone),
-    )
+    notes = (*correction_notes(candidates, store, scope, criteria.redactor), *empty_days)
     return [replace(hit, notes=notes) for hit in hits] if notes else hits
 
 

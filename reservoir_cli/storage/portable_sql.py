@@ -44,9 +44,10 @@ class Connection(Protocol):
 
     ordered_join: str  #: A join that makes the planner read the left table first.
     instr: str  #: The function that returns the position of one text in another, counted from 1.
-    #: The table of vectors, the columns of its key without the model, and how many rows of it are
-    #: deleted in one transaction.
+    #: The table of vectors, the number of messages that have any, the columns of its key without
+    #: the model, and how many rows of it are deleted in one transaction.
     vectors: str
+    vectors_embedded: str
     vectors_key: str
     vectors_at_once: int
 
@@ -121,6 +122,32 @@ def select_messages(
     hint = connection.index_hint(None)  # else SQLite scans the partition
     sql = f"SELECT {columns} FROM messages {hint} WHERE partition = ? AND {listed}"
     return connection.execute(sql, [partition, *bound]).fetchall()
+
+
+def select_by_source(
+    connection: Connection, scope: Scope, source: str, ids: Sequence[str]
+) -> dict[str, int]:
+    """Return the messages of a partition and instance with these source ids, by source id."""
+    listed, bound = connection.in_list("source_id", ids)
+    rows = connection.execute(
+        "SELECT source_id, id FROM messages "
+        f"WHERE partition = ? AND instance = ? AND source = ? AND {listed}",
+        [scope.partition, scope.instance, source, *bound],
+    )
+    return dict(rows.fetchall())
+
+
+def copy_rows(
+    connection: Connection, table: str, columns: str, old: Scope, new: Sequence[str | None]
+) -> None:
+    """Copy the rows of a scope to another, unless it has one with the same key.
+
+    :param columns: all of the table, those of a scope first.
+    """
+    where, values = where_scope(old, "t")
+    names = ", ".join(columns.split(", ")[len(new) :])
+    rows = connection.execute(f"SELECT {names} FROM {table} t WHERE {where}", values).fetchall()
+    connection.insert(table, columns, [(*new, *row) for row in rows], ignore=True)
 
 
 def placeholders(values: Sequence[object]) -> str:

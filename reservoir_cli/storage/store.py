@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import (
     EVERYTHING,
+    ConversationName,
     Filter,
     Key,
     Message,
@@ -22,8 +23,7 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.keys import Keys, by_partition
-from reservoir_cli.storage.portable_sql import batches
-from reservoir_cli.storage.problems import Problem, Repaired
+from reservoir_cli.storage.portable_sql import Connection, batches, copy_rows, where_scope
 from reservoir_cli.storage.tables import (
     context_runs,
     conversations,
@@ -41,7 +41,7 @@ from reservoir_cli.storage.tables import (
     writes,
 )
 from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
-from reservoir_cli.util.progress import Progress, no_progress
+from reservoir_cli.util.progress import Progress, counted, no_progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,8 +57,43 @@ if TYPE_CHECKING:
     from reservoir_cli.tokens import TokenCounter
 
 
-class Writes(Embeddings):
-    """The methods that write messages."""
+class Problem(NamedTuple):
+    """A fault of a store.
+
+    :param detail: a description, without any text of a message.
+    :param repairable: whether ``repair`` fixes it; otherwise a backup is needed.
+    """
+
+    detail: str
+    repairable: bool
+
+
+class Repaired(NamedTuple):
+    """What a repair could not restore.
+
+    :param texts: ids of messages whose texts had invalid bytes, now replaced by U+FFFD.
+    :param summaries: the conversations whose summaries could not be read, and are deleted;
+        ``None`` if it is unknown which.
+    """
+
+    texts: Sequence[int] = ()
+    summaries: Sequence[ConversationName] | None = ()
+
+
+def derived_problems(connection: Connection, unindexed: int, unranked: int) -> Iterator[Problem]:
+    """Yield the problems of derived data."""
+    for data, count in (("full-text index", unindexed), ("ranking data", unranked)):
+        if count:
+            yield Problem(f"the {data} is wrong for {counted(count, 'message')}", repairable=True)
+    if count := tag_and_pin_rows.count_orphans(connection):
+        yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
+
+
+class Store(Embeddings):
+    """A store of messages. All methods raise ``StoreError`` when the database fails."""
+
+    #: Whether a list of all places is read from one machine, and so at little cost.
+    lists_places = True
 
     @writing
     def add(
@@ -166,11 +201,8 @@ class Writes(Embeddings):
         self, old: StoredMessage, message: Message, counter: "TokenCounter", now: int
     ) -> None:
         scope = Scope(old.partition, old.instance)
-        name = old.partition, old.instance, old.conversation_id
-        known = list(conversations.read_known(self._connection, [name]).values())
         self._connection.lock([old.partition])
-        self._remove({old.partition: [old.id]}, mark=False)
-        conversations.add(self._connection, scope, known)
+        self._take_out([old], scope)
         marked = replace(message, tags=old.tags, pinned_at=old.pinned_at)
         self._put(scope, [marked], counter, now, iter([old.id]))
 
@@ -203,6 +235,13 @@ class Writes(Embeddings):
         """Delete messages and everything derived from them."""
         delete.remove(self._connection, ids, self._unindex, mark=mark, progress=progress)
 
+    def _take_out(self, messages: Sequence[StoredMessage], target: Scope) -> None:
+        """Delete messages that will be stored again, and keep their conversations for a target."""
+        names = {(row.partition, row.instance, row.conversation_id) for row in messages}
+        known = list(conversations.read_known(self._connection, names).values())
+        self._remove(by_partition(row.key for row in messages), mark=False)
+        conversations.add(self._connection, target, known)
+
     def _unindex(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
         """Remove messages of a partition and instance from the indexes."""
 
@@ -232,7 +271,7 @@ class Writes(Embeddings):
             nonlocal merged
             self._connection.lock(sorted({str(target.partition), *by_partition(keys)}))
             to = str(target.partition), str(target.instance)
-            for place, messages in delete.by_place(reads.by_key(self._connection, keys)).items():
+            for place, messages in reads.by_place(reads.by_key(self._connection, keys)).items():
                 ids = [message.id for message in messages]
                 origins = [(row.conversation_id, row.source, row.source_id) for row in messages]
                 tombstones.mark_moved(self._connection, place, origins)
@@ -257,10 +296,7 @@ class Writes(Embeddings):
         connection, partition = self._connection, str(new.partition)
         messages = reads.by_id(connection, ids, old)
         edited = reads.edit_times(connection, messages)
-        names = {(row.partition, row.instance, row.conversation_id) for row in messages}
-        known = list(conversations.read_known(connection, names).values())
-        self._remove({str(old.partition): [row.id for row in messages]}, mark=False)
-        conversations.add(connection, new, known)
+        self._take_out(messages, new)
         taken = {row.id for row in reads.by_id(connection, ids, Scope(partition))}
         fresh = connection.new_ids(partition)
         own = [next(fresh) if row.id in taken else row.id for row in messages]
@@ -292,10 +328,10 @@ class Writes(Embeddings):
             dropped += len(duplicates)
             moved += self._move_messages(*places)
             conversations.move(connection, *places)
-            summaries.move(connection, *places)
-        for table in ("conversations", "summaries"):
+            copy_rows(connection, "summaries", summaries.COLUMNS, Scope(*places[0]), places[1])
+        copy_rows(connection, "sources", sources.COLUMNS, Scope(old), [new])
+        for table in ("conversations", "summaries", "sources"):
             connection.delete(table, old)
-        sources.move(connection, old, new)
         proxy_ledger.clear(connection, old)
         self._move_runs(old, new)
         return moved, dropped
@@ -329,13 +365,6 @@ class Writes(Embeddings):
     @abstractmethod
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:
         """Return the rows of the messages after a key, in the store's own order."""
-
-
-class Store(Writes):
-    """A store of messages. All methods raise ``StoreError`` when the database fails."""
-
-    #: Whether a list of all places is read from one machine, and so at little cost.
-    lists_places = True
 
     @abstractmethod
     def files(self) -> list[Path]:
@@ -470,10 +499,11 @@ class Store(Writes):
     def holdings(self, partition: str | None = None) -> dict[str, int]:
         """Count messages, conversations, embedded and pending messages, and tokens."""
         counts = holdings.count(self._connection, partition)
-        embedded = self._count_embedded(self._model_id(), partition)
+        condition, values = where_scope(Scope(partition), "v")
+        embedded = self._connection.execute(
+            f"SELECT {self._connection.vectors_embedded} FROM {self._connection.vectors} v "
+            f"WHERE model_id = ? AND {condition}",
+            [self._model_id(), *values],
+        ).fetchone()
         names = ("messages", "conversations", "embedded", "pending", "tokens")
-        return {name: (counts | {"embedded": embedded})[name] for name in names}
-
-    @abstractmethod
-    def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
-        """Count the messages of a partition, or of all, that have vectors of a model."""
+        return {name: (counts | {"embedded": int(embedded[0] or 0)})[name] for name in names}

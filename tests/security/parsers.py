@@ -12,7 +12,7 @@ from reservoir_cli.embedding import split_passages
 from reservoir_cli.embedding.split_passages import words
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Role, ToolCall, clean_text
-from reservoir_cli.retrieval import question_dates
+from reservoir_cli.retrieval.question_dates.parser import find_dates
 from reservoir_cli.settings import read_settings as settings_file
 from reservoir_cli.settings.paths import config_file
 from reservoir_cli.storage.search import fulltext
@@ -87,7 +87,7 @@ def _full_text(data: bytes) -> None:
 
 def _times(data: bytes) -> None:
     text = _text(data)
-    for span in question_dates.find_dates(text, _NOW):
+    for span in find_dates(text, _NOW):
         assert span.start <= span.end
     with suppress(UsageError):
         assert parse_time_options.parse_time(text, _NOW).tzinfo is UTC

@@ -22,7 +22,7 @@ from hostile_values import ESCAPES
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Role, StoredMessage
 from reservoir_cli.retrieval import embed_messages
-from reservoir_cli.retrieval.question_dates import find_dates
+from reservoir_cli.retrieval.question_dates.parser import find_dates
 from reservoir_cli.storage.content_identity import plain
 from reservoir_cli.transfer.detect_format import find
 from reservoir_cli.transfer.leave_out import marked_by

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.chat.turn import Section, Turn
-from reservoir_cli.context.candidate import Candidate, Dropped, Tier
-from reservoir_cli.context.excerpts import discount
+from reservoir_cli.context.candidate import Candidate, Dropped, Tier, discount
 from reservoir_cli.context.finished_window import (
     FinishedWindow,
     current_turn,

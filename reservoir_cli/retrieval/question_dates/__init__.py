@@ -19,8 +19,6 @@ Phrases in German, French, Spanish and Chinese are first rewritten in English
 The words of the question are turned into kinds ("on DAY MONTH"), and rules are patterns over them.
 """
 
-from reservoir_cli.retrieval.question_dates.calendar_days import Span
-from reservoir_cli.retrieval.question_dates.nearness import date_scores, describe_empty_days
-from reservoir_cli.retrieval.question_dates.parser import find_dates
+from reservoir_cli.retrieval.question_dates.nearness import score_dates
 
-__all__ = ["Span", "date_scores", "describe_empty_days", "find_dates"]
+__all__ = ["score_dates"]

@@ -6,7 +6,6 @@ from datetime import date, datetime
 from functools import cache
 from typing import NamedTuple
 
-from reservoir_cli.retrieval.question_dates import holidays
 from reservoir_cli.retrieval.question_dates.calendar_days import (
     ANY_YEAR,
     DAY,
@@ -20,6 +19,7 @@ from reservoir_cli.retrieval.question_dates.lexer import (
     COUNTS,
     DAY_LEADS,
     HOLIDAY_LEADS,
+    HOLIDAYS,
     LEADS,
     NTH,
     OF_ALL_DAYS,
@@ -160,7 +160,7 @@ def read_holiday(phrase: Phrase) -> Span | None:
     """Read Christmas 2023, at Halloween."""
     if phrase.year is None and phrase.which is None and phrase.lead not in HOLIDAY_LEADS:
         return None
-    month, day, length = holidays.HOLIDAYS[phrase.words["holiday"]]
+    month, day, length = HOLIDAYS[phrase.words["holiday"]]
     first = any_year(month, day)
     return phrase.in_named_year(Span(first, first + DAY * length, every_year=True))
 
@@ -316,6 +316,7 @@ def reach_beside(phrase: Phrase, span: Span) -> Span:
 
 
 _WHICH = "(?:this )?(?P<which>last|past|previous|this|current|next|coming|upcoming)"
+_HOLIDAY = "|".join(sorted(HOLIDAYS, key=len, reverse=True))
 _NAMED = {
     "{M}": "(?P<month>MONTH|NAME|SHORT|MODAL)",
     "{D}": "(?P<day>DAY|ORDINAL)",
@@ -326,7 +327,7 @@ _NAMED = {
     "{TO}": "(?:to|and|or|-|until|till|through)(?: the)?",
     "{WHICH}": _WHICH,
     "{SEASON}": "(?P<season>spring|summer|autumn|fall|winter|SPRING)",
-    "{HOLIDAY}": f"(?P<holiday>{holidays.PATTERN})",
+    "{HOLIDAY}": f"(?P<holiday>{_HOLIDAY})",
     "{N}": "(?:a (?=couple|few))?(?P<count>DAY|NUM|" + "|".join(COUNTS) + ")(?: of)?",
 }
 _RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (

@@ -5,7 +5,6 @@ from datetime import date
 from functools import cache
 from typing import NamedTuple
 
-from reservoir_cli.retrieval.question_dates import holidays
 from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
 
 MONTHS = {name.lower(): number for number, name in enumerate(MONTH_NAMES, 1)}
@@ -25,8 +24,24 @@ COUNTS = {name: (number, number) for number, name in enumerate(_NUMBERS, 1)}
 COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
 SINGULARS = {unit + "s": unit for unit in ("minute", "hour", "day", "week", "month", "year")}
 OFFSETS = {"yesterday": -1, "today": 0, "tonight": 0, "now": 0, "tomorrow": 1}
+# The month, first day and number of days of each holiday, by its words in English.
+HOLIDAYS = {
+    "christmas": (12, 24, 3),
+    "xmas": (12, 24, 3),
+    "christmas eve": (12, 24, 1),
+    "christmas day": (12, 25, 1),
+    "new year 's eve": (12, 31, 1),
+    "new year eve": (12, 31, 1),
+    "new year 's day": (1, 1, 1),
+    "new year day": (1, 1, 1),
+    "boxing day": (12, 26, 1),
+    "valentine 's day": (2, 14, 1),
+    "halloween": (10, 31, 1),
+}
+# The longest word of each holiday.
+_HOLIDAY_SIGNS = frozenset(max(name.split(), key=len) for name in HOLIDAYS)
 # A question without a name or number of a date contains one of these, or no date.
-SIGNS = frozenset(OFFSETS) | SEASONS.keys() | holidays.SIGNS | frozenset(
+SIGNS = frozenset(OFFSETS) | SEASONS.keys() | _HOLIDAY_SIGNS | frozenset(
     "ago back year last past previous this current next coming upcoming weekend night other".split()
 )  # fmt: skip
 # Words that make a number before them a count.

@@ -1,10 +1,11 @@
 """Score messages by how near they are to the days that a question names."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime, time, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
 from typing import TYPE_CHECKING
 
 from reservoir_cli.retrieval.question_dates.calendar_days import Span
+from reservoir_cli.retrieval.question_dates.parser import find_dates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +16,18 @@ if TYPE_CHECKING:
 HALF_LIFE_SHARE, OUTSIDE = 0.25, 0.5
 
 _DAY_MS = 86_400_000
+
+
+def score_dates(
+    question: str, now: datetime, created_at: "NDArray[np.int64]"
+) -> tuple["NDArray[np.float64]", tuple[str, ...]]:
+    """Score how near messages are to the days of a question; note a day without messages.
+
+    :param now: the time of the question, aware.
+    """
+    spans = find_dates(question, now)
+    scores = date_scores(spans, created_at, now.tzinfo or UTC)
+    return scores, describe_empty_days(spans, scores)
 
 
 def date_scores(
@@ -47,13 +60,11 @@ def date_scores(
     return scores
 
 
-def describe_empty_days(
-    spans: Sequence[Span], created_at: "NDArray[np.int64]", zone: tzinfo
-) -> tuple[str, ...]:
+def describe_empty_days(spans: Sequence[Span], scores: "NDArray[np.float64]") -> tuple[str, ...]:
     """Return a note if a question names only single days, and no message is from one of them."""
     if not spans or any((span.end - span.start).days > 1 for span in spans):
         return ()
-    if (date_scores(spans, created_at, zone) == 1).any():
+    if (scores == 1).any():
         return ()
     days = dict.fromkeys(
         f"{span.start:%d %B} of any year" if span.every_year else span.start.isoformat()

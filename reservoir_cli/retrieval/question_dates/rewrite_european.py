@@ -250,10 +250,6 @@ def _in_year(parts: Parts, language: Language) -> str:
     return f"{_lead(parts, language, 'in')} {parts['year']}"
 
 
-def _near(parts: Parts, language: Language) -> str:
-    return language.near[parts["near"]]
-
-
 _BUILDERS: Mapping[str, Callable[[Parts, Language], str | None]] = {
     "date": _date,
     "days": _days,
@@ -264,5 +260,5 @@ _BUILDERS: Mapping[str, Callable[[Parts, Language], str | None]] = {
     "rolling": _rolling,
     "ago": _ago,
     "year": _in_year,
-    "near": _near,
+    "near": lambda parts, language: language.near[parts["near"]],
 }

@@ -5,13 +5,14 @@ Messages keep their ids, unless the target is a file and two partitions of a ser
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Key
 from reservoir_cli.storage.copying import dump
-from reservoir_cli.storage.copying.dump import DumpBatch, DumpMetadata
+from reservoir_cli.storage.copying.dump import DumpBatch
 from reservoir_cli.storage.properties import UNFINISHED_COPY, refuse_unfinished
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.transactions import reading
@@ -109,7 +110,7 @@ def _find_mark(source: Store, target: Store) -> Any:
     if mark is None:
         held = target.holdings()
         metadata = dump.read_metadata(target)
-        if held["messages"] or held["conversations"] or metadata != DumpMetadata():
+        if held["messages"] or any(metadata.rows.values()) or metadata.properties:
             raise UsageError(
                 f"{target.location} is not empty",
                 hint="to merge two stores, use reservoir export and ingest",
@@ -153,38 +154,40 @@ def _rename(batch: DumpBatch, new_ids: NewIds) -> DumpBatch:
     first, second = ([new[message_id] for message_id in ids] for ids in batch.waiting)
     return DumpBatch(
         [(new[row[0]], *row[1:]) for row in batch.messages],
-        [(new[row[0]], *row[1:]) for row in batch.vectors],
+        [(model, row._replace(message_id=new[row.message_id])) for model, row in batch.vectors],
         (first, second),
         [(partition, new[message_id], name) for partition, message_id, name in batch.tags],
         [(partition, new[message_id], at) for partition, message_id, at in batch.pins],
     )
 
 
-def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int, int]]:
-    """Return the number of rows of each kind, and a hash of them that ignores their order."""
-    new_ids = new_ids or {}
-    names = ("messages", "vectors", "waiting", "marks", "runs", "metadata")
-    counts, sums = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, int]:
+    """Return a hash of the rows of each kind that ignores their order."""
+    sums = Counter[str]()
 
     def add(name: str, rows: Iterable[Any]) -> None:
         for row in rows:
-            digest = hashlib.sha256(json.dumps(row, default=bytes.hex).encode()).digest()
-            counts[name] += 1
+            digest = hashlib.sha256(json.dumps(row, default=_to_hex).encode()).digest()
             sums[name] = (sums[name] + int.from_bytes(digest)) % _HASHES
 
     with store.snapshot():
         store.lift_timeouts()
         for dumped in _batches(store):
-            batch = _rename(dumped, new_ids)
+            batch = _rename(dumped, new_ids or {})
             partitions = {message_id: partition for partition, message_id in batch.keys}
             add("messages", batch.messages)
-            add("vectors", ((partitions[row[0]], row) for row in batch.vectors))
+            vectors = ((partitions[row.message_id], model, row) for model, row in batch.vectors)
+            add("vectors", vectors)
             for at, ids in enumerate(batch.waiting):
                 add("waiting", ((at, partitions[message_id], message_id) for message_id in ids))
             add("marks", [*batch.tags, *batch.pins])
         metadata = dump.read_metadata(store)
-        add("metadata", [*metadata.conversations, metadata.forgotten, *metadata.summaries])
-        add("metadata", metadata.sources)
-        add("metadata", metadata.properties.items())
-        add("runs", metadata.runs)
-    return {name: (counts[name], sums[name]) for name in names}
+        for table, rows in metadata.rows.items():
+            add(table, rows)
+        add("properties", metadata.properties.items())
+    return dict(sums)
+
+
+def _to_hex(value: Any) -> str:
+    data: bytes = value if isinstance(value, bytes) else value.tobytes()  # of a vector
+    return data.hex()

@@ -2,31 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from reservoir_cli.messages import Key
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.portable_sql import pack
 from reservoir_cli.storage.properties import UNFINISHED_COPY
+from reservoir_cli.storage.schema import TABLES
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.tables import (
-    context_runs,
-    conversations,
-    reads,
-    sources,
-    summaries,
-    tag_and_pin_rows,
-)
+from reservoir_cli.storage.tables import context_runs, reads, tag_and_pin_rows
 from reservoir_cli.storage.tables.writes import COLUMNS, WAITING, find_waiting
 from reservoir_cli.storage.transactions import reading, writing
 
 #: Properties that describe the state of a store instead of its contents.
 _NOT_COPIED = (UNFINISHED_COPY, properties.UNFINISHED, properties.INDEX, properties.DIMENSIONS)
-_PLACE = ("partition", "instance")  #: The attributes of a message that name its place.
+#: The tables that are copied whole, and their columns, but for the ids of runs.
+_COLUMNS = {
+    table: [name for name in TABLES[table].types() if table != "context_runs" or name != "id"]
+    for table in ("conversations", "context_runs", "tombstones", "summaries", "sources")
+}
 _PARTITION = COLUMNS.split(", ").index("partition")
 
 
@@ -35,12 +30,12 @@ class DumpBatch:
     """Messages with their vectors, tags and pins.
 
     :param messages: rows with the columns of :data:`reservoir_cli.storage.tables.writes.COLUMNS`.
-    :param vectors: (message id, model identity, passage, start, end, float32 little-endian).
+    :param vectors: passages behind the identity of their model.
     :param waiting: ids without vectors of the active model, and of the one that is being built.
     """
 
     messages: list[tuple[Any, ...]] = field(default_factory=list)
-    vectors: list[tuple[int, str, int, int, int, bytes]] = field(default_factory=list)
+    vectors: list[tuple[str, Passage]] = field(default_factory=list)
     waiting: tuple[list[int], list[int]] = ([], [])
     tags: list[tag_and_pin_rows.Tag] = field(default_factory=list)
     pins: list[tag_and_pin_rows.Pin] = field(default_factory=list)
@@ -52,14 +47,11 @@ class DumpBatch:
 
     def passages(self, model_ids: Sequence[str | None]) -> "dict[tuple[str, str], Embedded]":
         """Return the passages of embedded messages by (partition, model)."""
-        import numpy as np
-
         vectors: dict[tuple[str, int], list[Passage]] = {}
-        for message_id, model_id, number, start, end, data in self.vectors:
-            passage = Passage(message_id, number, start, end, np.frombuffer(data, "<f4"))
-            vectors.setdefault((model_id, message_id), []).append(passage)
+        for model_id, passage in self.vectors:
+            vectors.setdefault((model_id, passage.message_id), []).append(passage)
         lists = dict(zip(model_ids, self.waiting, strict=True))
-        models = {row[1] for row in self.vectors} | {model for model in model_ids if model}
+        models = {model for model, _ in self.vectors} | {model for model in model_ids if model}
         embedded: dict[tuple[str, str], Embedded] = {}
         for model_id in sorted(models):
             for partition, message_id in self.keys:
@@ -77,20 +69,11 @@ Embedded = dict[int, list[Passage]]
 class DumpMetadata:
     """Everything in a store that does not belong to a single message.
 
-    :param conversations: (partition, instance, id, title, source, model, project, branch).
-    :param runs: records of built contexts, oldest first, without their ids.
-    :param forgotten: tombstones, ascending.
-    :param summaries: rows with the columns of
-        :data:`reservoir_cli.storage.tables.summaries.COLUMNS`.
-    :param sources: rows with the columns of :data:`reservoir_cli.storage.tables.sources.COLUMNS`.
+    :param rows: those of each table, with its columns in :data:`_COLUMNS`.
     """
 
-    conversations: list[tuple[Any, ...]] = field(default_factory=list)
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    forgotten: list[bytes] = field(default_factory=list)
-    properties: dict[str, str] = field(default_factory=dict)
-    summaries: list[tuple[Any, ...]] = field(default_factory=list)
-    sources: list[tuple[Any, ...]] = field(default_factory=list)
+    rows: dict[str, list[tuple[Any, ...]]]
+    properties: dict[str, str]
 
 
 @reading
@@ -103,15 +86,8 @@ def read_batch(store: Store, after: Key | None, count: int) -> DumpBatch:
         for model_id in filter(None, models):
             passages = store._read_passages(partition, model_id, ids)
             batch.vectors.extend(
-                (
-                    message_id,
-                    model_id,
-                    passage.number,
-                    passage.start,
-                    passage.end,
-                    pack(passage.vector),
-                )
-                for message_id, of_message in sorted(passages.items())
+                (model_id, passage)
+                for _, of_message in sorted(passages.items())
                 for passage in of_message
             )
         for table, waiting_ids in zip(WAITING, batch.waiting, strict=True):
@@ -128,9 +104,8 @@ def load(store: Store, batch: DumpBatch) -> None:
     connection = store._connection
     connection.lock(by_partition(batch.keys))
     store._insert_messages(batch.messages)
-    stored = sorted(map(reads.to_message, batch.messages), key=attrgetter(*_PLACE, "id"))
-    for place, messages in groupby(stored, key=attrgetter(*_PLACE)):
-        store._index(place, list(messages))
+    for place, messages in reads.by_place(list(map(reads.to_message, batch.messages))).items():
+        store._index(place, messages)
     models = [properties.get(connection, key) for key in (properties.MODEL_ID, properties.NEXT_ID)]
     for (partition, model_id), passages in batch.passages(models).items():
         store._add_vectors(partition, model_id, passages)
@@ -147,32 +122,26 @@ def read_metadata(store: Store) -> DumpMetadata:
     """Return everything in the store that does not belong to a single message."""
     connection = store._connection
     values = dict(connection.execute("SELECT key, value FROM properties").fetchall())
-    columns = f"partition, instance, {conversations.COLUMNS}"
-    return DumpMetadata(
-        connection.execute(f"SELECT {columns} FROM conversations ORDER BY 1, 2, 3").fetchall(),
-        [
-            {name: value for name, value in sorted(run.items()) if name != "id"}
-            for run in context_runs.read(connection, None)
-        ],
-        [row[0] for row in connection.execute("SELECT mark FROM tombstones ORDER BY 1")],
-        {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},
-        connection.execute(summaries.ALL).fetchall(),
-        connection.execute(sources.ALL).fetchall(),
-    )
+    rows = {
+        table: connection.execute(f"SELECT {', '.join(columns)} FROM {table} {order}").fetchall()
+        for table, columns in _COLUMNS.items()
+        for order in ["ORDER BY id, partition" if table == "context_runs" else ""]
+    }
+    copied = {
+        key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED
+    }
+    return DumpMetadata(rows, copied)
 
 
 @writing
 def load_metadata(store: Store, metadata: DumpMetadata) -> None:
     """Replace everything in the store that does not belong to a single message."""
     connection = store._connection
-    for table in ("conversations", "context_runs", "tombstones", "summaries", "sources"):
+    for table, rows in metadata.rows.items():
         connection.execute(f"DELETE FROM {table}")
-    columns = f"partition, instance, {conversations.COLUMNS}"
-    connection.insert("conversations", columns, metadata.conversations)
-    connection.executemany(summaries.INSERT, metadata.summaries)
-    connection.executemany(sources.PUT, metadata.sources)
-    for run in metadata.runs:
-        context_runs.add(connection, run)
-    connection.insert("tombstones", "mark", [(mark,) for mark in metadata.forgotten])
+        if table != "context_runs":
+            connection.insert(table, ", ".join(_COLUMNS[table]), rows)
+    for row in metadata.rows["context_runs"]:  # with new ids, oldest first
+        context_runs.add(connection, dict(zip(_COLUMNS["context_runs"], row, strict=True)))
     for key, value in metadata.properties.items():
         properties.put(connection, key, value)

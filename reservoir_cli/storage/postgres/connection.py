@@ -110,7 +110,8 @@ class Connection:
 
     ordered_join = "JOIN"
     instr = "strpos"
-    vectors, vectors_key, vectors_at_once = "embeddings", "partition, message_id", 2_000
+    vectors, vectors_embedded = "embeddings", "COUNT(*) FILTER (WHERE passage = 0)"
+    vectors_key, vectors_at_once = "partition, message_id", 2_000
 
     def __init__(self, server: "psycopg.Connection[Any]", ids: "IdSource") -> None:
         self.server = server

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
@@ -12,7 +13,14 @@ from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.search import correct_misspelt_words, fulltext, rank_by_words
 from reservoir_cli.storage.search.candidates import Candidates, Correction, Posting
-from reservoir_cli.storage.search.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
+from reservoir_cli.storage.search.stemmer import (
+    OF_ONE,
+    query,
+    quote,
+    scope_stems,
+    split_short_stems,
+    tsvectors,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,15 +34,12 @@ _BEGINNING, _SAMPLED = 3, 500
 
 
 def index(
-    connection: Connection,
-    stemmer: Stemmer,
-    place: tuple[str, str],
-    messages: Sequence[StoredMessage],
+    connection: Connection, place: tuple[str, str], messages: Sequence[StoredMessage]
 ) -> None:
     """Index the words of messages of one partition and instance."""
     keys = " ".join(map(quote, scope_stems(*place)))
     rows: list[tuple[str, int, int, int, str]] = []
-    vectors = stemmer.vectors(clean_text(searchable_text(message)) for message in messages)
+    vectors = tsvectors(clean_text(searchable_text(message)) for message in messages)
     for message, parts in zip(messages, vectors, strict=True):
         for part, (start, vector) in enumerate(parts):
             rows.append((place[0], message.id, part, start, f"{keys} {vector}"))
@@ -42,7 +47,7 @@ def index(
 
 
 def read_postings(
-    connection: Connection, stemmer: Stemmer, candidates: Candidates, scope: Scope, question: str
+    connection: Connection, candidates: Candidates, scope: Scope, question: str
 ) -> tuple[tuple[Posting, ...], list[str]]:
     """Read the postings of a question's stems in a scope.
 
@@ -54,7 +59,7 @@ def read_postings(
     words = fulltext.content_words(question)
     if not words or not len(candidates.ids):
         return (), []
-    stems = sorted(set(stemmer.stems([words])[0]))
+    stems = sorted(set(split_short_stems([words])[0]))
     if not stems:
         return (), []
     ids, counts = _counts(connection, scope, stems)
@@ -76,7 +81,6 @@ def read_postings(
 
 def correct_misspelt(
     connection: Connection,
-    stemmer: Stemmer,
     candidates: Candidates,
     scope: Scope,
     question: str,
@@ -87,13 +91,6 @@ def correct_misspelt(
     The server has no list of its words: candidates come from a sample of the scope's rows that
     contain a word with the same beginning.
     """
-    words = fulltext.content_words(question).split()
-    stems = stemmer.stems(words)
-    typed = {
-        stemmed[0]: word
-        for stemmed, word in zip(stems, words, strict=True)
-        if stemmed and stemmed[0] in absent
-    }
 
     def vocabulary(stem: str) -> list[tuple[str, int]]:
         first = stem[:_BEGINNING]
@@ -113,10 +110,8 @@ def correct_misspelt(
         places, known = candidates.places(ids)
         return Posting(places, counts[0][known])
 
-    def stems_of(words: Sequence[str]) -> list[str]:
-        return [stemmed[0] for stemmed in stemmer.stems(list(words)) if stemmed]
-
-    return correct_misspelt_words.correct(question, typed, vocabulary, posting_of, stems_of)
+    split = split_short_stems
+    return correct_misspelt_words.correct(question, absent, split, vocabulary, posting_of)
 
 
 def _counts(
@@ -214,18 +209,9 @@ def _counts_by_unpacking(
 
 
 def search(
-    connection: Connection,
-    stemmer: Stemmer,
-    text: str,
-    scope: Scope,
-    limit: int,
-    matching: Keys | None = None,
+    connection: Connection, text: str, scope: Scope, limit: int, matching: Keys | None = None
 ) -> tuple[list[tuple[int, float]], bool]:
-    """Find the messages that contain all typed terms, or else any of them.
-
-    :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
-    """
-    terms = list(dict.fromkeys(fulltext.typed_terms(text)))
+    """See :func:`reservoir_cli.storage.search.rank_by_words.search`."""
     condition, values = portable_sql.where_scope(scope)
     scoped = connection.arrays(
         {"ids": ("t.id", "i8"), "terms": ("t.word_count", "i4")},
@@ -233,19 +219,12 @@ def search(
         values,
     )
     lengths = dict(zip(scoped["ids"].tolist(), scoped["terms"].tolist(), strict=True))
-    if not terms or not lengths:
-        return [], True
-    stemmed = stemmer.stems([term.rstrip("*").strip('"') for term in terms])
-    counts = (
-        _count_matches(connection, scope, stems, is_prefix=term.endswith("*"))
-        for stems, term in zip(stemmed, terms, strict=True)
-        if stems
-    )
-    return rank_by_words.rank(lengths, counts, limit, matching)
+    count = partial(_count_matches, connection, scope)
+    return rank_by_words.search(text, split_short_stems, count, lengths, limit, matching)
 
 
 def _count_matches(
-    connection: Connection, scope: Scope, stems: list[str], *, is_prefix: bool
+    connection: Connection, scope: Scope, stems: list[str], is_prefix: bool
 ) -> Counter[int]:
     """Count how often each message contains stems in sequence, the last one maybe as a prefix."""
     names = [quote(stem) for stem in stems]

@@ -18,7 +18,6 @@ from reservoir_cli.storage.search.candidates import (
     sort,
 )
 from reservoir_cli.storage.search.quantize import encode_queries
-from reservoir_cli.storage.search.stemmer import Stemmer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +35,7 @@ _COLUMNS = {
 }
 
 
-def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Uncompared:
+def gather(connection: Connection, query: Query) -> Uncompared:
     """Gather the messages of a scope for ranking."""
     import numpy as np
 
@@ -64,10 +63,10 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Uncompared
     candidates = add_postings(
         candidates,
         query,
-        lambda text: keyword_search.read_postings(connection, stemmer, candidates, scope, text),
+        lambda text: keyword_search.read_postings(connection, candidates, scope, text),
         lambda stems: titles.find_titled(connection, candidates, scope, stems),
         lambda absent: keyword_search.correct_misspelt(
-            connection, stemmer, candidates, scope, query.question, absent
+            connection, candidates, scope, query.question, absent
         ),
     )
     if query.model_id is None or query.vector is None:

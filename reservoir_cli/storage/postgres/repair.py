@@ -7,7 +7,6 @@ from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import keyword_search
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.search.stemmer import Stemmer
 from reservoir_cli.storage.tables import find_by_filter, holdings, reads
 
 _AT_ONCE = 1_000
@@ -35,23 +34,21 @@ def count_lacking(connection: Connection, model_id: str) -> int:
     return connection.number(f"SELECT count(*) FROM ({_LACKING}) t", [model_id])
 
 
-def rebuild(connection: Connection, stemmer: Stemmer, model_id: str | None) -> None:
+def rebuild(connection: Connection, model_id: str | None) -> None:
     """Rebuild the full-text index; messages that have lost their vectors become pending."""
     connection.lock(None)
     connection.execute("DELETE FROM words")
     for partition, instance, _ in holdings.places(connection):
         ids = find_by_filter.find(connection, Scope(partition, instance)).ids
         for batch in batches(ids, _AT_ONCE):
-            _index(connection, stemmer, (partition, instance), batch)
+            _index(connection, (partition, instance), batch)
     if model_id:
         connection.execute(f"INSERT INTO pending (partition, message_id) {_LACKING}", [model_id])
 
 
-def _index(
-    connection: Connection, stemmer: Stemmer, place: tuple[str, str], ids: Sequence[int]
-) -> None:
+def _index(connection: Connection, place: tuple[str, str], ids: Sequence[int]) -> None:
     messages = reads.by_id(connection, ids, Scope(*place))
-    keyword_search.index(connection, stemmer, place, messages)
+    keyword_search.index(connection, place, messages)
     threads = [thread_key(*place, message.conversation_id) for message in messages]
     connection.execute(
         """

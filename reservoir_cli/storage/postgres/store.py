@@ -1,7 +1,7 @@
 """The store on a PostgreSQL server."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,9 @@ from reservoir_cli.storage.postgres import (
 from reservoir_cli.storage.postgres.server_errors import errors
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
-from reservoir_cli.storage.problems import Problem, Repaired, derived_problems
 from reservoir_cli.storage.search.candidates import Query, Uncompared
 from reservoir_cli.storage.search.links import Place, Vectors
-from reservoir_cli.storage.search.stemmer import Stemmer
-from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.store import Problem, Repaired, Store, derived_problems
 from reservoir_cli.storage.tables import tag_and_pin_rows
 from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import reading, writing
@@ -46,15 +44,6 @@ _THREAD = [COLUMNS.split(", ").index(name) for name in ("partition", "instance",
 
 class PostgresStore(Transactions, Store):
     """A :class:`~reservoir_cli.storage.store.Store` on a PostgreSQL server with pgvector."""
-
-    @cached_property
-    def _stemmer(self) -> Stemmer:
-        return Stemmer()
-
-    def close(self) -> None:
-        if "_stemmer" in self.__dict__:  # only if it was used
-            self._stemmer.close()
-        super().close()
 
     def files(self) -> list[Path]:
         return []
@@ -78,7 +67,7 @@ class PostgresStore(Transactions, Store):
         self._connection.insert("messages", f"{COLUMNS}, thread", with_threads)
 
     def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
-        keyword_search.index(self._connection, self._stemmer, place, messages)
+        keyword_search.index(self._connection, place, messages)
 
     def add_passages(
         self,
@@ -124,9 +113,6 @@ class PostgresStore(Transactions, Store):
     @reading
     def dimensions(self) -> int | None:
         return vectors.dimensions(self._connection)
-
-    def _count_embedded(self, model_id: str | None, partition: str | None) -> int:
-        return vectors.count_embedded(self._connection, model_id, partition)
 
     @property
     def lists_places(self) -> bool:  # type: ignore[override]
@@ -211,7 +197,7 @@ class PostgresStore(Transactions, Store):
     def repair(self) -> Repaired:
         self.lift_timeouts()
         tag_and_pin_rows.remove_orphans(self._connection)
-        repair.rebuild(self._connection, self._stemmer, self._model_id())
+        repair.rebuild(self._connection, self._model_id())
         return Repaired()  # a server refuses invalid bytes
 
     @reading
@@ -219,10 +205,10 @@ class PostgresStore(Transactions, Store):
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         matching = self._matching(scope, where)
-        return keyword_search.search(self._connection, self._stemmer, text, scope, limit, matching)
+        return keyword_search.search(self._connection, text, scope, limit, matching)
 
     def _gather(self, query: Query) -> Uncompared:
-        return read_candidates.gather(self._connection, self._stemmer, query)
+        return read_candidates.gather(self._connection, query)
 
     def _require_whole(self) -> None:
         """Keep a member, who does not see every message, from changing the shared model."""

@@ -13,7 +13,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, transactions
-from reservoir_cli.storage.postgres import lift_timeouts, lock_holders, schema
+from reservoir_cli.storage.postgres import lock_holders, schema
 from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.inspect_server import inspect
@@ -35,6 +35,7 @@ _PAUSES_IF_LOST = (0, 1)
 
 #: Seconds that a change of tables waits for a lock: everyone else waits behind it.
 WAIT_FOR_TABLES = 3
+_TRANSACTION_TIMEOUT = 170_000  #: The first version of PostgreSQL with ``transaction_timeout``.
 
 #: Read the mark of a store that is an unfinished copy.
 _READ_MARK = f"SELECT value FROM properties WHERE key = '{properties.UNFINISHED_COPY}'"
@@ -109,8 +110,7 @@ class Transactions(transactions.Transactions, ABC):
             self._connection.may_delete = self.server.may_delete
 
     def _migrate(self) -> None:
-        settings = f"{self._settings}; {lift_timeouts.in_transaction(self.server.version)}"
-        settings += f"; {wait_for_locks(WAIT_FOR_TABLES)}"
+        settings = f"{self._settings}; {self._lifting}; {wait_for_locks(WAIT_FOR_TABLES)}"
         guarding = guard_statements(self.server.path, is_cluster=self.server.is_cluster)
         try:
             try:
@@ -159,13 +159,26 @@ class Transactions(transactions.Transactions, ABC):
         with self._transaction(begin, writes=False):
             yield
 
+    @property
+    def _timeouts(self) -> tuple[str, ...]:
+        """The timeouts that end a transaction; a write transaction sets ``lock_timeout`` itself."""
+        newer = ("transaction_timeout",) if self.server.version >= _TRANSACTION_TIMEOUT else ()
+        return ("statement_timeout", "idle_in_transaction_session_timeout", *newer)
+
+    @property
+    def _lifting(self) -> str:
+        """The statements that lift the timeouts until the transaction ends."""
+        return "; ".join(f"SET LOCAL {name} = 0" for name in self._timeouts)
+
     def lift_timeouts(self) -> None:
-        self._connection.execute(lift_timeouts.in_transaction(self.server.version))
+        self._connection.execute(self._lifting)
 
     def execute_alone(self, statement: str) -> None:
         """Run a long statement that no transaction may contain, without the server's timeouts."""
         with self._lock, errors(self.location):
-            if not self._connection.number(lift_timeouts.are_set(self.server.version)):
+            names = (*self._timeouts, "lock_timeout")
+            are_set = " OR ".join(f"current_setting('{name}') <> '0'" for name in names)
+            if not self._connection.number(f"SELECT ({are_set})::int"):
                 self._connection.execute(statement)
                 return
             with self._connect_without_timeouts() as server:
@@ -174,7 +187,7 @@ class Transactions(transactions.Transactions, ABC):
     @contextmanager
     def _connect_without_timeouts(self) -> Iterator["psycopg.Connection[Any]"]:
         """Open a connection without timeouts, or use this one if a pool refuses such a setting."""
-        options = lift_timeouts.for_connection(self.server.version)
+        options = " ".join(f"-c {name}=0" for name in (*self._timeouts, "lock_timeout"))
         try:
             server = connect(self._url, self.location, patience=self._patience, options=options)
         except StoreError:

@@ -142,15 +142,6 @@ def dimensions(connection: Connection) -> int | None:
     return None if size is None else int(size)
 
 
-def count_embedded(connection: Connection, model_id: str | None, partition: str | None) -> int:
-    """Count the messages of a partition, or of all, that have vectors of a model."""
-    condition, values = ("", []) if partition is None else ("AND partition = ?", [partition])
-    return connection.number(
-        f"SELECT count(*) FROM embeddings WHERE model_id = ? AND passage = 0 {condition}",
-        [model_id, *values],
-    )
-
-
 def note_dimensions(connection: Connection) -> None:
     """Store the dimensions of the active model; drop them if it has no vectors yet."""
     sql = "SELECT vector_dims(vector) FROM embeddings WHERE model_id = ? LIMIT 1"

@@ -4,9 +4,12 @@ Stems are compared, so words that differ only by an ending are already equal. Th
 read only for words without a single hit, and only the part with the same first letters.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 
 from reservoir_cli.storage.search.candidates import Correction, Posting
+from reservoir_cli.storage.search.fulltext import content_words
+from reservoir_cli.storage.search.stemmer import SplitStems, words_by_stem
 from reservoir_cli.util.languages import foreign_function_words
 
 #: The shortest stem to correct, because shorter ones have too many neighbours, and the shortest
@@ -32,31 +35,33 @@ def slips_allowed(stem: str) -> int:
 
 def correct(
     question: str,
-    absent: Mapping[str, str],
+    absent: Collection[str],
+    split: SplitStems,
     vocabulary: Callable[[str], Iterable[tuple[str, int]]],
     posting_of: Callable[[str], Posting],
-    stems_of: Callable[[Sequence[str]], Iterable[str]],
 ) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
     """Find the stems that were probably meant by words that no message of a scope contains.
 
     Messages without the most common words of the question's language are in another language: its
     other words may be correct, and are left as they are.
 
-    :param absent: the words as typed, by their stems.
+    :param absent: the stems of those words.
+    :param split: splits texts into the stems of the index.
     :param vocabulary: returns the stems of the index that begin like a stem, with the number of
         their messages.
     """
-    common = stems_of(foreign_function_words(question)[:_COMMON])
-    if not all(len(posting_of(stem).places) for stem in common):
+    common = split(foreign_function_words(question)[:_COMMON])
+    if not all(len(posting_of(stem).places) for stem in chain(*common)):
         return (), ()
     words: list[Correction] = []
     postings: list[Posting] = []
-    usable = [stem for stem in absent if slips_allowed(stem)]
+    typed = words_by_stem(content_words(question).split(), split)
+    usable = [stem for stem in absent if stem in typed and slips_allowed(stem)]
     for stem in usable[:_WORDS]:
         for other in _nearest(stem, vocabulary(stem))[:_TRIED]:
             posting = posting_of(other)
             if len(posting.places):
-                words.append(Correction(absent[stem], other, int(posting.places[-1]), stem))
+                words.append(Correction(typed[stem], other, int(posting.places[-1]), stem))
                 postings.append(posting)
                 break
     return tuple(words), tuple(postings)

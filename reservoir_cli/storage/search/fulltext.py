@@ -38,6 +38,8 @@ _UMLAUTS = str.maketrans(
     {**dict.fromkeys("äÄ", "ae"), **dict.fromkeys("öÖ", "oe"), **dict.fromkeys("üÜ", "ue")}
 )
 TOKENIZE = "tokenize='porter unicode61 remove_diacritics 2'"
+#: The letters of a word that are never an ending, and those at the end of a longer one that are.
+_LONGEST_WHOLE, _ENDING = 4, 2
 _LONGEST_QUESTION = 1 << 14  #: The characters of a question that are read.
 #: A phrase in quotes, or anything up to the next space.
 _TYPED = re.compile(r'"([^"]*)"(\*?)|(\S+)')
@@ -60,6 +62,17 @@ def indexed_text(text: str) -> str:
         return text
     folded = _fold(text)
     return " ".join([folded, *(spelling for _, spelling in _second_spellings(folded))])
+
+
+def without_accents(text: str) -> str:
+    """Return a text as it is indexed, without the marks that the index ignores."""
+    letters = unicodedata.normalize("NFKD", indexed_text(text))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def without_ending(word: str) -> str:
+    """Return a word without the last letters of a longer one, which may be inflected."""
+    return word[: max(_LONGEST_WHOLE, len(word) - _ENDING)]
 
 
 def indexed_spans(text: str) -> list[Span]:

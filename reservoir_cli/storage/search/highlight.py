@@ -11,6 +11,7 @@ from itertools import islice, zip_longest
 
 from reservoir_cli.storage.search import fulltext
 from reservoir_cli.storage.search.fulltext import Span
+from reservoir_cli.storage.search.stemmer import split_stems
 
 #: The marks that FTS5 puts around words: noncharacters, which have no meaning in a text.
 _START, _END = "\ufdd0", "\ufdd1"
@@ -111,15 +112,8 @@ def word_with_stem(text: str, stem: str) -> str | None:
         for word in dict.fromkeys(_WORD.findall(text))
         if fulltext.searched_text(word.lower())[:1] == stem[:1]
     ]
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(f"CREATE VIRTUAL TABLE spellings USING fts5(text, {fulltext.TOKENIZE})")
-        connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(spellings, instance)")
-        connection.executemany(
-            "INSERT INTO spellings (rowid, text) VALUES (?, ?)",
-            [(rowid, fulltext.searched_text(word)) for rowid, word in enumerate(words)],
-        )
-        row = connection.execute("SELECT min(doc) FROM stems WHERE term = ?", [stem]).fetchone()
-    return words[row[0]] if row[0] is not None else None
+    split = split_stems([fulltext.searched_text(word) for word in words])
+    return next((word for word, stems in zip(words, split, strict=True) if stem in stems), None)
 
 
 def _spans(text: str, marked: str) -> list[Span]:

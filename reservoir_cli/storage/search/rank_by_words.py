@@ -1,13 +1,47 @@
-"""Rank the messages of a keyword search by BM25 over the scope."""
+"""Search for words, phrases and prefixes as typed, ranked by BM25 over the scope."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from reservoir_cli.errors import UsageError
 from reservoir_cli.storage.keys import Keys
+from reservoir_cli.storage.search import fulltext
 from reservoir_cli.util import bm25_formula
 
 #: The size from which a scope is large, and the share of its messages from which a word is dropped
 #: there.
 LARGE, COMMON = 20_000, 0.1
+MOST_STEMS = 10_000  #: The most stems of a query: more take seconds, and nobody types them.
+
+
+def search(
+    text: str,
+    split: Callable[[Sequence[str]], list[list[str]]],
+    count_matches: Callable[[list[str], bool], Mapping[int, int]],
+    lengths: Mapping[int, int],
+    limit: int,
+    matching: Keys | None = None,
+) -> tuple[list[tuple[int, float]], bool]:
+    """Find the messages that contain all typed terms, or else any of them.
+
+    :param split: splits texts into the stems of the index.
+    :param count_matches: counts how often each message contains stems in sequence, and whether the
+        last one is a prefix.
+    :param lengths: the number of words of each message of a scope, by its id.
+    :param matching: the only messages that may be hits; scores stay those of the scope.
+    :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
+    """
+    terms = list(dict.fromkeys(fulltext.typed_terms(text)))
+    if not terms or not lengths:
+        return [], True
+    stemmed = split([term.rstrip("*").strip('"') for term in terms])
+    if sum(map(len, stemmed)) > MOST_STEMS:
+        raise UsageError(f"a keyword search takes {MOST_STEMS:,} words at most")
+    counts = (
+        count_matches(stems, term.endswith("*"))
+        for stems, term in zip(stemmed, terms, strict=True)
+        if stems
+    )
+    return rank(lengths, counts, limit, matching)
 
 
 def rank(

@@ -3,9 +3,12 @@
 The tokenizer is SQLite's, in a table in memory, so that both kinds of store find the same words.
 """
 
+import atexit
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.search import fulltext
@@ -15,38 +18,50 @@ _POSITIONS, OF_ONE, _BYTES = 16_000, 255, 400_000
 _LONGEST = 1_900  #: Bytes of the longest stem; the end of a longer one is replaced by a hash.
 #: The prefix of a scope's words among the stems; the tokenizer never returns it in a stem.
 _MARK = "#"
+_lock = threading.Lock()  #: All threads share the tokenizer.
+
+SplitStems = Callable[[Sequence[str]], list[list[str]]]
 
 
-class Stemmer:
-    """Splits texts into stems."""
+@cache
+def _tokenizer() -> sqlite3.Connection:
+    table = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+    table.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, content='', {fulltext.TOKENIZE})")
+    table.execute("CREATE VIRTUAL TABLE places USING fts5vocab(texts, instance)")
+    atexit.register(table.close)
+    return table
 
-    def __init__(self) -> None:
-        self._table = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-        self._table.execute(
-            f"CREATE VIRTUAL TABLE texts USING fts5(text, content='', {fulltext.TOKENIZE})"
-        )
-        self._table.execute("CREATE VIRTUAL TABLE places USING fts5vocab(texts, instance)")
 
-    def close(self) -> None:
-        """Close the tokenizer."""
-        self._table.close()
+def split_stems(texts: Sequence[str]) -> list[list[str]]:
+    """Return the stems of each text in their order."""
+    stems: list[list[str]] = [[] for _ in texts]
+    with _lock:
+        table = _tokenizer()
+        table.execute("BEGIN")
+        try:
+            table.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts))
+            for doc, stem in table.execute("SELECT doc, term FROM places ORDER BY doc, offset"):
+                stems[doc].append(stem)
+        finally:
+            table.execute("ROLLBACK")
+    return stems
 
-    def stems(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the stems of each text in their order."""
-        self._table.execute("BEGIN")
-        self._table.executemany(
-            "INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts, start=1)
-        )
-        stems: list[list[str]] = [[] for _ in texts]
-        for doc, term in self._table.execute("SELECT doc, term FROM places ORDER BY doc, offset"):
-            stems[doc - 1].append(_shorten(term))
-        self._table.execute("ROLLBACK")
-        return stems
 
-    def vectors(self, texts: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
-        """Yield the parts of each text, mostly one, as (position offset, ``tsvector``)."""
-        for stems in self.stems([fulltext.indexed_text(text) for text in texts]):
-            yield list(_split(stems))
+def split_short_stems(texts: Sequence[str]) -> list[list[str]]:
+    """Return the same, with the stems that are too long for a server shortened."""
+    return [list(map(_shorten, stems)) for stems in split_stems(texts)]
+
+
+def words_by_stem(words: Sequence[str], split: SplitStems = split_stems) -> dict[str, str]:
+    """Return words by their stems."""
+    pairs = zip(split(words), words, strict=True)
+    return {stem: word for stems, word in pairs for stem in stems[:1]}
+
+
+def tsvectors(texts: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
+    """Yield the parts of each text, mostly one, as (position offset, ``tsvector``)."""
+    for stems in split_short_stems([fulltext.indexed_text(text) for text in texts]):
+        yield list(_split(stems))
 
 
 def _shorten(stem: str) -> str:

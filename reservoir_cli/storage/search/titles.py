@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -14,7 +13,7 @@ from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.search import fulltext
 from reservoir_cli.storage.search.candidates import Candidates
-from reservoir_cli.storage.search.stemmer import Stemmer
+from reservoir_cli.storage.search.stemmer import split_stems
 from reservoir_cli.storage.tables import conversations
 
 if TYPE_CHECKING:
@@ -31,7 +30,10 @@ class Titles:
     def __init__(self, rows: Sequence[tuple[str, ...]]) -> None:
         self._rows = rows
         titles = (row[-1] for row in rows)
-        lines = [title if title.isascii() else _without_accents(title) for title in titles]
+        lines = [
+            title if title.isascii() else " ".join(fulltext.without_accents(title).split())
+            for title in titles
+        ]
         self._text = "\n".join(lines).lower()
         self._ends = list(accumulate(len(line) + 1 for line in lines))
         self._keys: dict[int, int] = {}
@@ -43,12 +45,10 @@ class Titles:
             words_at.update(self._words(beginning))
         # Few words begin like one of the question, so only they are stemmed.
         words = sorted({*words_at.values()})
-        stemmer = Stemmer()
         wanted = {
             word: set(found).intersection(stems)
-            for word, found in zip(words, stemmer.stems(words), strict=True)
+            for word, found in zip(words, split_stems(words), strict=True)
         }
-        stemmer.close()
         matches: dict[str, set[int]] = {}
         for place, word in words_at.items():
             for stem in wanted[word]:
@@ -100,16 +100,8 @@ def find_titled(
 
 def titled_with_all(titles: Sequence[str], text: str) -> list[int]:
     """Return the titles that contain every word of a text, by their positions."""
-    stemmer = Stemmer()
-    [repeated] = stemmer.stems([fulltext.searched_text(text)])
+    [repeated] = split_stems([fulltext.searched_text(text)])
     stems = list(dict.fromkeys(repeated))
-    stemmer.close()
     matches = Titles([(title,) for title in titles]).find(stems)
     numbers = [set(matches.get(stem, ())) for stem in stems]
     return sorted(set.intersection(*numbers)) if numbers else []
-
-
-def _without_accents(title: str) -> str:
-    """Return a title as it is indexed, in one line, without the marks that the index ignores."""
-    letters = unicodedata.normalize("NFKD", fulltext.indexed_text(title))
-    return " ".join("".join(x for x in letters if not unicodedata.combining(x)).split())

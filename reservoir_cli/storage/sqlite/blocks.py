@@ -82,12 +82,12 @@ class Entries(NamedTuple):
         """Return the entries at some positions."""
         return Entries._make(array[positions] for array in self)
 
-    def then(self, more: Entries) -> Entries:
+    def then(self, *more: Entries) -> Entries:
         """Return these entries followed by others of the same dimensions."""
         import numpy as np
 
-        pairs: list[Any] = list(zip(self, more, strict=True))
-        return Entries._make(np.concatenate(pair) for pair in pairs)
+        parts: Any = zip(self, *more, strict=True)
+        return Entries._make(np.concatenate(arrays) for arrays in parts)
 
     def count_embedded(self) -> int:
         """Return the number of messages whose first vector is among these."""
@@ -141,8 +141,7 @@ def read(
     """Return the entries of embedded messages, in order of id; ``None`` without any."""
     import numpy as np
 
-    ids = np.array(sorted(message_ids), np.int64)
-    parts = []
+    ids, parts = np.array(sorted(message_ids), np.int64), list[Entries]()
     for _, entries in _read_some(connection, place, ids, model_id):
         wanted = _are_among(entries.ids, ids) & ((entries.flags & EMBEDDED) > 0)
         if wanted.any():
@@ -150,7 +149,7 @@ def read(
     if not parts:
         return None
     with decoding("blocks of vectors"):  # a damaged store may mix lengths
-        joined = Entries._make(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        joined = parts[0].then(*parts[1:])
     return joined.at(np.argsort(joined.ids, kind="stable"))
 
 
@@ -169,15 +168,6 @@ def read_passages(
             of_message = passages.setdefault(message_id, [])
             of_message.append(Passage(message_id, len(of_message), start, end, vector))
     return passages
-
-
-def count_embedded(connection: Connection, model_id: str | None, partition: str | None) -> int:
-    """Count the messages of a partition, or of all, that have vectors of a model."""
-    condition, values = ("", []) if partition is None else ("AND partition = ?", [partition])
-    [total] = connection.execute(
-        f"SELECT SUM(embedded) FROM blocks WHERE model_id = ? {condition}", [model_id, *values]
-    ).fetchone()
-    return int(total or 0)
 
 
 def dimensions(connection: Connection, model_id: str | None) -> int | None:

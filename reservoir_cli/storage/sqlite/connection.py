@@ -112,7 +112,7 @@ class Connection(sqlite3.Connection):
 
     ordered_join = "CROSS JOIN"
     instr = "instr"
-    vectors, vectors_key, vectors_at_once = "blocks", "id", 16
+    vectors, vectors_embedded, vectors_key, vectors_at_once = "blocks", "SUM(embedded)", "id", 16
 
     def execute(self, sql: str, values: Any = (), /) -> sqlite3.Cursor:
         try:

@@ -7,18 +7,17 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
 from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.portable_sql import decoding
 from reservoir_cli.storage.search import fulltext, rank_by_words
+from reservoir_cli.storage.search.stemmer import split_stems
 from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
-
-MOST_STEMS = 10_000  #: The most stems of a query: more take seconds, and nobody types them.
 
 
 def index(
@@ -60,25 +59,11 @@ def search(
     model_id: str | None,
     matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
-    """Find the messages that contain all typed terms, or else any of them.
-
-    :param matching: the only messages that may be hits; scores stay those of the scope.
-    :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
-    """
-    terms = list(dict.fromkeys(fulltext.typed_terms(text)))
+    """See :func:`reservoir_cli.storage.search.rank_by_words.search`."""
+    postings.open_vocabularies(connection)
+    count = partial(_count_matches, connection)
     lengths = _lengths(connection, scope, model_id)
-    if not terms or not lengths:
-        return [], True
-    stemmed = _stems(connection, terms)
-    if sum(len(stems) for stems, _ in stemmed) > MOST_STEMS:
-        raise too_many()
-    counts = (_count_matches(connection, *term) for term in stemmed)
-    return rank_by_words.rank(lengths, counts, limit, matching)
-
-
-def too_many() -> UsageError:
-    """Return the error for a query with too many words."""
-    return UsageError(f"a keyword search takes {MOST_STEMS:,} words at most")
+    return rank_by_words.search(text, split_stems, count, lengths, limit, matching)
 
 
 def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict[int, int]:
@@ -105,21 +90,6 @@ def _unpack(kind: str, blob: bytes) -> "array[int]":
     if sys.byteorder == "big":
         integers.byteswap()
     return integers
-
-
-def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
-    postings.open_vocabularies(connection)
-    connection.execute("DELETE FROM temp.question")
-    connection.executemany(
-        "INSERT INTO temp.question (rowid, text) VALUES (?, ?)",
-        [(rowid, term.rstrip("*").strip('"')) for rowid, term in enumerate(terms)],
-    )
-    by_term: dict[int, list[str]] = {}
-    for rowid, stem in connection.execute(
-        "SELECT doc, term FROM temp.question_places ORDER BY doc, offset"
-    ):
-        by_term.setdefault(rowid, []).append(stem)
-    return [(stems, terms[rowid].endswith("*")) for rowid, stems in by_term.items()]
 
 
 def _count_matches(connection: Connection, stems: list[str], is_prefix: bool) -> Counter[int]:

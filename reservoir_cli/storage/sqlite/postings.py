@@ -6,13 +6,13 @@ of occurrences is reached.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.search import correct_misspelt_words, fulltext, rank_by_words
 from reservoir_cli.storage.search.candidates import Candidates, Correction, Posting
+from reservoir_cli.storage.search.stemmer import split_stems, words_by_stem
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def read_postings(
         if stem.is_whole:
             posting = _in_scope(candidates, *stem.holders)
         else:
-            typed = _words_by_stem(connection, words)[stem.name]
+            typed = words_by_stem(words.split())[stem.name]
             posting = _match(connection, candidates, scope, typed)
         if large and len(posting.places) > most:
             common.append(stem)
@@ -85,8 +85,6 @@ def correct_misspelt(
     connection: Connection, candidates: Candidates, question: str, absent: list[str]
 ) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
     """Correct the words of a question that no message of a scope contains."""
-    words = _words_by_stem(connection, fulltext.content_words(question))
-    typed = {stem: words[stem] for stem in absent if stem in words}
     letters = 1 if len(candidates.ids) <= rank_by_words.LARGE else 2
 
     def vocabulary(stem: str) -> list[tuple[str, int]]:
@@ -107,26 +105,14 @@ def correct_misspelt(
     def posting_of(stem: str) -> Posting:
         return _in_scope(candidates, *_count(_docs(connection, stem, _READ_AT_MOST)))
 
-    def stems_of(words: Sequence[str]) -> list[str]:
-        return [stem.name for stem in look_up(connection, " ".join(words))] if words else []
-
-    return correct_misspelt_words.correct(question, typed, vocabulary, posting_of, stems_of)
-
-
-def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:
-    """Return the words of a question by their stems; call it right after :func:`look_up`."""
-    typed = words.split()
-    places = connection.execute("SELECT term, offset FROM temp.question_places").fetchall()
-    return {stem: typed[place] for stem, place in places if place < len(typed)}
+    return correct_misspelt_words.correct(question, absent, split_stems, vocabulary, posting_of)
 
 
 def look_up(connection: Connection, words: str) -> list[Stem]:
     """Return the stems of words."""
     open_vocabularies(connection)
-    connection.execute("DELETE FROM temp.question")
-    connection.execute("INSERT INTO temp.question VALUES (?)", [words])
-    names = connection.execute("SELECT term FROM temp.question_stems ORDER BY term").fetchall()
-    totals = [(name, *_totals(connection, name)) for (name,) in names]
+    names = sorted({*split_stems([words])[0]})
+    totals = [(name, *_totals(connection, name)) for name in names]
     stems = [
         Stem(connection, name, total, _FEW + 1, is_whole=True)
         for name, total, places in totals
@@ -208,19 +194,12 @@ def _numbers(connection: Connection, sql: str, values: list[str | int]) -> _Ints
 
 
 def open_vocabularies(connection: Connection) -> None:
-    """Create the temporary tables that list the index's stems, and those that stem a question.
+    """Create the temporary tables that list the index's stems.
 
     ``stem_places`` has a row for each occurrence of a stem, ``stem_counts`` one for each stem.
     """
-    connection.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.question USING fts5(text, {fulltext.TOKENIZE})"
-    )
-    for table, of, kind in (
-        ("question_stems", "temp, question", "row"),
-        ("question_places", "temp, question", "instance"),
-        ("stem_places", "main, messages_fts", "instance"),
-        ("stem_counts", "main, messages_fts", "row"),
-    ):
+    for table, kind in (("stem_places", "instance"), ("stem_counts", "row")):
         connection.execute(
-            f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table} USING fts5vocab({of}, {kind})"
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table} "
+            f"USING fts5vocab(main, messages_fts, {kind})"
         )

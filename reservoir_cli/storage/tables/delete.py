@@ -41,7 +41,7 @@ def remove(
                     f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
                     hint="another command moved or forgot it at the same time; run this one again",
                 )
-            for place, of_place in by_place(messages).items():
+            for place, of_place in reads.by_place(messages).items():
                 unindex(place, of_place)
             summaries.forget(connection, messages)
             proxy_ledger.forget(connection, partition, batch)
@@ -58,11 +58,3 @@ def remove(
                 )
             conversations.drop_empty(connection, messages)
             progress("forgetting", deleted := deleted + len(batch), total)
-
-
-def by_place(messages: Sequence[StoredMessage]) -> dict[tuple[str, str], list[StoredMessage]]:
-    """Return messages by their partition and instance."""
-    places: dict[tuple[str, str], list[StoredMessage]] = {}
-    for message in messages:
-        places.setdefault((message.partition, message.instance), []).append(message)
-    return places

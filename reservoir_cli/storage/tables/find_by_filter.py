@@ -104,9 +104,9 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> Condition
         bounds = [where.session, f"{where.session}0", where.session, f"{where.session}/"]
         terms.append((_IN_SESSION, bounds))
     if where.tag is not None:
-        terms.append(tag_and_pin_rows.where_tagged(scope.partition, where.tag))
+        terms.append(tag_and_pin_rows.where_in("tags", scope.partition, "t.name = ?", [where.tag]))
     if where.pinned:
-        terms.append(tag_and_pin_rows.where_pinned(scope.partition))
+        terms.append(tag_and_pin_rows.where_in("pins", scope.partition))
     if where.secrets:
         terms.append(("m.secrets IS NOT NULL", []))
     if not where.documents:

@@ -118,6 +118,14 @@ def by_key(connection: Connection, keys: Sequence[Key]) -> list[StoredMessage]:
     return sorted(messages, key=_in_time)
 
 
+def by_place(messages: Sequence[StoredMessage]) -> dict[tuple[str, str], list[StoredMessage]]:
+    """Return messages by their partition and instance."""
+    places: dict[tuple[str, str], list[StoredMessage]] = {}
+    for message in messages:
+        places.setdefault((message.partition, message.instance), []).append(message)
+    return places
+
+
 def edit_times(connection: Connection, messages: Sequence[StoredMessage]) -> dict[Key, int]:
     """Return when a person edited messages, in milliseconds, for those among these that were."""
     times: dict[Key, int] = {}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.portable_sql import Condition, Connection, replacing
+from reservoir_cli.storage.portable_sql import Condition, Connection, replacing, select_by_source
 from reservoir_cli.storage.tables import holdings, reads, writes
 from reservoir_cli.storage.transactions import Table, reading, writing
 
@@ -15,8 +15,6 @@ LEFT_OUT = "left_out"
 #: The columns of :class:`reservoir_cli.storage.tables.sources.SourceFile`.
 _STATE = "tool, version, size, mtime_ns, head, tail, bytes_read, state, settled"
 COLUMNS = f"partition, machine, path, {_STATE}"
-#: Select all rows, in an order that both kinds of store share.
-ALL = f"SELECT {COLUMNS} FROM sources ORDER BY partition, machine, path"
 #: Insert or replace a row.
 PUT = f"""
     INSERT INTO sources ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -121,17 +119,8 @@ class Sources(Table):
         self, scope: Scope, source: str, ids: Sequence[str]
     ) -> dict[str, StoredMessage]:
         """Return the messages of a partition and instance with these source ids, by source id."""
-        listed, bound = self._connection.in_list("source_id", ids)
-        rows = self._connection.execute(
-            "SELECT source_id, id FROM messages "
-            f"WHERE partition = ? AND instance = ? AND source = ? AND {listed}",
-            [scope.partition, scope.instance, source, *bound],
-        ).fetchall()
-        messages = {
-            message.id: message
-            for message in reads.by_id(self._connection, [row[1] for row in rows], scope)
-        }
-        return {own: messages[message_id] for own, message_id in rows}
+        stored = select_by_source(self._connection, scope, source, ids).values()
+        return {row.source_id: row for row in reads.by_id(self._connection, list(stored), scope)}
 
     @reading
     def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:
@@ -176,15 +165,6 @@ class Sources(Table):
         """Return the (source, source id) among these that one of the places has stored."""
         known = [writes.find_present(self._connection, place, ids) for place in places]
         return set().union(*known)
-
-
-def move(connection: Connection, old: str, new: str) -> None:
-    """Move the sources of a partition to another."""
-    rows = connection.execute(
-        f"SELECT machine, path, {_STATE} FROM sources s WHERE s.partition = ?", [old]
-    ).fetchall()
-    connection.insert("sources", COLUMNS, [(new, *row) for row in rows], ignore=True)
-    connection.delete("sources", old)
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
 
 COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at, model_id, vector"
-#: Select all rows, in an order that both kinds of store share.
-ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversation_id"
-INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  #: Insert a row.
 #: Insert a row, or replace that of the conversation.
 _PUT = f"""
-    {INSERT} ON CONFLICT (partition, instance, conversation_id) DO UPDATE SET
+    INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (partition, instance, conversation_id) DO UPDATE SET
     {replacing("digest, text, made_by, first_at, model_id, vector")}
 """
 #: Replace the vector of a summary, unless the summary was deleted or renewed meanwhile.
@@ -90,12 +88,3 @@ def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
     for (partition, instance), ids in conversation_ids(messages).items():
         listed, bound = connection.in_list("conversation_id", ids)
         connection.delete("summaries", partition, f"instance = ? AND {listed}", [instance, *bound])
-
-
-def move(connection: Connection, old: tuple[str, str], new: tuple[str, str]) -> None:
-    """Copy summaries to another partition and instance, unless it has one of the conversation."""
-    columns = COLUMNS.partition("instance, ")[2]
-    rows = connection.execute(
-        f"SELECT {columns} FROM summaries s WHERE s.partition = ? AND s.instance = ?", old
-    ).fetchall()
-    connection.insert("summaries", COLUMNS, [(*new, *row) for row in rows], ignore=True)

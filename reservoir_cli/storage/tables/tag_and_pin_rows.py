@@ -92,19 +92,10 @@ def copy(connection: Connection, old: str, new: str, new_ids: Mapping[int, int])
         add_pins(connection, [(new, new_ids[message_id], at) for _, message_id, at in pins])
 
 
-def where_tagged(partition: str | None, name: str) -> Condition:
-    """Return the condition that ``messages m`` have a tag."""
-    return _where_in("tags", partition, "t.name = ?", [name])
-
-
-def where_pinned(partition: str | None) -> Condition:
-    """Return the condition that ``messages m`` are pinned."""
-    return _where_in("pins", partition, "true", [])
-
-
-def _where_in(
-    table: str, partition: str | None, condition: str, values: Sequence[str]
+def where_in(
+    table: str, partition: str | None, condition: str = "true", values: Sequence[str] = ()
 ) -> Condition:
+    """Return the condition that ``messages m`` have a row in a table that meets a condition."""
     if partition is None:  # ids are not unique on a server
         join = f"SELECT 1 FROM {table} t WHERE {of_message('t')} AND {condition}"
         return f"EXISTS ({join})", list(values)

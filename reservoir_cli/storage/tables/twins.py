@@ -3,7 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.portable_sql import Connection, batches, select_messages
+from reservoir_cli.storage.portable_sql import (
+    Connection,
+    batches,
+    select_by_source,
+    select_messages,
+)
 from reservoir_cli.storage.tables import find_by_filter, reads, tag_and_pin_rows
 
 Place = tuple[str, str]  #: A partition and an instance.
@@ -49,13 +54,6 @@ def _find(
         for source, own, message_id in rows:
             by_source.setdefault(source, {})[own] = message_id
         for source, ids in by_source.items():
-            listed, bound = connection.in_list("source_id", list(ids))
-            same = connection.execute(
-                f"""
-                SELECT source_id, id FROM messages
-                WHERE partition = ? AND instance = ? AND source = ? AND {listed}
-                """,
-                [*new, source, *bound],
-            )
-            twins.update((ids[own], twin) for own, twin in same)
+            same = select_by_source(connection, Scope(*new), source, list(ids))
+            twins.update((ids[own], twin) for own, twin in same.items())
     return twins

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from reservoir_cli.messages import Key, Message, Scope, clean_text
 from reservoir_cli.storage import properties
-from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.portable_sql import Connection, select_by_source
 
 #: The columns of ``messages`` in a new row.
 COLUMNS = (
@@ -36,19 +36,11 @@ def find_present(
     by_source: dict[str, list[str]] = {}
     for source, own in sources:
         by_source.setdefault(source, []).append(own)
-    known: set[tuple[str, str]] = set()
-    for source, ids in by_source.items():
-        listed, bound = connection.in_list("source_id", ids)
-        known.update(
-            connection.execute(
-                f"""
-                SELECT source, source_id FROM messages
-                WHERE partition = ? AND instance = ? AND source = ? AND {listed}
-                """,
-                [scope.partition, scope.instance, source, *bound],
-            )
-        )
-    return known
+    return {
+        (source, own)
+        for source, ids in by_source.items()
+        for own in select_by_source(connection, scope, source, ids)
+    }
 
 
 def set_edited(connection: Connection, key: Key, moment: int) -> None:

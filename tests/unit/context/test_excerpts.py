@@ -24,6 +24,7 @@ from long_replies import (
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.context import excerpts
+from reservoir_cli.context.candidate import FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER
 from reservoir_cli.messages import Scope, ToolCall
 
 
@@ -51,7 +52,7 @@ def test_the_answering_passage_of_a_long_message_is_printed(open_reservoir):
     text = window.to("text")
     assert f"assistant #{stored.id}: [… " in text
     assert "reservoir view -p p --id N" in text
-    assert row["excerpt_priority"] == pytest.approx(excerpts.FIRST_SHARE * row["priority"])
+    assert row["excerpt_priority"] == pytest.approx(FIRST_SHARE * row["priority"])
     assert json.loads(json.dumps(window.to("json")))["excerpts"] == 1
 
 
@@ -381,8 +382,8 @@ def test_a_note_on_excerpts_is_printed_if_there_is_room(open_reservoir):
 @pytest.mark.parametrize(
     ("query", "budget", "of_reply"),
     [
-        ("delta1 delta2", 1_000, excerpts.REPLY_SHARE),
-        ("my delta1 delta2", 750, excerpts.REPLY_SHARE_ABOUT_USER),
+        ("delta1 delta2", 1_000, REPLY_SHARE),
+        ("my delta1 delta2", 750, REPLY_SHARE_ABOUT_USER),
     ],
 )
 def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(
@@ -397,5 +398,5 @@ def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(
         )
         rows = stored_rows(ask(reservoir, query, budget=budget))
     shares = [row["excerpt_priority"] / row["priority"] for row in rows if row["spans"]]
-    assert shares == pytest.approx([excerpts.FIRST_SHARE, of_reply])
-    assert excerpts.REPLY_SHARE_ABOUT_USER < excerpts.REPLY_SHARE < excerpts.FIRST_SHARE
+    assert shares == pytest.approx([FIRST_SHARE, of_reply])
+    assert REPLY_SHARE_ABOUT_USER < REPLY_SHARE < FIRST_SHARE

@@ -3,7 +3,7 @@
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
-from reservoir_cli.retrieval.question_dates import Span
+from reservoir_cli.retrieval.question_dates.calendar_days import Span
 
 NOW = datetime(2026, 5, 13, 15, 30, tzinfo=timezone(timedelta(hours=2)))  # a Wednesday
 BERLIN = ZoneInfo("Europe/Berlin")

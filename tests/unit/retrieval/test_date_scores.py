@@ -11,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, DAY, NOW, moment, spans
 
-from reservoir_cli.retrieval.question_dates import (
-    Span,
-    date_scores,
-    describe_empty_days,
-    find_dates,
-)
+from reservoir_cli.retrieval.question_dates.calendar_days import Span
+from reservoir_cli.retrieval.question_dates.nearness import date_scores, describe_empty_days
+from reservoir_cli.retrieval.question_dates.parser import find_dates
 
 
 def score(notation: str, time: str, zone: tzinfo = BERLIN) -> float:
@@ -70,7 +67,8 @@ def test_a_score_is_1_inside_and_halves_with_every_quarter_of_the_length(notatio
 )
 def test_a_named_day_without_messages_is_reported(notation, expected):
     created_at = np.array([moment("2023-07-07T12:00"), moment("2023-07-10T12:00")])
-    assert describe_empty_days(spans(notation), created_at, BERLIN) == expected
+    days = spans(notation)
+    assert describe_empty_days(days, date_scores(days, created_at, BERLIN)) == expected
 
 
 def test_29_february_names_no_day_of_a_common_year():

@@ -9,8 +9,7 @@ from named_days import NOW, format_spans, spans
 from test_question_dates import NEGATIVE as ENGLISH_WITHOUT
 from test_question_dates import POSITIVE
 
-from reservoir_cli.retrieval.question_dates import find_dates
-from reservoir_cli.retrieval.question_dates.parser import in_english
+from reservoir_cli.retrieval.question_dates.parser import find_dates, in_english
 
 GERMAN = {
     "Was haben wir im Sommer 2023 besprochen?": "2023-06-01/2023-08-31",

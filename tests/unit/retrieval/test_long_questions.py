@@ -32,7 +32,7 @@ def test_the_work_on_a_question_does_not_grow_with_its_square():
 
         def measure(question: str) -> Work:
             steps.clear()
-            lines = count_lines(lambda: question_dates.find_dates(question, NOW), DATES)
+            lines = count_lines(lambda: question_dates.parser.find_dates(question, NOW), DATES)
             return steps + lines
 
         quadratic = {unit: quadratic_parts(measure, unit) for unit in UNITS}

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, NOW, format_spans, moment, spans
 
-from reservoir_cli.retrieval.question_dates import date_scores, find_dates
+from reservoir_cli.retrieval.question_dates.nearness import date_scores
+from reservoir_cli.retrieval.question_dates.parser import find_dates
 
 DAYS = {
     "what did we decide on 7 July?": "07-07",
@@ -453,7 +454,7 @@ def test_any_question_gives_valid_spans_and_scores(question):
 def test_parsing_dates_does_not_import_numpy():
     script = (
         "import sys; from datetime import *;"
-        "from reservoir_cli.retrieval.question_dates import find_dates;"
+        "from reservoir_cli.retrieval.question_dates.parser import find_dates;"
         "print(len(find_dates('yesterday', datetime.now(UTC))), 'numpy' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -1,10 +1,12 @@
-"""Check a store, rebuild derived data, and rewrite a damaged file.
+"""Check and copy a store, rebuild derived data, and rewrite a damaged file.
 
 A damaged page of an index, of the full-text index or of the blocks cannot be repaired in place:
 tables are copied row by row into a fresh file, without any index. If every message can be read, its
 pages replace the store's in one transaction, so that programs can keep the store open.
 """
 
+import errno
+import os
 import sqlite3
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
@@ -16,17 +18,17 @@ from reservoir_cli.errors import StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import EVERYWHERE, ConversationName, clean_text
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.portable_sql import batches
-from reservoir_cli.storage.problems import Problem, derived_problems
 from reservoir_cli.storage.properties import UNFINISHED_COPY
 from reservoir_cli.storage.schema import OF_MESSAGES
 from reservoir_cli.storage.sqlite import keyword_search, store_file
 from reservoir_cli.storage.sqlite.care import check_blocks
 from reservoir_cli.storage.sqlite.connection import Connection, connect, primary_code
+from reservoir_cli.storage.store import Problem, derived_problems
 from reservoir_cli.storage.tables import reads, tag_and_pin_rows
-from reservoir_cli.storage.tables.delete import by_place
-from reservoir_cli.util.progress import counted
+from reservoir_cli.util.progress import Progress, counted
 
 _AT_ONCE = 1_000
+_PAGES_COPIED = 2_000  #: Pages per step of a backup.
 #: Tables that are rebuilt from the others, created by SQLite itself, or useful only for a short
 #: time.
 _DERIVED = ("ledger%", "messages_fts%", "_sqlite_%", "sqlite_%")
@@ -68,6 +70,33 @@ def file_problems(connection: sqlite3.Connection) -> list[str]:
     finally:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
     return []
+
+
+def write_copy(connection: Connection, target: Path, progress: Progress) -> None:
+    """Copy a store into an empty file; call it inside a read transaction.
+
+    Without the transaction, SQLite restarts the copy whenever another process writes.
+    """
+    copy = sqlite3.connect(target, isolation_level=None)
+    try:
+        connection.backup(
+            copy,
+            pages=_PAGES_COPIED,
+            progress=lambda _, left, pages: progress("copying pages", pages - left, pages),
+        )
+        progress("checking the copy", 0, 0)
+        # A damaged copy must not replace the last good backup.
+        if file_problems(copy):
+            raise StoreCorruptError(
+                "the store is corrupt, so it was not copied",
+                hint="reservoir doctor says what is wrong; earlier backups are unchanged",
+            )
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname in ("SQLITE_FULL", "SQLITE_IOERR_WRITE"):  # from the copy
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        raise
+    finally:
+        copy.close()
 
 
 def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
@@ -168,7 +197,7 @@ def rebuild_full_text(connection: Connection) -> None:
     connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     for batch in _batches(connection):
         messages = reads.by_id(connection, batch, EVERYWHERE)
-        for place, of_place in by_place(messages).items():
+        for place, of_place in reads.by_place(messages).items():
             keyword_search.index(connection, place, of_place)
 
 
