@@ -2,7 +2,7 @@
 
 import sys
 
-import pytest
+from each import each
 
 from reservoir_cli.agents.connect import CLIENTS
 
@@ -37,9 +37,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("system", "name"), [(system, name) for system in PLACES for name in PLACES[system]]
-)
+@each("system, name", [(system, name) for system in PLACES for name in PLACES[system]])
 def test_settings_paths_of_each_system(user, monkeypatch, system, name):
     monkeypatch.setattr(sys, "platform", system)
     assert CLIENTS[name].settings() == user / PLACES[system][name]

@@ -62,7 +62,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each("page", PAGES)
 def test_links_have_targets(page):
     for link in links(page):
         name, _, anchor = link.partition("#")
@@ -85,7 +85,7 @@ def words_to_read(page: Path) -> int:
     return len(re.sub(r"(?m)^\|.*$", "", text).split())
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+@each("page", sorted((ROOT / "docs").glob("*.md")))
 def test_a_page_answers_one_question_in_a_thousand_words(page):
     assert page.name in REFERENCES or words_to_read(page) <= 1_000
 

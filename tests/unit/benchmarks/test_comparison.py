@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sets
 from asking import Asker
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from rankings import (
@@ -93,7 +94,7 @@ def test_the_formula_of_the_benchmark_equals_the_programs(question_rows, number)
     assert (rows.dates > 0).any() == (number == 1)
 
 
-@pytest.mark.parametrize("name", [*RANKINGS, *PARTS])
+@each("name", [*RANKINGS, *PARTS])
 def test_every_ranking_gives_each_message_a_number(question_rows, name):
     ranking = {**RANKINGS, **PARTS}[name]
     scores = ranking(question_rows[0])

@@ -17,8 +17,6 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
-pytestmark = pytest.mark.both_stores
-
 #: Embeddings along three axes: prompts are on the first or, if they name the boiler, on the second.
 PROMPT, BOILER, OTHER = np.eye(3, dtype=np.float32)
 
@@ -280,6 +278,6 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize(("text", "asks"), QUESTIONS.items(), ids=list(QUESTIONS))
+@each("text, asks", QUESTIONS.items())
 def test_questions_need_no_question_mark(text, asks):
     assert is_question(text) is asks

@@ -1,6 +1,6 @@
 import re
 from bisect import bisect_left
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from each import each
@@ -37,8 +37,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=lambda text: f"{text[:8]!r}…{len(text)}")
-@pytest.mark.parametrize("limit", [1, 7, PIECES])
+@each("text, limit", product(TEXTS, [1, 7, PIECES]))
 def test_passages_cover_the_text_in_order_within_the_limit(text, limit):
     pieces = pieces_of(text)
     spans = cut(text, pieces, limit)

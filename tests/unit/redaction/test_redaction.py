@@ -59,7 +59,7 @@ def test_secrets_that_detect_secrets_finds_by_pattern_are_found(pattern, data):
     assert secret not in masked
 
 
-@pytest.mark.parametrize("rule", GUESSES, ids=[rule.kind for rule in GUESSES])
+@each("rule", GUESSES)
 def test_rules_for_lower_case_have_only_lower_case(rule):
     assert not re.search(r"(?<!\\)[A-Z]", rule.pattern)
 

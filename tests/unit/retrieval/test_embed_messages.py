@@ -236,6 +236,7 @@ def test_a_message_edited_while_it_is_embedded_is_embedded_again(store, add, fak
     )
 
 
+@pytest.mark.sqlite("what the model finds does not depend on the store")
 def test_a_fact_at_the_end_of_a_long_reply_is_found_first(store, add, embedder):
     topics = ["the garden", "a new bicycle", "the tax return", "train tickets", "a wedding cake"]
     add(*(Message("user", f"Tell me about {topics[n % 5]}, number {n}.") for n in range(300)))
@@ -251,6 +252,7 @@ def test_a_fact_at_the_end_of_a_long_reply_is_found_first(store, add, embedder):
     assert int(candidates.ids[int(np.nanargmax(candidates.cosine))]) == reply.id
 
 
+@pytest.mark.sqlite("what the model finds does not depend on the store")
 def test_the_real_model_finds_paraphrases(store, add, embedder):
     add(
         Message("user", "The cat sleeps on the sofa"),

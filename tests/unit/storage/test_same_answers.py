@@ -13,6 +13,7 @@ import citus
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from builders import context
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -185,15 +186,22 @@ class SameAnswers(RuleBasedStateMachine):
         ]
         assert links[0] == links[1]
 
-    @rule(words=questions, scope=scopes, budget=st.sampled_from([80, 300, 2_000]))
-    def context(self, words: list[str], scope: tuple[str, str], budget: int) -> None:
+    @rule(
+        words=questions,
+        scope=scopes,
+        budget=st.sampled_from([80, 300, 2_000]),
+        order=st.sampled_from(["score", "tiers"]),
+    )
+    def context(self, words: list[str], scope: tuple[str, str], budget: int, order: str) -> None:
         self.only_read = True
         first, second = (
-            reservoir.context(
+            context(
+                reservoir,
                 " ".join(words),
                 partition=scope[0],
                 instance=scope[1] if budget != 300 else None,
                 budget=budget,
+                order=order,
                 format="json",
                 trace_id="t",
             )
@@ -209,6 +217,30 @@ class SameAnswers(RuleBasedStateMachine):
             for window in (first, second)
         ]
         assert priorities[0] == pytest.approx(priorities[1], abs=1e-5)
+
+    @rule(words=questions, partition=st.sampled_from(["p", "ö"]), current=conversation_ids)
+    def recall(self, words: list[str], partition: str, current: str | None) -> None:
+        self.only_read = True
+        now = START + timedelta(days=1)
+        first, second = (
+            reservoir.recall(
+                " ".join(words),
+                partition=partition,
+                budget=9_000,
+                exclude_conversation=current,
+                now=now,
+            ).to_row()
+            for reservoir in self.reservoirs
+        )
+        assert first["skipped"] == second["skipped"]
+        # Not in their order: of equal messages, that with the lower id is first.
+        recalled = [
+            sorted(
+                (message["role"], message["created_at"], message["content"]) for message in messages
+            )
+            for messages in (first["messages"], second["messages"])
+        ]
+        assert recalled[0] == recalled[1]
 
     @invariant()
     def holds_the_same(self) -> None:

@@ -94,7 +94,7 @@ def test_a_time_without_a_zone_is_local(text, expected):
 
 
 @pytest.mark.usefixtures("new_york")
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("today", datetime(2026, 5, 9, 4, tzinfo=UTC)),

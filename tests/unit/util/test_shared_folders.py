@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 
 from reservoir_cli.maintenance.doctor import Check, Status, examine
 from reservoir_cli.reservoir import Reservoir
@@ -69,7 +70,7 @@ def test_doctor_notes_a_store_on_a_network_file_system(tmp_path, monkeypatch):
     assert "one machine only" in str(note.fix)
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "service"),
     [
         ("home/me/Dropbox/notes/r.db", "Dropbox"),

@@ -139,9 +139,7 @@ SKIPPED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"), [row[1:] for row in SKIPPED], ids=[row[0] for row in SKIPPED]
-)
+@each("value, reason", [row[1:] for row in SKIPPED])
 def test_a_bad_record_is_skipped_with_its_position_and_the_others_are_read(value, reason):
     before, bad, after = read(lines(user("before"), value, user("after")))
     assert isinstance(before, Record)

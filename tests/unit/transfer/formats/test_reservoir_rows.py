@@ -206,7 +206,7 @@ SKIPPED = [
 ]
 
 
-@pytest.mark.parametrize("value", [row[1] for row in SKIPPED], ids=[row[0] for row in SKIPPED])
+@each("value", [row[1] for row in SKIPPED])
 def test_a_bad_row_is_skipped_with_its_position_and_the_others_are_read(value):
     before, bad, after = read(ROW, value, ROW)
     assert isinstance(before, Record)

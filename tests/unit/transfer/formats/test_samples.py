@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from each import each
 from reading import SAMPLES, entries_by_file, records, row_of, skipped
 from samples_of_programs import FILES, PROGRAMS, REASONS, THOUGHTS
@@ -144,7 +143,7 @@ INSTANCES = {
 }
 
 
-@pytest.mark.parametrize(("name", "instance"), INSTANCES.items())
+@each("name, instance", INSTANCES.items())
 def test_a_format_is_detected_by_content_and_has_its_instance(name, instance, tmp_path):
     renamed = tmp_path / f"anything{(SAMPLES / name).suffix}"
     renamed.write_bytes((SAMPLES / name).read_bytes())
@@ -154,7 +153,7 @@ def test_a_format_is_detected_by_content_and_has_its_instance(name, instance, tm
     assert (detected.importer.name, detected.importer.instance) == (expected, instance)
 
 
-@pytest.mark.parametrize("name", [name for name in TOLD if name.endswith(".json")])
+@each("name", [name for name in TOLD if name.endswith(".json")])
 def test_the_layout_of_a_document_does_not_matter(name, tmp_path):
     document = json.loads((SAMPLES / name).read_text(encoding="utf-8"))
     dense = tmp_path / name

@@ -84,9 +84,7 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"), [row[1:] for row in CONTENTS], ids=[row[0] for row in CONTENTS]
-)
+@each("content, expected", [row[1:] for row in CONTENTS])
 def test_blocks_become_messages(content, expected):
     assert rows(content) == expected
 
