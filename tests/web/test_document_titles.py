@@ -2,7 +2,7 @@
 
 from each import each
 
-from reservoir_cli.server.web.document_titles import split_title
+from reservoir_cli.server.web.read_conversations import split_title
 
 
 @each(

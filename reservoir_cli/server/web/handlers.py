@@ -18,7 +18,6 @@ from reservoir_cli.server.web import access, read_conversations, usage, window
 from reservoir_cli.server.web import window_form as question_form
 from reservoir_cli.server.web.check_parameters import name_of, number_of, text_of
 from reservoir_cli.server.web.conversation_filter import ROLES, ConversationFilter
-from reservoir_cli.server.web.document_titles import is_document
 from reservoir_cli.server.web.rendering import link, link_to_message, render
 from reservoir_cli.settings.config import Config
 
@@ -99,7 +98,7 @@ async def message(request: Request) -> Response:
         return render(
             request, "whole_message.html", shown=read_conversations.show(stored, whole=True)
         )
-    if is_document(stored):
+    if read_conversations.is_document(stored):
         return RedirectResponse(link("/document", p=stored.partition, id=stored.id), 303)
     place = {"p": stored.partition, "i": stored.instance, "c": stored.conversation_id}
     address = link("/conversation", **place, at=stored.id)
@@ -145,7 +144,7 @@ async def _delete_message(request: Request) -> Response:
     await write(request, lambda reservoir: reservoir.forget([stored.key]))
     name = (stored.partition, stored.instance, stored.conversation_id)
     remaining = await read(request, lambda reservoir: read_conversations.ids_of(reservoir, name))
-    if not remaining or is_document(stored):
+    if not remaining or read_conversations.is_document(stored):
         return RedirectResponse(link("/", p=stored.partition, gone=1), 303)
     address = link("/conversation", **dict(zip("pic", name, strict=True)), gone=1)
     return RedirectResponse(address, 303)

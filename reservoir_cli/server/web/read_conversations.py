@@ -1,5 +1,6 @@
 """Read the conversations view: the filtered or searched list, and a single conversation."""
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from markupsafe import Markup
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import (
+    DOCUMENT_SOURCES,
     ConversationName,
     Filter,
     Key,
@@ -24,15 +26,17 @@ from reservoir_cli.reservoir import ConversationList, ListedConversation, Reserv
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.server.web.conversation_filter import ConversationFilter
-from reservoir_cli.server.web.document_titles import document_title, is_document, split_title
 from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html, to_plain_html
 from reservoir_cli.server.web.rendering import month, visible
+from reservoir_cli.util.front_matter import FRONT_MATTER, find_title
 from reservoir_cli.util.progress import counted
 
 #: Conversations, hits and messages on one page, and the characters of a hit's snippet.
 CONVERSATIONS, HITS, MESSAGES, MAX_SNIPPET = 50, 50, 50, 280
 #: Seconds of rendering after which the other messages of a page are shown as plain text.
 RENDER_TIME = 2.0
+_HEADING = re.compile(r"#{1,6}[ \t]")
+_SEARCHED = 10_000  # how many characters of a document are searched for its title
 
 
 class MissingError(ReservoirError):
@@ -286,3 +290,25 @@ def forget(reservoir: Reservoir, name: ConversationName) -> int:
     ids = ids_of(reservoir, name)
     reservoir.forget([Key(name[0], number) for number in ids])
     return len(ids)
+
+
+def is_document(message: StoredMessage) -> bool:
+    """Return whether a message is a document, which is in no conversation."""
+    return message.source in DOCUMENT_SOURCES and message.conversation_id is None
+
+
+def document_title(message: StoredMessage) -> str:
+    """Return the title of a document."""
+    return split_title(message.content)[0]
+
+
+def split_title(text: str) -> tuple[str, str]:
+    """Return the title of a document, and the text behind it."""
+    text = text[:_SEARCHED].replace("\r\n", "\n")
+    front_matter = FRONT_MATTER.match(text)
+    body = text[front_matter.end() if front_matter else 0 :].lstrip()
+    line, _, rest = body.partition("\n")
+    is_heading = _HEADING.match(line)
+    if front_matter and (title := title_of(find_title(front_matter[2]))):
+        return title, rest if is_heading else body
+    return title_of(line.strip("# \t") if is_heading else line) or "Untitled document", rest

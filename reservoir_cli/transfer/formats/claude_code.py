@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Message
 from reservoir_cli.transfer.formats.claude_code_notices import (
     change_texts,
     remove_plumbing,
@@ -35,6 +36,7 @@ _PASSED_ON = frozenset(
     "agent ci ci-monitor cross-session hook monitor peer schedule scheduled session subagent "
     "system task task-notification teammate".split()
 )
+_METADATA = attrgetter("model", "project", "branch")  #: Of a conversation, in a checkpoint.
 _SYNTHETIC = "<synthetic>"  #: The model of replies that the program wrote itself.
 #: The key of a title by the type of its line, the best last.
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
@@ -124,7 +126,7 @@ class _Session:
             "lines": line - 1,
             "seen": list(islice(reversed(self.seen), _LINES)),
             "threads": {
-                key: (thread.trace, thread.last_id, *_metadata(thread.conversation))
+                key: (thread.trace, thread.last_id, *_METADATA(thread.conversation))
                 for key, thread in islice(reversed(self.threads.items()), _THREADS)
             },
         }
@@ -233,10 +235,6 @@ def _has_results(line: dict[str, Any]) -> bool:
     content = obj(line.get("message")).get("content")
     blocks = content if isinstance(content, list) else ()
     return any(obj(block).get("type") == "tool_result" for block in blocks)
-
-
-def _metadata(about: Conversation) -> tuple[str | None, str | None, str | None]:
-    return about.model, about.project, about.branch
 
 
 def _is_question(line: dict[str, Any]) -> bool:

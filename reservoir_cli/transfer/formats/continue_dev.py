@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
+from reservoir_cli.transfer.reading.content_blocks import call_block, tool_result
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, text, uri_path
 from reservoir_cli.transfer.reading.importer import Place
@@ -49,9 +49,7 @@ def _calls(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
     made = objects(obj(entry.get("message")).get("toolCalls"))
     states = objects(entry.get("toolCallStates")) or [obj(entry.get("toolCallState"))]
     calls = made or [call for state in states if (call := obj(state.get("toolCall")))]
-    for call in calls:
-        function = obj(call.get("function"))
-        yield tool_use(text(call.get("id")), function.get("name"), function.get("arguments"))
+    yield from map(call_block, calls)
     for state in states:
         identity = text(state.get("toolCallId")) or text(obj(state.get("toolCall")).get("id"))
         outputs = [text(item.get("content")) for item in objects(state.get("output"))]

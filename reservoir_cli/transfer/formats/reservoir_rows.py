@@ -15,6 +15,7 @@ from reservoir_cli.messages import (
     call_from_dict,
     clean_name,
     clean_text,
+    content_hash,
     from_epoch_ms,
     plain_text,
     title_of,
@@ -47,12 +48,13 @@ class Native(Importer):
         identities = SourceIds()
         conversations: dict[_Name, Conversation] = {}
         traces: dict[_Name, str] = {}
+        previous: dict[_Name, str] = {}
 
         def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             listed = value.get("messages")
             for number, row in enumerate(listed if isinstance(listed, list) else [value], 1):
                 try:
-                    record = _set_trace(_set_id(_read_row(row), identities), traces)
+                    record = _set_trace(_set_id(_read_row(row), identities, previous), traces)
                     yield _set_conversation(record, conversations)
                 except (ValueError, TypeError, OverflowError) as error:
                     where = f"{place}, message {number}" if isinstance(listed, list) else place
@@ -100,12 +102,14 @@ def _set_conversation(record: Record, conversations: dict[_Name, Conversation]) 
     return replace(record, conversation=conversations.get(name))
 
 
-def _set_id(record: Record, identities: SourceIds) -> Record:
+def _set_id(record: Record, identities: SourceIds, previous: dict[_Name, str]) -> Record:
     message, name = record.message, _name_of(record)
     if message.source_id is not None:
-        identities.follow(name, message.source_id)
+        previous[name] = message.source_id
         return record
-    return replace(record, message=replace(message, source_id=identities.new(name, message)))
+    previous[name] = content_hash(message, previous.get(name, ""))
+    source_id = identities.unique(previous[name])
+    return replace(record, message=replace(message, source_id=source_id))
 
 
 def _read_row(row: Any) -> Record:

@@ -3,7 +3,7 @@
 import uuid
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -110,27 +110,13 @@ class Importer(ABC):
 
 
 class SourceIds:
-    """Generates ids for messages of formats without ids.
-
-    An id depends on the message and on the previous one, so a longer file adds only its end.
-    """
+    """Makes ids that depend on texts unique in a file: the second of a kind gets a number."""
 
     def __init__(self) -> None:
-        self._previous: dict[Hashable, str] = {}
         self._seen: Counter[str] = Counter()
 
-    def follow(self, thread: Hashable, source_id: str) -> None:
-        """Set the id that the next message follows: a message's own, or the conversation's."""
-        self._previous[thread] = source_id
-
-    def last(self, thread: Hashable) -> str:
-        """Return the id that the next message of a conversation follows."""
-        return self._previous.get(thread, "")
-
-    def new(self, thread: Hashable, message: Message) -> str:
-        """Return the id of a conversation's next message."""
-        source_id = content_hash(message, self._previous.get(thread, ""))
-        self._previous[thread] = source_id
+    def unique(self, source_id: str) -> str:
+        """Return an id, with a number if it was given before."""
         self._seen[source_id] += 1
         return source_id if self._seen[source_id] == 1 else f"{source_id}#{self._seen[source_id]}"
 
@@ -189,20 +175,19 @@ class Thread:
             project = text(project) or folder_name(folder)
             about = Conversation(name, text(title), source, text(model), project, text(branch))
             self.conversation = about
-        self.follow(self.conversation.id)  # an earlier conversation may have had the same id()
+        self.last_id = self.conversation.id
 
     def follow(self, source_id: str) -> None:
         """Set the id that the next message follows: a message's own, or the conversation's."""
-        self.identities.follow(id(self), source_id)
-
-    @property
-    def last_id(self) -> str:
-        """The id that the next message follows."""
-        return self.identities.last(id(self))
+        self.last_id = source_id
 
     def new_id(self, message: Message) -> str:
-        """Return the id of the next message, which has none."""
-        return self.identities.new(id(self), message)
+        """Return the id of the next message, which has none.
+
+        It depends on the message and on the previous one, so a longer file adds only its end.
+        """
+        self.last_id = content_hash(message, self.last_id)
+        return self.identities.unique(self.last_id)
 
     def update(
         self, *, model: str | None = None, folder: Any = None, branch: str | None = None

@@ -244,11 +244,10 @@ def test_citation_marks_of_codex_are_removed_without_changing_ids():
 
 
 def _identities(*texts: str, role: str = "user") -> list[str]:
-    from reservoir_cli.transfer.reading.importer import SourceIds
+    from reservoir_cli.transfer.reading.importer import Thread
 
-    identities = SourceIds()
-    identities.follow("c1", "c1")
-    return [identities.new("c1", Message(role, text)) for text in texts]
+    thread = Thread("claude-code", "c1")
+    return [thread.new_id(Message(role, text)) for text in texts]
 
 
 def test_a_damaged_end_does_not_affect_earlier_lines():

@@ -22,7 +22,7 @@ from reading import (
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.reading.file import NoLibrary, ZstdFile
-from reservoir_cli.transfer.reading.importer import SourceIds
+from reservoir_cli.transfer.reading.importer import Thread
 
 NOON = "2026-07-01T12:00:00.000Z"
 META = {"timestamp": NOON, "type": "session_meta", "payload": {"id": "c1", "cwd": "/src/birds"}}
@@ -63,9 +63,8 @@ def questions(*texts: str) -> list[tuple[str, str]]:
 def test_what_codex_writes_as_the_user_is_left_out_without_changing_ids(notice):
     imported = records(read(lines(META, line(parts("user", notice)), line(parts("user", "Why?")))))
     assert [record.message.content for record in imported] == ["Why?"]
-    identities = SourceIds()
-    identities.follow("", "c1")
-    ids = [identities.new("", Message("user", text)) for text in (notice, "Why?")]
+    thread = Thread("codex", "c1")
+    ids = [thread.new_id(Message("user", text)) for text in (notice, "Why?")]
     assert imported[0].message.source_id == ids[1]
 
 
