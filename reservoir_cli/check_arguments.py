@@ -55,27 +55,18 @@ def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
             bound = signature.bind(*arguments, **named)
         except TypeError:
             return method(*arguments, **named)  # raises it, too, and names the method
-        for name in LISTS & bound.arguments.keys():
-            if isinstance(bound.arguments[name], Iterator):  # it can be read only once
-                bound.arguments[name] = list(bound.arguments[name])
-        for name, rule, value in _values(signature, bound.arguments):
-            if rule in RULES:
-                RULES[rule](name, value)
+        for name, value in bound.arguments.items():
+            if name in _LISTS and isinstance(value, Iterator):  # it can be read only once
+                value = bound.arguments[name] = list(value)
+            parameter = signature.parameters[name]
+            rule = RULES.get(rule_of(parameter))
+            is_left_out = value is None and parameter.default is None
+            if rule and not is_left_out:
+                for item in value if parameter.kind == parameter.VAR_POSITIONAL else [value]:
+                    rule(name, item)
         return method(*bound.args, **bound.kwargs)
 
     return call
-
-
-def _values(
-    signature: inspect.Signature, arguments: Mapping[str, Any]
-) -> Iterator[tuple[str, str, Any]]:
-    for name, value in arguments.items():
-        parameter = signature.parameters[name]
-        rule = rule_of(parameter)
-        if parameter.kind == parameter.VAR_POSITIONAL:
-            yield from ((name, rule, item) for item in value)
-        elif value is not None or parameter.default is not None:
-            yield name, rule, value
 
 
 def rule_of(parameter: inspect.Parameter) -> str:
@@ -165,7 +156,7 @@ _PIECES = _rule(
     lambda pieces: _are(_is_pair)([*pieces.items()] if isinstance(pieces, Mapping) else pieces),
 )
 #: The parameters that are lists.
-LISTS = frozenset(
+_LISTS = frozenset(
     "messages ids without shown talk procedure knowledge episode sources exclude".split()
 )
 #: The rules by the names of parameters.

@@ -1,23 +1,15 @@
 """What the importers of other packages build upon: docs/plugins.md describes it."""
 
-from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.reading.file import File, Head, Unreadable
-from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped
-from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
-
-__all__ = [
-    "Conversation",
-    "File",
-    "Head",
-    "Importer",
-    "Message",
-    "Place",
-    "Record",
-    "Skipped",
-    "Transcript",
-    "TranscriptImporter",
-    "Turn",
-    "Unreadable",
-    "read_entries",
-]
+from reservoir_cli.messages import Conversation as Conversation
+from reservoir_cli.messages import Message as Message
+from reservoir_cli.transfer.reading.file import File as File
+from reservoir_cli.transfer.reading.file import Head as Head
+from reservoir_cli.transfer.reading.file import Unreadable as Unreadable
+from reservoir_cli.transfer.reading.importer import Importer as Importer
+from reservoir_cli.transfer.reading.importer import Place as Place
+from reservoir_cli.transfer.reading.importer import Record as Record
+from reservoir_cli.transfer.reading.importer import Skipped as Skipped
+from reservoir_cli.transfer.reading.json_stream import read_entries as read_entries
+from reservoir_cli.transfer.reading.transcripts import Transcript as Transcript
+from reservoir_cli.transfer.reading.transcripts import TranscriptImporter as TranscriptImporter
+from reservoir_cli.transfer.reading.transcripts import Turn as Turn

@@ -29,10 +29,12 @@ from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.settings.setting import Value
 from reservoir_cli.storage.open_store import open_for_use
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.tables.conversations import ConversationSummary
-from reservoir_cli.storage.tables.holdings import NamedField, PlaceSummary
-from reservoir_cli.storage.tables.list_conversations import ConversationList, ListedConversation
-from reservoir_cli.storage.tables.proxy_ledger import LedgerEntry
+from reservoir_cli.storage.tables.conversations import ConversationSummary as ConversationSummary
+from reservoir_cli.storage.tables.holdings import NamedField as NamedField
+from reservoir_cli.storage.tables.holdings import PlaceSummary as PlaceSummary
+from reservoir_cli.storage.tables.list_conversations import ConversationList as ConversationList
+from reservoir_cli.storage.tables.list_conversations import ListedConversation as ListedConversation
+from reservoir_cli.storage.tables.proxy_ledger import LedgerEntry as LedgerEntry
 from reservoir_cli.storage.tables.tags_and_pins import TagsAndPins
 from reservoir_cli.util.progress import Progress, counted
 from reservoir_cli.util.timeouts import LOCKED_STORE
@@ -62,16 +64,6 @@ if TYPE_CHECKING:
         Source,
         SyncReport,
     )
-
-__all__ = [
-    "ConversationList",
-    "ConversationSummary",
-    "LedgerEntry",
-    "ListedConversation",
-    "NamedField",
-    "PlaceSummary",
-    "Reservoir",
-]
 
 
 def _ignore(*_: object) -> None:

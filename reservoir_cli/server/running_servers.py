@@ -15,7 +15,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server.handshake import MAX_PROOF, NONCE_BYTES, ServerIdentity
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir, write_private
-from reservoir_cli.util.process_start_time import process_start_time
+from reservoir_cli.util.programs import process_start_time
 from reservoir_cli.util.read_files import read_regular, suggest_fix
 from reservoir_cli.util.timeouts import SERVER_ANSWER, SERVER_STOP
 

@@ -22,7 +22,7 @@ from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.settings.upstreams import Upstream
-from reservoir_cli.util.process_start_time import process_start_time
+from reservoir_cli.util.programs import process_start_time
 from reservoir_cli.util.timeouts import LOCKED_STORE
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import process, running_servers
 from reservoir_cli.server.running_servers import RunningServer
-from reservoir_cli.util.process_start_time import process_start_time
+from reservoir_cli.util.programs import process_start_time
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
 PATIENCE = 300

@@ -17,7 +17,7 @@ from reservoir_cli.server import running_servers
 from reservoir_cli.server.handshake import ServerIdentity
 from reservoir_cli.server.running_servers import RunningServer
 from reservoir_cli.settings import paths
-from reservoir_cli.util.process_start_time import process_start_time
+from reservoir_cli.util.programs import process_start_time
 
 TOKEN = "a-token-that-never-leaves-the-home"
 OPENED = b"this-answer-must-not-be-opened"

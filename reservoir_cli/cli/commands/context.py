@@ -24,13 +24,6 @@ from reservoir_cli.util.progress import counted
 from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6
-#: The options of settings, if they have another name.
-_OPTIONS = {
-    "reserve_tokens": "--reserve",
-    "recent_context_size": "--recent",
-    "semantic_context_size": "--similar",
-    "recall_floor": "--floor",
-}
 #: The scale of --threshold is (1 + cosine)/2.
 _THRESHOLD = Setting(name="threshold", kind=float, high=1)
 COLUMNS = ("id", "day", "role", "cos", "sim", "rec", "prio", "tokens", "", "why", "text")
@@ -45,9 +38,9 @@ _CHOICE = "How messages are chosen"
 _NEAREST_MISSES = 10  # how many messages that were left out are explained, unless all are
 
 
-def _choice(metavar: str, about: str, setting: str = "", **limits: Any) -> Any:
+def _choice(metavar: str, about: str, *names: str, setting: str = "", **limits: Any) -> Any:
     choices = SETTINGS[setting].choices if setting else ()
-    return option(metavar, about, panel=_CHOICE, choices=choices, **limits)
+    return option(metavar, about, *names, panel=_CHOICE, choices=choices, **limits)
 
 
 def _switch(name: str, about: str) -> Any:
@@ -88,14 +81,15 @@ def context(
         list[str] | None,
         option("TEXT|@FILE", "A part of an old conversation; repeatable.", panel=_TEXTS),
     ] = None,
-    reserve: Annotated[
+    reserve_tokens: Annotated[
         int | None, tokens_option("Tokens reserved for the answer.", "--reserve", panel=_CHOICE)
     ] = None,
-    recent: Annotated[
-        int | None, _choice("N", "Consider this many of the newest messages.", min=0)
+    recent_context_size: Annotated[
+        int | None, _choice("N", "Consider this many of the newest messages.", "--recent", min=0)
     ] = None,
-    similar: Annotated[
-        int | None, _choice("N", "Consider this many of the most similar messages.", min=0)
+    semantic_context_size: Annotated[
+        int | None,
+        _choice("N", "Consider this many of the most similar messages.", "--similar", min=0),
     ] = None,
     threshold: Annotated[
         float | None, _choice("X", "Similar is above this (1 + cosine)/2; try 0.65.", min=0, max=1)
@@ -108,20 +102,24 @@ def context(
     tag: filters.Tag = None,
     recall_scope: Annotated[
         str | None,
-        _choice("WHERE", "instance, partition, or auto: partition without -i.", "recall_scope"),
+        _choice(
+            "WHERE", "instance, partition, or auto: partition without -i.", setting="recall_scope"
+        ),
     ] = None,
     fill: Annotated[
         bool | None, _switch("fill", "Spend the whole budget (default: with --budget).")
     ] = None,
     order: Annotated[
-        str | None, _choice("HOW", "score, or tiers: recent, similar, synapse, older.", "order")
+        str | None,
+        _choice("HOW", "score, or tiers: recent, similar, synapse, older.", setting="order"),
     ] = None,
     excerpts: Annotated[
         str | None,
-        _choice("HOW", "auto: best parts of long messages; off: whole ones.", "excerpts"),
+        _choice("HOW", "auto: best parts of long messages; off: whole ones.", setting="excerpts"),
     ] = None,
     profile: Annotated[
-        str | None, _choice("SIZE", "Defaults for a small or large context window.", "profile")
+        str | None,
+        _choice("SIZE", "Defaults for a small or large context window.", setting="profile"),
     ] = None,
     copy: Annotated[
         bool, flag("--copy", "Also copy the context to the clipboard.", options.OUTPUT)
@@ -129,8 +127,8 @@ def context(
     follow: Annotated[
         bool | None, _switch("follow", "Take it as a follow-up (default: in a session).")
     ] = None,
-    floor: Annotated[
-        float | None, _choice("X", "Below this relevance nothing fits; 0: off.")
+    recall_floor: Annotated[
+        float | None, _choice("X", "Below this relevance nothing fits; 0: off.", "--floor")
     ] = None,
     enough: Annotated[
         bool | None, _switch("enough", "Leave room rather than add barely similar messages.")
@@ -157,21 +155,7 @@ def context(
     Ranks recent and similar messages by 0.7 x similarity + 0.3 x recency, and adds them best first
     while they fit. The question comes last and is never cut.
     """
-    chosen = ContextOptions(
-        reserve_tokens=reserve,
-        recent_context_size=recent,
-        semantic_context_size=similar,
-        similar_cosine=None if threshold is None else round(2 * threshold - 1, 12),
-        recall_scope=recall_scope,
-        fill=fill,
-        order=order,
-        excerpts=excerpts,
-        profile=profile,
-        follow=follow,
-        recall_floor=floor,
-        enough=enough,
-    )
-    _check(chosen, threshold)
+    chosen = _context_options(ctx, threshold)
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
@@ -218,12 +202,17 @@ def context(
         raise typer.Exit(_TRUNCATED)
 
 
-def _check(chosen: ContextOptions, threshold: float | None) -> None:
-    for name, value in chosen.flags().items():
-        if name == "similar_cosine":
-            _THRESHOLD.check(threshold, "--threshold")
-        elif name in SETTINGS:
-            SETTINGS[name].check(value, _OPTIONS.get(name) or f"--{name.replace('_', '-')}")
+def _context_options(ctx: typer.Context, threshold: float | None) -> ContextOptions:
+    """Return the options that are named like settings, each checked as its setting is."""
+    chosen: dict[str, Any] = {}
+    for parameter in ctx.command.params:
+        name, value = str(parameter.name), ctx.params.get(str(parameter.name))
+        if name in ContextOptions.__slots__ and value is not None:
+            chosen[name] = SETTINGS[name].check(value, parameter.opts[0])
+    if threshold is not None:
+        _THRESHOLD.check(threshold, "--threshold")
+        chosen["similar_cosine"] = round(2 * threshold - 1, 12)
+    return ContextOptions(**chosen)
 
 
 def _describe_loss(window: ContextWindow) -> str:

@@ -159,7 +159,7 @@ def search(
     elif as_lines:
         console.lines(hit.to_row() for hit in found)
     else:
-        print_hits(found, form)
+        _print_hits(found, form)
 
 
 def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
@@ -226,8 +226,7 @@ class Form:
         return self.snippets or sys.stdout.isatty()
 
 
-def print_hits(hits: Sequence[Hit], form: Form) -> None:
-    """Print hits; by default whole messages to a pipe, and best passages to a terminal."""
+def _print_hits(hits: Sequence[Hit], form: Form) -> None:
     if not sys.stdout.isatty():
         console.write("".join(_plain_lines(hit, form) for hit in hits))
         return

@@ -94,7 +94,7 @@ def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         for name, bar in _bars(summary["models"])
     ]
     if summary["days"]:
-        rows.append((f"last {_DAYS} days", sparkline(summary["days"])))
+        rows.append((f"last {_DAYS} days", _sparkline(summary["days"])))
     recalls = summary["recalls"]
     if recalls["runs"]:
         rows.append(("recalls", f"{recalls['runs']:,}, {recalls['skipped']:,} of them empty"))
@@ -130,8 +130,7 @@ def _share(use: Mapping[str, Any]) -> str:
     return _number(use["used_share"], percent=True)
 
 
-def sparkline(days: Mapping[str, int]) -> str:
-    """Return a bar for each of the 30 days up to the newest."""
+def _sparkline(days: Mapping[str, int]) -> str:
     newest = date.fromisoformat(max(days))
     counts = [days.get((newest - timedelta(days=back)).isoformat(), 0) for back in range(_DAYS)][
         ::-1

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from reservoir_cli.util import process_start_time as module
-from reservoir_cli.util.process_start_time import process_start_time
+from reservoir_cli.util import programs as module
+from reservoir_cli.util.programs import process_start_time
 
 WAITING = "import sys; print('ready', flush=True); sys.stdin.read()"
 
