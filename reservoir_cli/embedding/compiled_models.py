@@ -30,7 +30,7 @@ from reservoir_cli.util.private_files import (
 
 MANIFEST = "manifest.json"
 #: How models are compiled; a change invalidates the cache, but not the stored vectors.
-_RULE = "onnx, dynamo, eager attention, basic, external weights; 2"
+_RULE = "onnx, dynamo, eager attention, basic, external weights; 3"
 _ABANDONED = 3_600  #: Seconds after which an unfinished folder is considered abandoned.
 _DAY = 24 * 3_600
 #: Seconds to keep unused models of other versions, in case another installation uses them.
@@ -58,6 +58,7 @@ class Manifest(NamedTuple):
 
     :param refused: why the model cannot be compiled; empty if it was.
     :param max_length: the most word pieces the model reads; 0 if unlimited.
+    :param vocabulary: how many word pieces are in a file beside the tokenizer; 0 if there is none.
     """
 
     model_id: str
@@ -70,6 +71,7 @@ class Manifest(NamedTuple):
     document_prompt: str = ""
     pad_id: int = 0
     pads_left: bool = False
+    vocabulary: int = 0
 
 
 def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 - it is frozen

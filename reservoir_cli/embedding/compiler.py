@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding.compiled_models import Manifest, tool_versions, write_manifest
 from reservoir_cli.embedding.embedder import Engine
-from reservoir_cli.embedding.onnx import MODEL, TOKENIZER, WEIGHTS, CompiledEmbedder
+from reservoir_cli.embedding.onnx import MODEL, WEIGHTS, CompiledEmbedder, save_tokenizer
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def _compile(folder: Path, reference: ReferenceEmbedder, report: Callable[[int],
     for path in folder.glob(f"{_EXPORTED}*"):
         path.unlink()
     assert reference.tokenizer is not None
-    reference.tokenizer.save(str(folder / TOKENIZER), pretty=False)
-    manifest = _build_manifest(reference)
+    vocabulary = save_tokenizer(reference.tokenizer, folder)
+    manifest = _build_manifest(reference)._replace(vocabulary=vocabulary)
     report(95)
     _require_agreement(folder, manifest, expected)
     return manifest
@@ -226,7 +226,7 @@ def _optimise(folder: Path) -> None:
     options.log_severity_level = 4
     external = "session.optimized_model_external_initializers"
     options.add_session_config_entry(f"{external}_file_name", WEIGHTS)
-    options.add_session_config_entry(f"{external}_min_size_in_bytes", "1024")
+    options.add_session_config_entry(f"{external}_min_size_in_bytes", "8192")
     try:
         onnxruntime.InferenceSession(
             str(folder / _EXPORTED), options, providers=["CPUExecutionProvider"]

@@ -1,5 +1,6 @@
 """The compiled engine: ONNX Runtime and the model's own tokenizer, without torch."""
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,8 +16,10 @@ from reservoir_cli.embedding.split_passages import QUESTION, Span, cut, pieces
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
 MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.bin", "tokenizer.json"
+VOCABULARY = "vocab.txt"  #: The word pieces of a tokenizer whose own file lacks them, a line each.
 #: The most padded word pieces of a batch. Each thread works on its own batch; batches twice as
 #: large are 5% slower, because they no longer fit the processor's caches.
 BATCH_PIECES = 500
@@ -32,7 +35,7 @@ class CompiledEmbedder(Embedder):
     """
 
     def __init__(self, name: str, folder: Path, manifest: Manifest, engine: Engine) -> None:
-        from tokenizers import Tokenizer
+        import tokenizers  # noqa: F401 - before the model is opened, since imports block each other
 
         opening = _Opening(folder / MODEL)
         self.name = name
@@ -42,7 +45,7 @@ class CompiledEmbedder(Embedder):
         self._manifest, self._threads = manifest, _threads()
         self._model = folder / MODEL
         try:
-            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+            self._tokenizer = _load_tokenizer(folder, manifest.vocabulary)
         finally:
             self._session = opening.result()
         self._inputs = [node.name for node in self._session.get_inputs()]
@@ -99,6 +102,47 @@ class CompiledEmbedder(Embedder):
         features = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         (vectors,) = self._session.run(None, {name: features[name] for name in self._inputs})
         return np.asarray(vectors, np.float32)
+
+
+def save_tokenizer(tokenizer: "Tokenizer", folder: Path) -> int:
+    """Save a tokenizer, if possible with its word pieces as lines, which load in half the time.
+
+    :returns: how many word pieces are in ``VOCABULARY``.
+    """
+    from tokenizers.models import WordPiece
+
+    tokenizer.save(str(folder / TOKENIZER), pretty=False)
+    if not isinstance(tokenizer.model, WordPiece):
+        return 0
+    numbers = tokenizer.get_vocab(with_added_tokens=False)
+    lines = "".join(f"{piece}\n" for piece in sorted(numbers, key=numbers.__getitem__))
+    (folder / VOCABULARY).write_text(lines, encoding="utf-8", newline="\n")
+    if WordPiece.read_file(str(folder / VOCABULARY)) != numbers:  # gaps, or blanks in pieces
+        (folder / VOCABULARY).unlink()
+        return 0
+    stored = json.loads((folder / TOKENIZER).read_text(encoding="utf-8"))
+    named = {token["content"] for token in stored["added_tokens"]} | {tokenizer.model.unk_token}
+    stored["model"]["vocab"] = {piece: numbers[piece] for piece in named & numbers.keys()}
+    (folder / TOKENIZER).write_text(json.dumps(stored), encoding="utf-8")
+    return len(numbers)
+
+
+def _load_tokenizer(folder: Path, vocabulary: int) -> "Tokenizer":
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordPiece
+
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    if vocabulary:
+        model = tokenizer.model
+        tokenizer.model = WordPiece.from_file(
+            str(folder / VOCABULARY),
+            unk_token=model.unk_token,
+            max_input_chars_per_word=model.max_input_chars_per_word,
+            continuing_subword_prefix=model.continuing_subword_prefix,
+        )
+        if tokenizer.get_vocab_size(with_added_tokens=False) != vocabulary:
+            raise ValueError("word pieces are missing")
+    return tokenizer
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:

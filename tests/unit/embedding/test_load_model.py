@@ -124,7 +124,7 @@ def test_compilation_is_announced_at_the_first_use_only(compiled_model, tiny_mod
     assert shares[0] == 0
     load_embedder(str(tiny_model()), offline=True, progress=lambda *_: pytest.fail("again"))
     assert {path.name for path in compiled_model.iterdir()} == {
-        *("manifest.json", "model.bin", "model.onnx", "tokenizer.json")
+        *("manifest.json", "model.bin", "model.onnx", "tokenizer.json", "vocab.txt")
     }
 
 
@@ -213,7 +213,7 @@ def garble(path: Path) -> None:
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "vocab.txt"])
 def test_an_invalid_file_is_removed(compiled_model, tiny_model, name):
     garble(compiled_model / name)
     source = ModelSource(tiny_model(), "folder")

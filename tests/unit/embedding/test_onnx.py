@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
 
 from reservoir_cli.embedding import Embedder, onnx
 from reservoir_cli.embedding.find_model import locate
@@ -22,6 +24,7 @@ from reservoir_cli.embedding.onnx import BATCH_PIECES, CompiledEmbedder, batches
 from reservoir_cli.embedding.split_passages import PIECES
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.settings.schema import DEFAULT_MODEL
+from reservoir_cli.util.progress import no_progress
 
 SENTENCE = "The worker lost its lease, and the message was delivered a second time. "
 #: First and last letters of scripts.
@@ -200,3 +203,24 @@ def test_every_text_is_in_one_batch_and_none_is_too_large(lengths):
 
 def test_texts_of_equal_length_fill_their_batches():
     assert [len(group) for group in batches([30] * 100)] == [16] * 6 + [4]
+
+
+def test_word_pieces_as_lines_make_the_same_tokenizer(tmp_path):
+    original = Tokenizer.from_file(
+        str(locate(DEFAULT_MODEL, offline=True, progress=no_progress).folder / "tokenizer.json")
+    )
+    loaded = onnx._load_tokenizer(tmp_path, onnx.save_tokenizer(original, tmp_path))
+    assert (tmp_path / "vocab.txt").exists()
+    assert loaded.to_str() == original.to_str()
+    signs = "[MASK] a [PAD]b [CLS][SEP] [UNK] ##ing"
+    for text in [*varied_texts(300), *EDGES, signs]:
+        ours, theirs = loaded.encode(text), original.encode(text)
+        assert (ours.ids, ours.offsets) == (theirs.ids, theirs.offsets)
+
+
+@pytest.mark.parametrize("pieces", [{"[UNK]": 0, "a": 2}, {"[UNK]": 0, "a ": 1, "a": 2}])
+def test_word_pieces_that_lines_cannot_hold_stay_in_the_tokenizer(pieces, tmp_path):
+    tokenizer = Tokenizer(WordPiece(pieces, unk_token="[UNK]"))
+    assert onnx.save_tokenizer(tokenizer, tmp_path) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
+    assert onnx._load_tokenizer(tmp_path, 0).get_vocab() == pieces

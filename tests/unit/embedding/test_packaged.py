@@ -166,6 +166,7 @@ def test_the_manifest_describes_the_package(package):
     assert stored["name"] == DEFAULT_MODEL
     assert stored["license"] == "Apache-2.0"
     assert stored["runtimes"] == {"onnxruntime": ">=1.22,<2", "tokenizers": ">=0.22.2,<1"}
-    assert set(stored["files"]) == {"model.bin", "model.onnx", "tokenizer.json"}
+    files = {"model.bin", "model.onnx", "tokenizer.json", "vocab.txt"}
+    assert set(stored["files"]) == files
     assert stored["rules"] == compiled_models.portable_rules()
     assert len(stored["model"]["model_id"]) == 32
