@@ -232,6 +232,8 @@ _CHECKS = {
 
 
 def _check_values(name: str, values: object, kind: type, expected: str) -> None:
+    if isinstance(values, tuple) and not values:
+        return
     if not isinstance(values, tuple | list) or not all(isinstance(item, kind) for item in values):
         raise wrong_type(name, f"a tuple of {expected}", values)
 

@@ -199,9 +199,9 @@ def _as_message(line: dict[str, Any]) -> dict[str, Any]:
     if "type" not in line and role in _MESSAGE_TYPES:
         return line | {"type": role}
     attachment = obj(line.get("attachment"))
-    is_queued = line.get("type") == "attachment" and attachment.get("type") == "queued_command"
-    is_prompt = attachment.get("commandMode") in (None, "prompt") and _is_typed(attachment)
-    if not is_queued or not is_prompt:
+    if line.get("type") != "attachment" or attachment.get("type") != "queued_command":
+        return line
+    if attachment.get("commandMode") not in (None, "prompt") or not _is_typed(attachment):
         return line
     times = {"timestamp": line.get("timestamp") or attachment.get("timestamp")}
     message = {"role": "user", "content": attachment.get("prompt")}
@@ -247,7 +247,7 @@ def _is_question(line: dict[str, Any]) -> bool:
 def _has_words(line: dict[str, Any]) -> bool:
     """Return whether a line is a question with words or pictures of the user."""
     with suppress(ValueError):
-        return _is_message(line) and _is_question(line) and bool(_content(line))
+        return _is_question(line) and _is_message(line) and bool(_content(line))
     return False
 
 
@@ -340,8 +340,10 @@ class _Branches:
 
 def _is_same_reply(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Return whether two lines are parts of one reply: both have both ids, and they are equal."""
+    if first.get("type") != second.get("type"):
+        return False
     ids = [
         (text(obj(line.get("message")).get("id")), text(line.get("requestId")))
         for line in (first, second)
     ]
-    return first.get("type") == second.get("type") and ids[0] == ids[1] and None not in ids[0]
+    return ids[0] == ids[1] and None not in ids[0]
