@@ -32,13 +32,19 @@ class IdSource:
         """Yield ids for one transaction, which holds the lock of the partition."""
         # Milliseconds since 2020, clamped to the range of ids.
         now = min(max(time.time_ns() // 1_000_000 - _SINCE_2020, 0), _LAST_MS)
-        # Without ids far ahead, of a wrong clock or a hostile user.
-        row = connection.execute(
-            f"SELECT max(id) FROM {table} WHERE partition = ? AND id < ?",
-            [partition, (now + _DAY) * _PER_MS],
-        ).fetchone()
-        newest = int(row[0] or 0) if row else 0
+        newest = _newest(connection, partition, table, (now + _DAY) * _PER_MS)
         self._last = max(self._last, newest, now * _PER_MS + randbelow(_RANDOM) - 1)
         while True:
             self._last += 1
             yield self._last
+
+
+def _newest(connection: Connection, partition: str, table: str, ceiling: int) -> int:
+    """Return the greatest id of a partition below a ceiling.
+
+    The ceiling excludes ids far ahead, of a wrong clock or a hostile user.
+    """
+    row = connection.execute(
+        f"SELECT max(id) FROM {table} WHERE partition = ? AND id < ?", [partition, ceiling]
+    ).fetchone()
+    return int(row[0] or 0) if row else 0

@@ -230,7 +230,7 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
             )
             for statement in guarding if guarded else ():
                 connection.execute(statement)
-        connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")
+        _finish(connection)
     return applied
 
 
@@ -263,3 +263,7 @@ def _grant_as_on_messages(connection: Connection) -> None:
     )
     for (table,), (privileges, user) in product(without, rights):
         connection.execute(f"GRANT {privileges} ON {SCHEMA}.{table} TO {user}")
+
+
+def _finish(connection: Connection) -> None:
+    connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")
