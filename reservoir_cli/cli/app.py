@@ -63,7 +63,6 @@ def _choose_color(unwanted: bool) -> None:
 
 
 def _repeat(_: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-    """Repeat an option in the commands that hints suggest."""
     repeat(param.opts[0], value and str(value), EXAMPLES)
     return value
 

@@ -129,7 +129,6 @@ def _check_document(document: Mapping[str, Any]) -> Contents:
 def _check_entry(
     group: str | None, name: str, key: str, value: Any, table: Mapping[str, Value]
 ) -> Value:
-    """Return the value of an entry."""
     if group == PROJECTS:
         return check_project(key, value)
     if name:

@@ -40,7 +40,6 @@ def _setting(default: Value, about: str, *, in_partitions: bool = True, **rules:
 
 
 def _number(low: float, high: float, default: Value, about: str, **rules: Any) -> Any:
-    """Declare a setting with its range."""
     return _setting(default, about, low=low, high=high, **rules)
 
 

@@ -259,7 +259,7 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir, *, everyt
     else:
         console.write_json(rendered)
     if explain and request.format != "json":
-        print_explanation(window, everything=everything)
+        _print_explanation(window, everything=everything)
     if request.format in PROVIDERS and not request.model:
         console.note("no model is set: the request has no model key (--model adds it)")
     console.summary(window.summary())
@@ -299,8 +299,7 @@ def _text(text: str, option: str) -> str:
     return decode(data, str(path))[0].strip("\r\n")
 
 
-def print_explanation(window: ContextWindow, *, everything: bool = False) -> None:
-    """Print the table of ``--explain`` to stderr, with the taken messages at its end."""
+def _print_explanation(window: ContextWindow, *, everything: bool) -> None:
     from reservoir_cli.context.render.json import explain_candidates
 
     selection = window.selection

@@ -116,7 +116,7 @@ def search(
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
-    form = Form(full, snippets, oneline, timestamps)
+    form = _Form(full, snippets, oneline, timestamps)
     term = options.text_or_stdin(" ".join(words), "question")
     if not term.strip():
         raise UsageError(
@@ -210,9 +210,7 @@ def _explain_row(hit: Hit) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """The format of hits."""
-
+class _Form:
     full: bool = False
     snippets: bool = False
     oneline: bool = False
@@ -226,7 +224,7 @@ class Form:
         return self.snippets or sys.stdout.isatty()
 
 
-def _print_hits(hits: Sequence[Hit], form: Form) -> None:
+def _print_hits(hits: Sequence[Hit], form: _Form) -> None:
     if not sys.stdout.isatty():
         console.write("".join(_plain_lines(hit, form) for hit in hits))
         return
@@ -234,21 +232,21 @@ def _print_hits(hits: Sequence[Hit], form: Form) -> None:
         console.texts(_styled_lines(hit, form))
 
 
-def _plain_lines(hit: Hit, form: Form) -> str:
+def _plain_lines(hit: Hit, form: _Form) -> str:
     head = f"{hit.rank}. " if form.full else _plain_head(hit, form)
     lines = [f"{head}{_line(hit.message, hit, form)}\n"]
     lines += [f"{_INDENT}{_line(message, None, form)}\n" for message in hit.linked]
     return "".join(lines)
 
 
-def _plain_head(hit: Hit, form: Form) -> str:
+def _plain_head(hit: Hit, form: _Form) -> str:
     """Return the number, day and title of a hit; the time stands in the line itself."""
     day = "" if form.timestamps else f"{to_local(hit.message.created_at):%Y-%m-%d} "
     title = " ".join((hit.title or "").split())
     return f"#{hit.message.id} {day}" + (f"{title}: " if title else "")
 
 
-def _line(message: StoredMessage, hit: Hit | None, form: Form) -> str:
+def _line(message: StoredMessage, hit: Hit | None, form: _Form) -> str:
     if not form.cuts:
         return console.message_line(message, form.timestamps, form.oneline)
     words, passage = (hit.words, hit.passage) if hit else ((), None)
@@ -256,7 +254,7 @@ def _line(message: StoredMessage, hit: Hit | None, form: Form) -> str:
     return f"{console.stamp(message) if form.timestamps else ''}{message.role}: {part}"
 
 
-def _styled_lines(hit: Hit, form: Form) -> "Iterator[Text]":
+def _styled_lines(hit: Hit, form: _Form) -> "Iterator[Text]":
     from rich.text import Text
 
     if form.oneline:
@@ -276,7 +274,7 @@ def _styled_lines(hit: Hit, form: Form) -> "Iterator[Text]":
 
 
 def _heading(
-    message: StoredMessage, start: str, title: str | None, form: Form, width: int
+    message: StoredMessage, start: str, title: str | None, form: _Form, width: int
 ) -> "Text":
     from rich.text import Text
 
@@ -318,7 +316,7 @@ def _wrap(text: "Text", width: int) -> "list[Text]":
     return [line for line in lines if line.plain]
 
 
-def _styled_line(hit: Hit, form: Form) -> "Text":
+def _styled_line(hit: Hit, form: _Form) -> "Text":
     from rich.text import Text
 
     message = hit.message
