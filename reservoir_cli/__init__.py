@@ -39,7 +39,7 @@ _MODULES = {
     "ContextWindow": "context.render.formats",
     "ExportReport": "transfer.reports",
     "Filter": "messages",
-    "Hit": "retrieval.search_hits",
+    "Hit": "retrieval.choose_hits",
     "ImportReport": "transfer.reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",

@@ -24,9 +24,9 @@ from reservoir_cli.messages import (
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.settings.setting import Value
+from reservoir_cli.settings.store_locations import is_on_a_server
 from reservoir_cli.storage.open_store import open_for_use
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.conversations import ConversationSummary as ConversationSummary
@@ -264,7 +264,7 @@ class Reservoir:
     ) -> "list[Hit]":
         """Find messages by meaning and words.
 
-        See :class:`reservoir_cli.retrieval.search_hits.SearchCriteria`.
+        See :class:`reservoir_cli.retrieval.choose_hits.SearchCriteria`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
         :param scope: the messages to search; by default the partition, or the named instance.
@@ -273,11 +273,11 @@ class Reservoir:
             the title of its conversation.
         :raises ModelUnavailableError: the mode is ``semantic``, and there is no model.
         """
-        from reservoir_cli.retrieval import search, search_hits
+        from reservoir_cli.retrieval import choose_hits, search
 
         term = clean_text(term)
         scope = scope or Scope(partition or self.config.settings().partition, instance)
-        criteria = search_hits.SearchCriteria(
+        criteria = choose_hits.SearchCriteria(
             term,
             scope,
             mode=mode,
@@ -332,7 +332,7 @@ class Reservoir:
         :param without: ids of messages to leave out; the scores of others do not change.
         :raises UsageError: the model or format is unknown, or the budget is too large.
         """
-        from reservoir_cli.context import builder, prepare_request
+        from reservoir_cli.context import build_context, prepare_request
 
         options = options or prepare_request.ContextOptions()
         prepared = prepare_request.prepare(
@@ -352,7 +352,7 @@ class Reservoir:
         )
         scope = Scope(prepared.request.partition)
         meter = prepared.meter(self.store, offline=self.offline)
-        window = builder.build_context(
+        window = build_context.build_context(
             prepared,
             self.store,
             self.indexer.embedder_for_question(scope) if query.strip() else None,

@@ -19,7 +19,7 @@ import synthetic
 from numpy.typing import NDArray
 
 from reservoir_cli import Message, Reservoir
-from reservoir_cli.context import builder
+from reservoir_cli.context import build_context
 from reservoir_cli.embedding import Engine, split_passages
 
 _RUNS, _PARAGRAPHS = 5, 6
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--budgets", type=int, nargs="+", default=[1_000, 4_000])
     options = parser.parse_args()
-    builder.perf_counter = process_time  # type: ignore[attr-defined]
+    build_context.perf_counter = process_time  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory() as folder:
         with Reservoir.open(Path(folder) / "a.db", embedder=RandomEmbedder()) as reservoir:
             reservoir.ingest(list(long_messages(options.messages)))

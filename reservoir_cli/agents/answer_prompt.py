@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents import hook_time_limit, injections
-from reservoir_cli.agents.transcript import read_transcript
+from reservoir_cli.agents import hook_time_limit, injection_log
+from reservoir_cli.agents.read_transcript import read_transcript
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.reservoir import Reservoir
@@ -35,7 +35,7 @@ def answer_prompt(event: Any, config_file: Path | None, db: str | None, budget: 
         recall = _recall(reservoir, prompt, partition, session, path, budget or RECALL_BUDGET)
         if isinstance(recall, Recall):
             _print(recall.text)
-            injections.record(reservoir, recall, "hook", _client_of(event), partition, session)
+            injection_log.record(reservoir, recall, "hook", _client_of(event), partition, session)
         elif recall and recall.reason is Reason.EMPTY:
             _require_messages(reservoir, partition, db)
 

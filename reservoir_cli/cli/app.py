@@ -19,7 +19,7 @@ from reservoir_cli.cli.global_options import Globals, parse_path, repeat
 from reservoir_cli.cli.help import new_app
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.maintenance.describe_version import describe_version
-from reservoir_cli.settings.locations import check_location
+from reservoir_cli.settings.store_locations import check_location
 from reservoir_cli.util import installed_plugins
 from reservoir_cli.util.private_files import remove_temporary
 from reservoir_cli.util.progress import explain_now

@@ -12,7 +12,7 @@ from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.locations import is_on_a_server
+from reservoir_cli.settings.store_locations import is_on_a_server
 from reservoir_cli.util.timeouts import LOCKED_SERVER
 
 #: Keeps the last store alive until the process exits: freeing its model would take 7 ms.

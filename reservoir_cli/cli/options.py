@@ -18,8 +18,8 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import LARGEST_ID, Role, StoredMessage, clean_text, cut
 from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.settings.read_settings import unknown_variables
+from reservoir_cli.settings.store_locations import is_on_a_server
 from reservoir_cli.util.progress import counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 from reservoir_cli.util.unicode_text import plain_digits, plain_number

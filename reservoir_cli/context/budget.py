@@ -13,10 +13,6 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 
 APPROXIMATE_SAFETY = 1.10
-#: The share of the budget that the newest messages take at most, and the pinned ones with them.
-NEWEST_SHARE, PINNED_SHARE = 1 / 8, 1 / 4
-#: The running session's share while others fit; that of the newest below a number of tokens.
-RUNNING_SHARE, SMALL_BUDGET = 1 / 4, 500
 
 
 class TokenBudget(NamedTuple):

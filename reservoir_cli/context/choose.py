@@ -6,7 +6,6 @@ The newest and the pinned come first; ``fill_window`` fills the rest in the orde
 from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
-from reservoir_cli.context.budget import NEWEST_SHARE, PINNED_SHARE, RUNNING_SHARE, SMALL_BUDGET
 from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
 from reservoir_cli.context.fill_window import LITTLE_LEFT, fill_by_score, fill_by_tier
 from reservoir_cli.context.layout import Exchanges, count_to_last_question, ids, is_system
@@ -27,6 +26,10 @@ QUESTION = "question"
 UNLIKE = "below min_cosine"
 AFTER_QUESTION = "after the question"
 _PINNED = "pinned"  # the reason given for keeping pinned messages
+#: The share of the budget that the newest messages take at most, and the pinned ones with them.
+_NEWEST_SHARE, _PINNED_SHARE = 1 / 8, 1 / 4
+#: The running session's share while others fit; that of the newest below a number of tokens.
+_RUNNING_SHARE, _SMALL_BUDGET = 1 / 4, 500
 
 
 class SelectionOptions(NamedTuple):
@@ -85,7 +88,7 @@ def select(
         fill_by_tier(joined, window, budget, query)
     else:
         spare = 0.0 if options.to_the_last else LITTLE_LEFT * budget
-        share = RUNNING_SHARE if budget >= SMALL_BUDGET else NEWEST_SHARE
+        share = _RUNNING_SHARE if budget >= _SMALL_BUDGET else _NEWEST_SHARE
         window.most_running = share * budget
         fill_by_score(joined, window, budget, query, spare, options.standing)
 
@@ -198,7 +201,7 @@ def keep_newest(
 ) -> None:
     """Keep the groups with the newest messages, up to the first that does not fit."""
     for group in _newest_groups(groups, count):
-        if not window.add(group.members, int(budget * NEWEST_SHARE), "newest"):
+        if not window.add(group.members, int(budget * _NEWEST_SHARE), "newest"):
             break
 
 
@@ -218,7 +221,7 @@ def keep_pins(groups: Sequence[MessageGroup], window: WindowBuilder, budget: int
     """Keep the groups with pinned messages that fit, the newest pin first."""
     pinned = [group for group in groups if any(member.pinned for member in group.members)]
     for group in sorted(pinned, key=lambda group: _sort_key(group.members)):
-        window.add(group.members, int(budget * PINNED_SHARE), _PINNED)
+        window.add(group.members, int(budget * _PINNED_SHARE), _PINNED)
 
 
 def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:

@@ -60,7 +60,7 @@ def rank_messages(
     explain: bool,
     without: Collection[int],
 ) -> Ranking:
-    """Rank the messages that a question may recall; see :func:`builder.build_context`."""
+    """Rank the messages that a question may recall; see :func:`build_context.build_context`."""
     request, settings, store = inputs.request, inputs.settings, inputs.store
     instance = history.instance if history else None
     scope = _recall_scope(request, settings, instance)

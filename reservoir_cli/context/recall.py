@@ -162,7 +162,7 @@ def recall(
         return Skipped(question, Reason.SWITCHED_OFF), None
     if asks_nothing(question) or (in_session and is_about_the_work(question)):
         return Skipped(question, Reason.NO_QUESTION), None
-    from reservoir_cli.context.builder import build_context  # loads numpy
+    from reservoir_cli.context.build_context import build_context  # loads numpy
 
     embedder = load_embedder()
     request = prepared.request._replace(recall_note="" if embedder else BY_WORDS)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.locations import is_on_a_server
+from reservoir_cli.settings.store_locations import is_on_a_server
 from reservoir_cli.storage.properties import UNFINISHED_COPY, refuse_unfinished
 from reservoir_cli.storage.sqlite.care.replace_file import count_messages, publish
 from reservoir_cli.storage.sqlite.care.salvage import Lost, rescue

@@ -1,8 +1,8 @@
 """Find secrets in a text: keys, tokens and passwords.
 
-It uses the table of ``token_kinds`` and the rules of ``secret_patterns``, and leaves out what
-``false_alarms`` recognises. It guards against accidents; it does not prove that a text contains no
-secrets.
+It uses the table of ``token_kinds`` and the rules of ``secrets_by_surroundings``, and leaves out
+what ``false_alarms`` recognises. It guards against accidents; it does not prove that a text
+contains no secrets.
 """
 
 import re
@@ -18,7 +18,7 @@ from reservoir_cli.redaction.false_alarms import Proof, is_real, is_real_token
 from reservoir_cli.redaction.names_of_secrets import FOREIGN
 from reservoir_cli.redaction.plain_words import words_to_scan
 from reservoir_cli.redaction.read_values import Value, read_value
-from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, Rule
+from reservoir_cli.redaction.secrets_by_surroundings import BLOCKS, GUESSES, Rule
 from reservoir_cli.redaction.secrets_in_tables import (
     DELIMITERS,
     TABLE_WORDS,

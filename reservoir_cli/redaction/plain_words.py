@@ -5,7 +5,7 @@ from functools import cache
 
 from reservoir_cli.redaction.false_alarms import Proof, is_real
 from reservoir_cli.redaction.names_of_secrets import IN_LETTERS, TELLING
-from reservoir_cli.redaction.secret_patterns import GUESSES
+from reservoir_cli.redaction.secrets_by_surroundings import GUESSES
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN
 
 #: Words, a number or something short, in punctuation; nothing in it separates a name from a value.

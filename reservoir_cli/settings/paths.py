@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings.locations import check_location, is_on_a_server
+from reservoir_cli.settings.store_locations import check_location, is_on_a_server
 from reservoir_cli.util.private_files import resolve_path
 
 APP = "reservoir"

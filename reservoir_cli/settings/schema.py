@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, get_args
 
 from reservoir_cli.messages import check_name
 from reservoir_cli.settings import upstreams
-from reservoir_cli.settings.locations import check_location
 from reservoir_cli.settings.setting import Setting, Value
+from reservoir_cli.settings.store_locations import check_location
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 #: Tokens reserved for the answer if neither a setting nor the model says how many.

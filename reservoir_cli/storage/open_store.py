@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.locations import check_location, is_on_a_server
+from reservoir_cli.settings.store_locations import check_location, is_on_a_server
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.store import Store

@@ -31,14 +31,16 @@ from reservoir_cli.storage.tables import (
     find_by_filter,
     holdings,
     list_conversations,
+    merge_twins,
     proxy_ledger,
     reads,
     sources,
     summaries,
-    tag_and_pin_rows,
     tombstones,
-    twins,
     writes,
+)
+from reservoir_cli.storage.tables import (
+    rows_of_tags_and_pins as rows_of_tags_and_pins,
 )
 from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
 from reservoir_cli.util.progress import Progress, counted, no_progress
@@ -85,7 +87,7 @@ def derived_problems(connection: Connection, unindexed: int, unranked: int) -> I
     for data, count in (("full-text index", unindexed), ("ranking data", unranked)):
         if count:
             yield Problem(f"the {data} is wrong for {counted(count, 'message')}", repairable=True)
-    if count := tag_and_pin_rows.count_orphans(connection):
+    if count := rows_of_tags_and_pins.count_orphans(connection):
         yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
 
 
@@ -141,7 +143,7 @@ class Store(Embeddings):
             self._index(place, new)
             writes.add_waiting(self._connection, waiting, place[0], [row.id for row in new])
         return [
-            tag_and_pin_rows.add(self._connection, stored, message)
+            rows_of_tags_and_pins.add(self._connection, stored, message)
             for stored, message in zip(prepared.added, messages, strict=True)
         ]
 
@@ -275,7 +277,7 @@ class Store(Embeddings):
                 ids = [message.id for message in messages]
                 origins = [(row.conversation_id, row.source, row.source_id) for row in messages]
                 tombstones.mark_moved(self._connection, place, origins)
-                known = set(twins.merge(self._connection, place, to, self._replace_text, ids))
+                known = set(merge_twins.merge(self._connection, place, to, self._replace_text, ids))
                 self._remove({place[0]: sorted(known)} if known else {}, mark=False)
                 merged += len(known)
                 for batch in batches([own for own in ids if own not in known]):
@@ -323,7 +325,7 @@ class Store(Embeddings):
                 places[0],
             )
             tombstones.mark_moved(connection, places[0], origins)
-            if duplicates := twins.merge(connection, *places, self._replace_text):
+            if duplicates := merge_twins.merge(connection, *places, self._replace_text):
                 self._remove({old: duplicates}, mark=False)
             dropped += len(duplicates)
             moved += self._move_messages(*places)

@@ -11,8 +11,8 @@ silently replaced, because the budget would then be measured in different tokens
 """
 
 from reservoir_cli.tokens.anthropic import AnthropicCounter
-from reservoir_cli.tokens.choose_counter import counter_id, load_counter, storing_counter
 from reservoir_cli.tokens.counter import TokenCounter
+from reservoir_cli.tokens.counter_by_name import counter_id, load_counter, storing_counter
 from reservoir_cli.tokens.estimates import ApproximateCounter, RatioCounter
 
 __all__ = [

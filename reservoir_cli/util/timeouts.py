@@ -6,7 +6,7 @@ noticeably. The server's own times are in ``server/limits.py``.
 
 #: A locked store, if the caller names no other time: an import writes for seconds at a time.
 LOCKED_STORE = 30.0
-#: The same for a command with a store on a server, where nobody knows who is writing.
+#: The same for ``serve`` and ``mcp``: a client waits, and nobody sees who is writing.
 LOCKED_SERVER = 10.0
 LOCKED_STORE_OF_LLM = 10.0  #: The same for ``llm``, which is about to print an answer.
 LOCKED_STORE_OF_HOOK = 0.5  #: The same for a hook: its client waits for it before each prompt.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.agents.injections import last_injections
+from reservoir_cli.agents.injection_log import last_injections
 from reservoir_cli.agents.mcp.tools import Answers, Caller, offered_tools
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError

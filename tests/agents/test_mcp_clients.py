@@ -14,7 +14,7 @@ import forked
 import pytest
 from mcp_client import LEGACY, MODERN, PATIENCE, RESERVOIR
 
-from reservoir_cli.agents.mcp.tools import INSTRUCTIONS
+from reservoir_cli.agents.mcp.server import INSTRUCTIONS
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 

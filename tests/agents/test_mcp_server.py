@@ -15,7 +15,7 @@ import forked
 import pytest
 from mcp_client import ERAS, LEGACY, MODERN, PATIENCE, RESERVOIR, RawClient, start_server
 
-from reservoir_cli.agents.mcp.tools import INSTRUCTIONS
+from reservoir_cli.agents.mcp.server import INSTRUCTIONS
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 

@@ -4,7 +4,7 @@ import pytest
 from contract import BUDGET, DOCUMENT, PLACED, ROW, SCORES
 from each import each
 
-from reservoir_cli.context.builder import NOTHING_FITS
+from reservoir_cli.context.build_context import NOTHING_FITS
 from reservoir_cli.settings.models import find_model
 
 QUESTION = "why did we drop Redis?"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import SAMPLES, Cli
 
-from reservoir_cli.agents import injections
+from reservoir_cli.agents import injection_log
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.reservoir import Reservoir
 
@@ -132,7 +132,7 @@ def person(sample_home, tmp_path_factory):
         patch.setenv("RESERVOIR_HOME", str(home))
         recalled = reservoir.recall(REDIS, partition="work")
         assert isinstance(recalled, Recall)
-        injections.record(reservoir, recalled, "hook", "claude", "work", "s1")
+        injection_log.record(reservoir, recalled, "hook", "claude", "work", "s1")
     key = f"The key is {'ghp_' + 'a8Kd03Lq92Xz' * 3}."
     number = reader("ingest", "-p", "notes", stdin=key).out.strip()
     reader("tag", number, "keys", "-p", "notes")

@@ -14,7 +14,7 @@ from patterns import count_steps
 from proxied import PATIENCE, Served
 from upstream import Upstream
 
-from reservoir_cli.agents.injections import Injection, last_injections
+from reservoir_cli.agents.injection_log import Injection, last_injections
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.identify_client import _FOLDER, folder_of

@@ -24,9 +24,9 @@ from reservoir_cli.agents.connect.edit_file import (
     lookup,
 )
 from reservoir_cli.errors import ReservoirError, UsageError, mask_passwords
-from reservoir_cli.settings.locations import is_on_a_server
 from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.settings.read_settings import missing_file_error
+from reservoir_cli.settings.store_locations import is_on_a_server
 from reservoir_cli.util import installation
 from reservoir_cli.util.timeouts import CLIENT_COMMAND
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.agents.injections import Injection, last_injections
+from reservoir_cli.agents.injection_log import Injection, last_injections
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.options import argument, flag, option, tokens_option
 from reservoir_cli.context.recall import Reason, Recall, Skipped

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from reservoir_cli.agents import injections
-from reservoir_cli.agents.transcript import quoted_numbers
+from reservoir_cli.agents import injection_log
+from reservoir_cli.agents.read_transcript import quoted_numbers
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
@@ -257,7 +257,7 @@ class Enricher:
 
 def _log_injection(turn: _Turn, recall: Recall, reservoir: Reservoir) -> None:
     session = turn.request.conversation
-    injections.record(reservoir, recall, "proxy", turn.client, turn.partition, session)
+    injection_log.record(reservoir, recall, "proxy", turn.client, turn.partition, session)
 
 
 def _talk_before(request: ParsedRequest) -> list[tuple[str, str]]:

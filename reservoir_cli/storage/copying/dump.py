@@ -11,7 +11,7 @@ from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.properties import UNFINISHED_COPY
 from reservoir_cli.storage.schema import TABLES
 from reservoir_cli.storage.store import Store
-from reservoir_cli.storage.tables import context_runs, reads, tag_and_pin_rows
+from reservoir_cli.storage.tables import context_runs, reads, rows_of_tags_and_pins
 from reservoir_cli.storage.tables.writes import COLUMNS, WAITING, find_waiting
 from reservoir_cli.storage.transactions import reading, writing
 
@@ -37,8 +37,8 @@ class DumpBatch:
     messages: list[tuple[Any, ...]] = field(default_factory=list)
     vectors: list[tuple[str, Passage]] = field(default_factory=list)
     waiting: tuple[list[int], list[int]] = ([], [])
-    tags: list[tag_and_pin_rows.Tag] = field(default_factory=list)
-    pins: list[tag_and_pin_rows.Pin] = field(default_factory=list)
+    tags: list[rows_of_tags_and_pins.Tag] = field(default_factory=list)
+    pins: list[rows_of_tags_and_pins.Pin] = field(default_factory=list)
 
     @property
     def keys(self) -> list[Key]:
@@ -92,7 +92,7 @@ def read_batch(store: Store, after: Key | None, count: int) -> DumpBatch:
             )
         for table, waiting_ids in zip(WAITING, batch.waiting, strict=True):
             waiting_ids += find_waiting(connection, table, partition, ids)
-        tags, pins = tag_and_pin_rows.read(connection, partition, ids)
+        tags, pins = rows_of_tags_and_pins.read(connection, partition, ids)
         batch.tags.extend(tags)
         batch.pins.extend(pins)
     return batch
@@ -113,8 +113,8 @@ def load(store: Store, batch: DumpBatch) -> None:
     for table, ids in zip(WAITING, batch.waiting, strict=True):
         rows = [(partitions[message_id], message_id) for message_id in ids]
         connection.insert(table, "partition, message_id", rows)
-    tag_and_pin_rows.add_tags(connection, batch.tags)
-    tag_and_pin_rows.add_pins(connection, batch.pins)
+    rows_of_tags_and_pins.add_tags(connection, batch.tags)
+    rows_of_tags_and_pins.add_pins(connection, batch.pins)
 
 
 @reading

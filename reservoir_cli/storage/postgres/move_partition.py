@@ -13,7 +13,7 @@ from reservoir_cli.storage.portable_sql import batches, select_messages
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.schema import OF_MESSAGES, TABLES
 from reservoir_cli.storage.search.stemmer import scope_stems
-from reservoir_cli.storage.tables import find_by_filter, tag_and_pin_rows, writes
+from reservoir_cli.storage.tables import find_by_filter, rows_of_tags_and_pins, writes
 
 _Place = tuple[str, str]
 _AT_ONCE = 1_000  #: The number of messages whose rows are in memory at once.
@@ -62,7 +62,7 @@ def move(connection: Connection, old: _Place, new: _Place) -> int:
     for batch in batches(ids, _AT_ONCE):
         new_ids = {message_id: renamed[message_id] for message_id in batch}
         _copy_messages(connection, old, new, new_ids)
-        tag_and_pin_rows.copy(connection, old[0], new[0], new_ids)
+        rows_of_tags_and_pins.copy(connection, old[0], new[0], new_ids)
         for table in OF_MESSAGES:
             writes.delete_rows(connection, table, old[0], batch)
         connection.delete("messages", old[0], *connection.in_list("id", batch))

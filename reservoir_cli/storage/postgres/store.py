@@ -23,7 +23,7 @@ from reservoir_cli.storage.postgres.transactions import Transactions
 from reservoir_cli.storage.search.candidates import Query, Uncompared
 from reservoir_cli.storage.search.links import Place, Vectors
 from reservoir_cli.storage.store import Problem, Repaired, Store, derived_problems
-from reservoir_cli.storage.tables import tag_and_pin_rows
+from reservoir_cli.storage.tables import rows_of_tags_and_pins
 from reservoir_cli.storage.tables.writes import COLUMNS
 from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.util.progress import Progress, no_progress
@@ -196,7 +196,7 @@ class PostgresStore(Transactions, Store):
     @writing
     def repair(self) -> Repaired:
         self.lift_timeouts()
-        tag_and_pin_rows.remove_orphans(self._connection)
+        rows_of_tags_and_pins.remove_orphans(self._connection)
         repair.rebuild(self._connection, self._model_id())
         return Repaired()  # a server refuses invalid bytes
 

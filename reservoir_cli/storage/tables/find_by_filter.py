@@ -26,7 +26,7 @@ from reservoir_cli.storage.portable_sql import (
     placeholders,
     where_scope,
 )
-from reservoir_cli.storage.tables import tag_and_pin_rows
+from reservoir_cli.storage.tables import rows_of_tags_and_pins
 from reservoir_cli.storage.tables.reads import COLUMNS, to_message
 from reservoir_cli.util.unicode_text import fold
 
@@ -47,7 +47,7 @@ def last(
     """Return the newest messages of a scope, oldest first; all when ``count`` is 0."""
     order = _order(where, "DESC")
     rows = list(_stream(connection, COLUMNS, scope, where, order, count or None))
-    return tag_and_pin_rows.attach(connection, [to_message(row) for row in reversed(rows)])
+    return rows_of_tags_and_pins.attach(connection, [to_message(row) for row in reversed(rows)])
 
 
 def find(connection: Connection, scope: Scope, where: Filter = EVERYTHING) -> Keys:
@@ -104,9 +104,11 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> Condition
         bounds = [where.session, f"{where.session}0", where.session, f"{where.session}/"]
         terms.append((_IN_SESSION, bounds))
     if where.tag is not None:
-        terms.append(tag_and_pin_rows.where_in("tags", scope.partition, "t.name = ?", [where.tag]))
+        terms.append(
+            rows_of_tags_and_pins.where_in("tags", scope.partition, "t.name = ?", [where.tag])
+        )
     if where.pinned:
-        terms.append(tag_and_pin_rows.where_in("pins", scope.partition))
+        terms.append(rows_of_tags_and_pins.where_in("pins", scope.partition))
     if where.secrets:
         terms.append(("m.secrets IS NOT NULL", []))
     if not where.documents:

@@ -27,7 +27,7 @@ from reservoir_cli.storage.portable_sql import (
     where_scope,
     where_thread,
 )
-from reservoir_cli.storage.tables import tag_and_pin_rows
+from reservoir_cli.storage.tables import rows_of_tags_and_pins
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
@@ -105,7 +105,7 @@ def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[Stor
 
 def _read(connection: Connection, source: str, values: Sequence[Any]) -> list[StoredMessage]:
     rows = connection.execute(f"SELECT {COLUMNS} FROM {source}", values).fetchall()
-    return tag_and_pin_rows.attach(connection, sorted(map(to_message, rows), key=_in_time))
+    return rows_of_tags_and_pins.attach(connection, sorted(map(to_message, rows), key=_in_time))
 
 
 def by_key(connection: Connection, keys: Sequence[Key]) -> list[StoredMessage]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from reservoir_cli.messages import Key, check_name, to_epoch_ms
-from reservoir_cli.storage.tables import reads, tag_and_pin_rows, writes
+from reservoir_cli.storage.tables import reads, rows_of_tags_and_pins, writes
 from reservoir_cli.storage.transactions import Table, writing
 
 
@@ -17,7 +17,7 @@ class TagsAndPins(Table):
         tags = [(*key, check_name(name)) for name in names]
         self._connection.lock([key.partition])
         if reads.by_key(self._connection, [key]):
-            tag_and_pin_rows.add_tags(self._connection, tags)
+            rows_of_tags_and_pins.add_tags(self._connection, tags)
 
     @writing
     def remove_tags(self, key: Key, names: Sequence[str]) -> None:
@@ -32,7 +32,7 @@ class TagsAndPins(Table):
         """Pin a message; if it is already pinned, the time of its pin stays."""
         self._connection.lock([key.partition])
         if reads.by_key(self._connection, [key]):
-            tag_and_pin_rows.add_pins(self._connection, [(*key, to_epoch_ms(now))])
+            rows_of_tags_and_pins.add_pins(self._connection, [(*key, to_epoch_ms(now))])
 
     @writing
     def unpin(self, key: Key) -> None:

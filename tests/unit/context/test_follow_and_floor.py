@@ -9,7 +9,7 @@ from memories import count_printed_tokens
 from windows import recalled_of
 
 from reservoir_cli import Message, Reservoir, UsageError
-from reservoir_cli.context.builder import NOTHING_FITS
+from reservoir_cli.context.build_context import NOTHING_FITS
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import config
 from reservoir_cli.storage.passage import Passage

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reservoir_cli.messages import Message, Role, StoredMessage, ToolCall
 from reservoir_cli.redaction import Mode, Redactor, describe_secrets, find_secrets, without_secrets
 from reservoir_cli.redaction.find_secrets import find
-from reservoir_cli.redaction.secret_patterns import GUESSES
+from reservoir_cli.redaction.secrets_by_surroundings import GUESSES
 from reservoir_cli.redaction.token_kinds import SHORTEST_TOKEN
 
 #: Secrets that detect-secrets finds by pattern and we do not, with reasons.

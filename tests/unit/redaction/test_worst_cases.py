@@ -6,7 +6,7 @@ from each import each
 from patterns import count_steps
 
 from reservoir_cli.redaction.find_secrets import find
-from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES
+from reservoir_cli.redaction.secrets_by_surroundings import BLOCKS, GUESSES
 from reservoir_cli.redaction.token_kinds import token_kinds
 
 #: Sizes of texts. A rule for at most so many characters only seems quadratic in a shorter text.

@@ -24,7 +24,7 @@ from reservoir_cli.storage.sqlite import keyword_search, store_file
 from reservoir_cli.storage.sqlite.care import check_blocks
 from reservoir_cli.storage.sqlite.connection import Connection, connect, primary_code
 from reservoir_cli.storage.store import Problem, derived_problems
-from reservoir_cli.storage.tables import reads, tag_and_pin_rows
+from reservoir_cli.storage.tables import reads, rows_of_tags_and_pins
 from reservoir_cli.util.progress import Progress, counted
 
 _AT_ONCE = 1_000
@@ -117,7 +117,7 @@ def rebuild(connection: Connection, active: Callable[[], str | None]) -> list[in
     :param active: returns the active model, called after its identity is repaired.
     """
     repaired = repair_texts(connection)
-    tag_and_pin_rows.remove_orphans(connection)
+    rows_of_tags_and_pins.remove_orphans(connection)
     repair_model(connection)
     rebuild_full_text(connection)
     if model_id := active():

@@ -40,7 +40,7 @@ ADMINISTRATIVE = {
     "dump.read_metadata": "db copy reads the whole store",
     "dump.load_metadata": "db copy replaces what belongs to no message",
     "copy_store._find_shared_ids": "db copy to a file, where ids are unique in all partitions",
-    "tag_and_pin_rows._orphans": "doctor checks the whole store",
+    "rows_of_tags_and_pins._orphans": "doctor checks the whole store",
     "list_conversations.newest_conversations": "the page lists the conversations of all partitions",
     "holdings.places": "the list of partitions itself",
     "context_runs.read": "stats of the whole store",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reservoir_cli.agents.transcript import Transcript, quoted_numbers, read_transcript
+from reservoir_cli.agents.read_transcript import Transcript, quoted_numbers, read_transcript
 from reservoir_cli.context.render.frame import wrap
 
 RECALLED = wrap(

@@ -9,7 +9,7 @@ from reservoir_cli.storage.portable_sql import (
     select_by_source,
     select_messages,
 )
-from reservoir_cli.storage.tables import find_by_filter, reads, tag_and_pin_rows
+from reservoir_cli.storage.tables import find_by_filter, reads, rows_of_tags_and_pins
 
 Place = tuple[str, str]  #: A partition and an instance.
 #: Gives a message, the first one, the text of another one, which was edited at a moment.
@@ -39,7 +39,7 @@ def merge(
             message = messages[twins[twin.id]]
             if edited[twin.key] > known.get(message.key, 0):
                 replace_text(message, twin, edited[twin.key])
-    tag_and_pin_rows.copy(connection, old[0], new[0], twins)
+    rows_of_tags_and_pins.copy(connection, old[0], new[0], twins)
     return list(twins)
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import log_file
-from reservoir_cli.settings.locations import is_on_a_server
+from reservoir_cli.settings.store_locations import is_on_a_server
 
 _LEVEL, _TOPIC = "INFO", "recalled"  #: What a line of the log is that has a record.
 _LINE = re.compile(rf"(\S+) {_LEVEL} {_TOPIC} (\{{.*\}})")  #: A record in the log, after its time.
