@@ -117,12 +117,13 @@ def save_tokenizer(tokenizer: "Tokenizer", folder: Path) -> int:
     numbers = tokenizer.get_vocab(with_added_tokens=False)
     lines = "".join(f"{piece}\n" for piece in sorted(numbers, key=numbers.__getitem__))
     (folder / VOCABULARY).write_text(lines, encoding="utf-8", newline="\n")
-    if WordPiece.read_file(str(folder / VOCABULARY)) != numbers:  # gaps, or blanks in pieces
-        (folder / VOCABULARY).unlink()
-        return 0
     stored = json.loads((folder / TOKENIZER).read_text(encoding="utf-8"))
     named = {token["content"] for token in stored["added_tokens"]} | {tokenizer.model.unk_token}
-    stored["model"]["vocab"] = {piece: numbers[piece] for piece in named & numbers.keys()}
+    listed = WordPiece.read_file(str(folder / VOCABULARY))
+    if listed != numbers or not named <= numbers.keys():  # gaps, blanks, or tokens beyond the list
+        (folder / VOCABULARY).unlink()
+        return 0
+    stored["model"]["vocab"] = {piece: numbers[piece] for piece in named}
     (folder / TOKENIZER).write_text(json.dumps(stored), encoding="utf-8")
     return len(numbers)
 

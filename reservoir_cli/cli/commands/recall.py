@@ -132,9 +132,9 @@ def _find_switch(reservoir: Reservoir, partition: str | None) -> str | None:
 
 
 def _injection_row(injection: Injection, messages: Sequence[StoredMessage]) -> dict[str, Any]:
-    rows = [message.to_row() for message in messages]
-    ids = {"ids": injection.messages, "messages": rows}
-    return {**asdict(injection), "at": injection.at.isoformat(), **ids}
+    row = asdict(injection) | {"at": injection.at.isoformat()}
+    ids = row.pop("messages")
+    return row | {"ids": ids, "messages": [message.to_row() for message in messages]}
 
 
 def _describe_injection(injection: Injection, messages: Sequence[StoredMessage]) -> str:

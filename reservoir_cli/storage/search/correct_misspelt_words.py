@@ -56,7 +56,7 @@ def correct(
     words: list[Correction] = []
     postings: list[Posting] = []
     typed = words_by_stem(content_words(question).split(), split)
-    usable = [stem for stem in absent if stem in typed and slips_allowed(stem)]
+    usable = [stem for stem in typed if stem in absent and slips_allowed(stem)]
     for stem in usable[:_WORDS]:
         for other in _nearest(stem, vocabulary(stem))[:_TRIED]:
             posting = posting_of(other)

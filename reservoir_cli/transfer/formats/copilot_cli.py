@@ -123,7 +123,9 @@ class _Session:
         agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
         key = f"{self.identity}/{agent}" if agent else self.identity
         if key not in self.threads:
-            self.threads[key] = Thread(self.source, key, identities=self.identities)
+            model = self.about.model
+            thread = Thread(self.source, key, model=model, identities=self.identities)
+            self.threads[key] = thread
         thread = self.threads[key]
         thread.folder = self.folder
         model = text(data.get("model")) or thread.conversation.model

@@ -97,7 +97,7 @@ class OpenCode(DatabaseImporter):
             about = database.one(table, "id", identity)
             counts = (rows.get(identity), messages.get(identity), parts.get(identity))
             has_rows = identity in rows and (table == "session_v2" or identity not in messages)
-            read = partial(_read_rows if has_rows else _read, database, about)
+            read = partial(_read_rows if has_rows else _read, database, identity, about)
             yield DatabaseConversation(identity, (about, *counts), read)
 
 
@@ -141,8 +141,10 @@ def _find_copied(database: Database, table: str, about: dict[str, Any]) -> set[A
     return {row[0] for row in first if row[1] != about.get("id")}
 
 
-def _read_rows(database: Database, about: dict[str, Any]) -> Iterator[Record | Skipped]:
-    thread = _make_thread(about["id"], about)
+def _read_rows(
+    database: Database, identity: Any, about: dict[str, Any]
+) -> Iterator[Record | Skipped]:
+    thread = _make_thread(identity, about)
     order = "seq, id" if database.has("session_message", "seq") else "time_created, id"
     for message_id in _list_messages(database, "session_message", about, order):
         row = database.one("session_message", "id", message_id)
@@ -155,7 +157,7 @@ def _read_rows(database: Database, about: dict[str, Any]) -> Iterator[Record | S
         yield from thread.convert(place, str(message_id), read)
 
 
-def _read(database: Database, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
     ids = _list_messages(database, "message", about, "time_created, id")
 
     def read_message(message_id: Any) -> Placed:
@@ -165,7 +167,7 @@ def _read(database: Database, about: dict[str, Any]) -> Iterator[Record | Skippe
         rows = database.rows("part", "message_id", message_id, "id")
         return (_parse_row(f"part {row.get('id')}", row) for row in rows)
 
-    yield from _read_session(_make_thread(about["id"], about), map(read_message, ids), read_parts)
+    yield from _read_session(_make_thread(identity, about), map(read_message, ids), read_parts)
 
 
 def _parse_row(place: str, row: dict[str, Any]) -> Placed:
@@ -239,8 +241,8 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
 def _call_blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
     state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
     called = tool_use(identity, part.get("tool") or part.get("name"), state.get("input"))
-    outputs = (state.get("content") or None, state.get("output"), state.get("error"))
-    output = next((value for value in outputs if value is not None), None)
+    outputs = (state.get("content"), state.get("output"), state.get("error"))
+    output = next(filter(None, outputs), state.get("output"))
     output = obj(output).get("message", output)
     return [called, tool_result(identity, output)] if isinstance(output, str | list) else [called]
 

@@ -108,17 +108,19 @@ def file_block(mime_type: Any, name: Any = None) -> dict[str, Any]:
 
 def item_message(item: dict[str, Any], created_at: datetime | None = None) -> Message | None:
     """Return the message of one of ``ITEMS``, or raise ValueError; ``None`` for other items."""
-    kind, identity = str(item.get("type")), item.get("call_id") or item.get("id")
+    kind = str(item.get("type"))
     if kind in _CALLS:
         name, key = _CALLS[kind]
+        identity = item.get("call_id") or item.get("id")
         made = call(identity, name or item.get("name"), item.get(key))
         return Message("assistant", "", created_at, tool_calls=(made,))
     if kind in _OUTPUTS:
-        output = item.get("output")
-        content = content_text(output.get("content") if isinstance(output, dict) else output)
         if "tools" in item:
             content = json.dumps(item["tools"], ensure_ascii=False)
-        return Message("tool", content, created_at, tool_call_id=text(identity))
+        else:
+            output = item.get("output")
+            content = content_text(output.get("content") if isinstance(output, dict) else output)
+        return Message("tool", content, created_at, tool_call_id=text(item.get("call_id")))
     if kind != "reasoning":
         return None
     # The rest of the thinking is encrypted.

@@ -204,8 +204,8 @@ class DatabaseImporter(Importer):
 
     def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
         """Yield the messages of an open database."""
-        for conversation in self.conversations(database, name):
-            yield from _read_or_skip(conversation)
+        for number, conversation in enumerate(self.conversations(database, name), 1):
+            yield from _read_or_skip(number, conversation)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of new or changed conversations; raises errors as :meth:`read`."""
@@ -215,10 +215,10 @@ class DatabaseImporter(Importer):
                 known = dict((start.state or {}).get("read", {}))
             conversations = list(self.conversations(database, file.name))
             digests = _digests(conversations)
-            for conversation in conversations:
+            for number, conversation in enumerate(conversations, 1):
                 group = _group(conversation)
                 is_new = digests[group] != known.get(group)
-                for item in _read_or_skip(conversation) if is_new else ():
+                for item in _read_or_skip(number, conversation) if is_new else ():
                     yield item
                     yield Checkpoint(state=start.state)
             yield Checkpoint(state={"read": digests}, last=True)
@@ -226,9 +226,9 @@ class DatabaseImporter(Importer):
         return read_database(file, self.columns, read)
 
 
-def _read_or_skip(conversation: DatabaseConversation) -> Iterator[Record | Skipped]:
+def _read_or_skip(number: int, conversation: DatabaseConversation) -> Iterator[Record | Skipped]:
     if text(conversation.key) is None:
-        return iter([Skipped("a conversation", "no id")])
+        return iter([Skipped(f"conversation {number}", "no id")])
     return Skipped.if_invalid(f"conversation {conversation.key}", conversation.read())
 
 

@@ -1,5 +1,6 @@
 """The base class of importers, and the records they yield, with ids, traces and conversations."""
 
+import re
 import uuid
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -11,6 +12,8 @@ from typing import Any, ClassVar
 from reservoir_cli.messages import THINKING, Conversation, Message, clean_text, content_hash
 from reservoir_cli.transfer.reading.file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import folder_name, text
+
+_QUOTED = re.compile(r"""(?s)(['"]).*\1""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,11 @@ class Skipped:
     place: str
     reason: str
 
+    @classmethod
+    def invalid(cls, place: str, error: ValueError) -> "Skipped":
+        """Return what an error skips; those of Python quote values of the file, ours do not."""
+        return cls(place, _QUOTED.sub("…", str(error)))
+
     @staticmethod
     def if_invalid(
         place: str, records: Iterable["Record | Skipped"]
@@ -53,7 +61,7 @@ class Skipped:
         try:
             yield from records
         except ValueError as error:
-            yield Skipped(place, str(error))
+            yield Skipped.invalid(place, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +222,7 @@ class Thread:
         try:
             messages = list(read())
         except ValueError as error:
-            yield Skipped(place, str(error))
+            yield Skipped.invalid(place, error)
             return
         yield from self.records(record_id, messages, folder)
 

@@ -72,7 +72,7 @@ def read_entries(
         try:
             yield from read(*entry)
         except ValueError as error:
-            yield Skipped(entry[0], str(error))
+            yield Skipped.invalid(entry[0], error)
 
 
 def readable_objects(file: File) -> Iterator[dict[str, Any]]:

@@ -224,3 +224,11 @@ def test_word_pieces_that_lines_cannot_hold_stay_in_the_tokenizer(pieces, tmp_pa
     assert onnx.save_tokenizer(tokenizer, tmp_path) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
     assert onnx._load_tokenizer(tmp_path, 0).get_vocab() == pieces
+
+
+def test_a_token_beyond_the_word_pieces_keeps_its_number(tmp_path):
+    tokenizer = Tokenizer(WordPiece({"[UNK]": 0, "a": 1, "b": 2}, unk_token="[UNK]"))
+    tokenizer.add_tokens(["[NAME]"])
+    loaded = onnx._load_tokenizer(tmp_path, onnx.save_tokenizer(tokenizer, tmp_path))
+    assert loaded.get_vocab() == tokenizer.get_vocab()
+    assert loaded.encode("[NAME]").ids == tokenizer.encode("[NAME]").ids == [3]

@@ -42,6 +42,8 @@ def test_a_misspelt_word_finds_the_same_as_the_correct_one(store, add):
         candidates_for(store, "kubernetes rollbacks"),
     )
     assert [word.typed for word in misspelt.corrections] == ["kuberntes", "rolbacks"]
+    turned = candidates_for(store, "the rolbacks kuberntes").corrections
+    assert [word.typed for word in turned] == ["rolbacks", "kuberntes"]
     assert misspelt.absent == correct.absent == ()
     positions = [
         sorted(posting.places.tolist() for posting in of.postings) for of in (misspelt, correct)

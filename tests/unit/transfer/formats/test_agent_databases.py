@@ -122,7 +122,7 @@ NEW_ROWS: list[tuple[str, str, Any]] = [
                 "type": "tool",
                 "id": "call_2",
                 "name": "read",
-                "state": {"status": "error", "input": {}, "error": {"message": "no such file"}},
+                "state": {"output": "", "input": {}, "error": {"message": "no such file"}},
             },
         ),
     ),
@@ -159,6 +159,17 @@ def test_sessions_of_opencode_2_are_imported(tmp_path):
     about = last_conversation(entries)
     assert (about.id, about.title, about.model, about.project) == ("ses_owls", "Owls", "m2", "owls")
     assert {record.parent for record in records(entries)} == {"ses_birds"}
+
+
+def test_a_session_of_opencode_with_a_damaged_id_stops_no_other(tmp_path):
+    path = tmp_path / "opencode.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executescript(NEW_TABLES)
+        add_new_session(database, "ses_1", NEW_ROWS[:2])
+        add_new_session(database, "ses_2", [("msg_a", "user", {"text": "Why?"})])
+        database.execute("UPDATE session_v2 SET id = CAST(x'ff41' AS text) WHERE id = 'ses_1'")
+    [entries] = entries_by_file(path).values()
+    assert [record.message.content for record in records(entries)] == ["Why?"]
 
 
 def test_sessions_that_opencode_2_copied_are_imported_once(tmp_path):

@@ -391,6 +391,14 @@ def test_a_subagent_of_copilot_has_its_own_conversation():
     ]
 
 
+def test_a_session_of_copilot_has_the_selected_model_until_a_reply_names_one():
+    start = event("e0", "session.start", {"sessionId": "s1", "selectedModel": "gpt-5"})
+    replies = [{"content": "1.2 m."}, {"content": "Or 2.", "model": "gpt-6"}, {"content": "Yes."}]
+    told = [event(f"e{n}", "assistant.message", reply) for n, reply in enumerate(replies, 1)]
+    found = [record.conversation for record in records(read(lines(start, *told)))]
+    assert [about.model for about in found if about] == ["gpt-5", "gpt-6", "gpt-6"]
+
+
 def test_a_session_without_its_beginning_is_named_by_its_folder(tmp_path):
     path = tmp_path / "s9" / "events.jsonl"
     path.parent.mkdir()

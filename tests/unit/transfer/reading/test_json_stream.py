@@ -1,15 +1,16 @@
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import file_of
+from reading import file_of, lines
 
 from reservoir_cli.transfer.reading import json_stream
 from reservoir_cli.transfer.reading.file import Unreadable
-from reservoir_cli.transfer.reading.importer import Skipped
+from reservoir_cli.transfer.reading.importer import Record, Skipped
 
 
 def entries(data: str | bytes) -> list[Any]:
@@ -227,3 +228,13 @@ def test_a_document_on_several_lines_is_one_entry_even_if_lines_are_objects():
     [skipped] = entries(json.dumps({"a": [1, {"b": 2}]}, indent=2)[:-3])
     assert isinstance(skipped, Skipped)
     assert skipped.place == "the document"
+
+
+def test_the_reason_for_a_skipped_entry_quotes_nothing_of_the_file():
+    def fail(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+        yield from Skipped.if_invalid(place, (int(value["n"]) for _ in "1"))
+        raise ValueError(f"Invalid name {value['n']!r}")
+
+    found = json_stream.read_entries(file_of(lines({"n": "my words"}, {"n": "it's"})), fail)
+    reasons = {entry.reason for entry in found if isinstance(entry, Skipped)}
+    assert reasons == {"invalid literal for int() with base 10: …", "Invalid name …"}
