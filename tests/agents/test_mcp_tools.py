@@ -5,7 +5,8 @@ import json
 import pytest
 from each import each
 
-from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, offered_tools
+from reservoir_cli.agents.mcp.server import INSTRUCTIONS
+from reservoir_cli.agents.mcp.tools import offered_tools
 from reservoir_cli.errors import UsageError
 from reservoir_cli.tokens import load_counter
 

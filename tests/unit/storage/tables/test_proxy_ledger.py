@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from builders import NOW, Adding
 from sqlite_steps import steps
-from test_tag_and_pin_rows import rows
+from test_rows_of_tags_and_pins import rows
 
 from reservoir_cli.messages import Key, Message
 from reservoir_cli.storage.store import Store
