@@ -205,6 +205,7 @@ def test_texts_of_equal_length_fill_their_batches():
     assert [len(group) for group in batches([30] * 100)] == [16] * 6 + [4]
 
 
+@pytest.mark.model
 def test_word_pieces_as_lines_make_the_same_tokenizer(tmp_path):
     original = Tokenizer.from_file(
         str(locate(DEFAULT_MODEL, offline=True, progress=no_progress).folder / "tokenizer.json")
