@@ -27,7 +27,7 @@ VALUES = st.recursive(
 BLANKS = st.sampled_from(["", " ", "\n", "\n  ", "\t", " // one\n", "/* two */", "\n/* a\n b */ "])
 ENTRY = {"command": "/usr/bin/reservoir", "args": ["mcp"]}
 #: The same examples in every run, however slow the machine is.
-same = settings(max_examples=80, derandomize=True, suppress_health_check=list(HealthCheck))
+same = settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @st.composite

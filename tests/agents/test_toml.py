@@ -12,7 +12,7 @@ from reservoir_cli.agents.connect import toml
 PATH = ("mcp_servers", "reservoir")
 ENTRY = {"command": "/usr/bin/reservoir", "args": ["mcp", "-p", 'a "b" \\ \x7f ü']}
 #: The same examples in every run, however slow the machine is.
-same = settings(max_examples=80, derandomize=True, suppress_health_check=list(HealthCheck))
+same = settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck))
 PARTS = (
     '# mine\nmodel = "m" # the best\n',
     "\n\n",

@@ -10,7 +10,7 @@ from trials import RESERVOIR
 
 TRIALS = 4
 #: Messages of a trial: an import commits each thousand.
-COUNTS = {"import": 1_200, "sync": 1_200}
+COUNTS = {"import": 2_200, "sync": 1_200}
 #: Every run repeats the same trials; `make soak` tries more.
 SEED = 1
 

@@ -215,7 +215,7 @@ def _questions(messages: Sequence[ChatMessage]) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("form", STEPS)
-@settings(max_examples=12)
+@settings(max_examples=20)
 @given(data=st.data(), budget=st.integers(2, 600))
 def test_a_trimmed_list_is_accepted_and_means_the_same(form, data, budget):
     messages = data.draw(_lists(form))

@@ -136,7 +136,7 @@ PIECES = st.lists(st.builds(Piece, SHORT, st.text("ab=1 ", max_size=4)), max_siz
     ),
     factor=st.sampled_from((1.0, 1.1, 1.3)),
 )
-@hypothesis.settings(max_examples=100)
+@hypothesis.settings(max_examples=300)
 @hypothesis.example(_request("text", "a\nb", knowledge=(Piece("b c", "a"),)), 1.1)
 def test_the_sections_are_counted_as_they_are_printed(tokenizer, counter, request, factor):
     meter = Meter(load_counter(tokenizer if counter == "exact" else counter), factor)

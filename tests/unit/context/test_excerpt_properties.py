@@ -43,7 +43,7 @@ TEXTS = st.lists(PARTS, min_size=1, max_size=8).map("\n\n".join)
 
 
 @hypothesis.given(TEXTS, st.data())
-@hypothesis.settings(max_examples=150)
+@hypothesis.settings(max_examples=300)
 def test_an_excerpt_is_text_in_order_with_all_fences_closed(text, data):
     outline, spans = excerpts.Outline(text), ()
     for _ in range(data.draw(st.integers(1, 4))):

@@ -8,6 +8,8 @@ from memories import text, tier_by_id
 
 from reservoir_cli.context.render.quote_recalled import RECALLED_TITLE
 
+pytestmark = pytest.mark.both_stores
+
 
 def talk(memory, name, instance="p"):
     """Store a conversation of a question and a reply; return the ids."""

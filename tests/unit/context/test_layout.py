@@ -348,7 +348,7 @@ def assert_own(marks):
     st.integers(0, 8),
 )
 @hypothesis.settings(
-    max_examples=100,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )

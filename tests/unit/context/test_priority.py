@@ -240,7 +240,7 @@ SAID = st.lists(
     st.sampled_from([None, "p"]),
 )
 @hypothesis.settings(
-    max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+    max_examples=100, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
 )
 def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     monkeypatch, messages, budget, form, order, instance

@@ -172,7 +172,7 @@ CLAIMS = (
 
 
 @hypothesis.given(pools(), st.integers(0, 400), st.sampled_from(["score", "tiers"]), NEWEST)
-@hypothesis.settings(max_examples=200)
+@hypothesis.settings(max_examples=400)
 def test_a_selection_keeps_every_claim(candidates, budget, order, newest):
     options = SelectionOptions(order, newest)
     selection = select_from(candidates, budget, options, costs=FULL)
@@ -195,7 +195,7 @@ def largest_unit(candidates):
 
 
 @hypothesis.given(pools(), st.integers(0, 300), st.integers(0, 200), st.integers(0, 3))
-@hypothesis.settings(max_examples=150)
+@hypothesis.settings(max_examples=300)
 def test_in_tier_order_a_smaller_budget_keeps_a_subset(candidates, room, extra, newest):
     budget = largest_unit(candidates) + room
     options = SelectionOptions("tiers", newest)

@@ -17,6 +17,8 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
+pytestmark = pytest.mark.both_stores
+
 #: Embeddings along three axes: prompts are on the first or, if they name the boiler, on the second.
 PROMPT, BOILER, OTHER = np.eye(3, dtype=np.float32)
 
