@@ -1,11 +1,16 @@
 """Reload the settings of a long-running program when their file changes."""
 
+import time
 from collections.abc import Callable
 from threading import Lock
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
+
+#: Many editors empty a file before they write it. For so long, in nanoseconds, an empty file may be
+#: one that is being written.
+EMPTY_WHILE_WRITTEN = 1_000_000_000
 
 
 class LiveConfig:
@@ -26,7 +31,7 @@ class LiveConfig:
     def current(self) -> Config:
         """Return the settings, after reading the file again if it has changed."""
         state = self._file_state()
-        if state != self._last_state:
+        if state != self._last_state and not _is_being_written(state):
             with self._lock:
                 if state != self._last_state:
                     self._reload()
@@ -49,3 +54,10 @@ class LiveConfig:
             self._log(f"the settings stay as they are: {error.message}")
         else:
             self._config = new
+
+
+def _is_being_written(state: tuple[int, int, int] | None) -> bool:
+    if state is None:
+        return False
+    modified, size, _ = state
+    return size == 0 and 0 <= time.time_ns() - modified < EMPTY_WHILE_WRITTEN

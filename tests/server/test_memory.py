@@ -354,7 +354,8 @@ def test_changed_settings_apply_immediately(served, provider, client, home):
     empty.write_text('redact = "off"', encoding="utf-8")
     for number, text in enumerate(('redact = "off"', 'redact = "remove"', broken, broken)):
         if number < 3:
-            file.write_text(text, encoding="utf-8")
+            (home / "new.toml").write_text(text, encoding="utf-8")
+            (home / "new.toml").replace(file)
         client.post(served.root + CHAT, json=chat(user(f"{QUESTION} {number} {key}")))
         shown.append(provider.requests[-1].body.count(key.encode()) > 1)
         served.settle(number + 1)

@@ -1,10 +1,14 @@
 """Settings of a running program follow their file."""
 
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Event
 
+import pytest
+
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config
+from reservoir_cli.settings import config, reload
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 
@@ -33,6 +37,20 @@ def test_a_file_is_read_when_it_changes_and_only_then(tmp_path):
     file.unlink()
     assert live.current().settings().partition == "other"
     assert len(log) == 3
+
+
+@pytest.mark.parametrize("age", [5000, -5000])
+def test_an_empty_file_may_be_one_that_is_being_written(tmp_path, monkeypatch, age):
+    monkeypatch.setattr(reload, "EMPTY_WHILE_WRITTEN", 4000 * 10**9)  # a test may be slow
+    file = tmp_path / "settings.toml"
+    file.write_text('redact = "remove"', encoding="utf-8")
+    live = LiveConfig(config.load(file), print)
+    file.write_text("", encoding="utf-8")
+    now = time.time()
+    os.utime(file, (now, now))
+    assert live.current().settings().redact == "remove"
+    os.utime(file, (now - age, now - age))
+    assert live.current().settings().redact == "mark"
 
 
 def test_flags_and_the_environment_still_override_a_changed_file(tmp_path, monkeypatch):
