@@ -14,7 +14,7 @@ _BEFORE = re.compile(
     r"[ \t]{0,40}(?:\{\s{0,20}[\"']value[\"']\s?:\s?)?"
     # Some("value"), SecretStr("value"): a type, which begins with a capital
     r"(?:(?:(?:String::from|[a-z]\w{0,20}\.String(?:Ptr)?|[A-Z]\w{0,30})?\(|\[)(?=\s?[\"']))?"
-    r"(?:!!str[ \t]{1,3}|[bfrunBFRUN@]{1,2}(?=[\"'])|\$(?=')|\*{1,2})?",
+    r"(?:!!str[ \t]{1,3}|[bfrunBFRUN@]{1,2}(?=[\"'])|\$(?=[\"'])|\*{1,2})?",
 )
 _QUOTE = re.compile(r"\"\"\"|'''|\\{1,8}[\"'`]|&quot;|%22|%27|[\"'`“„«‘「『]")
 _CLOSING = {"“": "”", "„": "“", "«": "»", "‘": "’", "「": "」", "『": "』"}

@@ -139,6 +139,7 @@ def test_the_place_of_a_value_tells_that_it_is_a_secret():
         f"openssl enc -d -aes-128-cbc -in notes.enc -k {value}",
         f"mc alias set store https://files.example.org worker {value}",
         f"read -r NAS_PASS <<< '{value}'",
+        f'export NAS_PASS=$"{value}"',
         f'getConnection(source, "worker", "{value}")',
         f'SecretString::new("{value}")',
         f"    Key Content            : {value}",
