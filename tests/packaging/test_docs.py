@@ -71,6 +71,15 @@ def test_links_have_targets(page):
         assert not anchor or anchor in anchors(target), link
 
 
+def test_contributing_names_modules_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<![\w/.])[a-z0-9_/]+\.py\b", text))
+    tops = [ROOT / name for name in ("reservoir_cli", "tests", "tools", "benchmarks")]
+    files = [f"/{file.relative_to(ROOT).as_posix()}" for top in tops for file in top.rglob("*.py")]
+    assert len(named) > 100
+    assert not [name for name in named if not any(file.endswith(f"/{name}") for file in files)]
+
+
 def test_the_navigation_has_every_page_in_five_groups():
     assert len(re.findall(r"(?m)^  - .+:$", NAVIGATION)) == 5
     listed = re.findall(r"- (?:.+: )?(\S+\.md)$", NAVIGATION, re.M)
