@@ -156,7 +156,9 @@ def test_unrequested_gzip_is_passed_unchanged_and_stored(served, provider):
     provider.reply = Reply(
         [packed[:9], packed[9:-9], packed[-9:]], headers={"Content-Encoding": "gzip"}
     )
-    with httpx2.stream("POST", f"{served.root}/v1/chat/completions", json=CHAT) as answer:
+    with httpx2.stream(
+        "POST", f"{served.root}/v1/chat/completions", json=CHAT, timeout=60
+    ) as answer:
         assert b"".join(answer.iter_raw()) == packed
     assert provider.requests[0].header("accept-encoding") == "identity"
     assert stored(served)[-1] == "assistant: Grüße, 世界 😀"
