@@ -71,6 +71,9 @@ def serving(
         **options,
     )
     ready = threading.Event()
+    # As in a real server: its threads would otherwise create the store at the same time, and some
+    # of them wait too briefly for each other.
+    state.writer.submit(lambda _: None).result(PATIENCE)
     server = process.build_server(wrap(build_app(state)), ready.set)
     try:
         with running(server, listener, ready):
