@@ -106,9 +106,20 @@ def test_without_fork_a_thread_ends_a_hanging_hook():
     assert (result.returncode, result.stdout) == (0, b"")
 
 
+#: A clock whose time does not pass until the test says so.
+STANDING = """
+import threading, types
+passed = threading.Event()
+wait = lambda _: passed.wait()
+hook_time_limit.time = types.SimpleNamespace(monotonic=time.monotonic, sleep=wait)
+"""
+
+
 def test_without_fork_output_is_never_truncated():
-    code = "hook_time_limit.finish(); time.sleep(0.8); os.write(1, b'whole')"
-    command = [sys.executable, "-c", NO_FORK + code]
+    code = "hook_time_limit.finish(); passed.set(); time.sleep(0.4); os.write(1, b'whole')"
+    imports, begin = NO_FORK.split("hook_time_limit.begin()")
+    script = f"{imports}{STANDING}hook_time_limit.begin(){begin}{code}"
+    command = [sys.executable, "-c", script]
     result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
     assert (result.returncode, result.stdout) == (0, b"whole")
 

@@ -147,8 +147,9 @@ def test_a_copy_is_consistent_while_others_write(copied):
     try:
         seen = set()
         for _ in range(3):
-            written.clear()
-            assert written.wait(120), "the writer does not write"
+            for _ in range(2):  # the first may be of what the last copy has already
+                written.clear()
+                assert written.wait(120), "the writer does not write"
             cli("backup", str(target), "--yes")
             with closing(sqlite3.connect(target)) as copy, copy:
                 left, right = (

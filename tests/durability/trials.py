@@ -124,6 +124,9 @@ class Home:
         """Start a command without waiting for it; its streams are pipes."""
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         env = {**self.env, **more.pop("env", {})}
+        if "preexec_fn" in more:
+            # Python keeps what it could write of a module's bytecode: no process could load it.
+            env["PYTHONDONTWRITEBYTECODE"] = "1"
         command = [*prefix, *RESERVOIR, *arguments]
         return subprocess.Popen(command, env=env, cwd=self.folder, **{**streams, **more})
 

@@ -3,7 +3,7 @@
 import json
 from contextlib import closing
 
-import httpx2
+import plain_http
 import proxied
 import pytest
 from dialogue import chat, user
@@ -46,7 +46,7 @@ def test_answers_calibrate_estimates_also_where_sync_stores_them(
         with proxied.serving(store_path, {"openai": provider.url}) as served:
             for number in range(times):
                 body, headers = chat(user(f"when, {number}?"), model=MODEL), {"user-agent": agent}
-                httpx2.post(f"{served.root}{CHAT}", json=body, headers=headers)
+                plain_http.post(f"{served.root}{CHAT}", json=body, headers=headers)
             served.settle(times)
         progress = check_source = lambda *_: None
         with closing(examine(store_path, settings, progress, check_source=check_source)) as checks:

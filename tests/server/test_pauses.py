@@ -35,6 +35,15 @@ from reservoir_cli.util.programs import start_in_background
 ASKING = "asking"
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let background work wait for a pause for ever, as early as when a server starts.
+
+    Work of the start that was late would release all that a test lets wait.
+    """
+    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
+
+
 def ask_while_another_is_answered(served: Served, client: httpx2.Client) -> None:
     served.state.traffic.begin(ASKING)
     for number in range(3):
@@ -48,10 +57,8 @@ def wait_until(holds: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
-    served, provider, client, monkeypatch
-):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
+@pytest.mark.usefixtures("unhurried")
+def test_waiting_exchanges_are_stored_in_order_before_urgent_work(served, provider, client):
     provider.reply = completion()
     ask_while_another_is_answered(served, client)
     with Reservoir.open(served.store) as reservoir:
@@ -60,8 +67,8 @@ def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
     assert stored == [f"user: question {number}?" for number in range(3)]
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_waiting_exchanges_are_stored_in_one_transaction(served, provider, client, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_while_another_is_answered(served, client)
     seen, store = list[int](), ExchangeLog.store
@@ -108,10 +115,10 @@ def test_a_conversation_keeps_its_order_if_the_clock_is_set_back(store_path):
     assert rows[-1].created_at - start < timedelta(seconds=1)
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_an_exchange_that_cannot_be_stored_does_not_block_others(
     served, provider, client, monkeypatch
 ):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_while_another_is_answered(served, client)
     store = ExchangeLog.store
@@ -129,11 +136,11 @@ def test_an_exchange_that_cannot_be_stored_does_not_block_others(
     assert lines == ["an exchange could not be stored: ValueError"]
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("reopened", [False, True])
 def test_waiting_records_of_recalls_are_stored_in_one_transaction(
     served, provider, client, monkeypatch, reopened
 ):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     with Reservoir.open(served.store) as reservoir:
         reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
@@ -198,11 +205,11 @@ def test_blocks_with_secrets_of_all_partitions_are_deleted_once_secrets_must_be_
     wait_for_ledger(served, 0)
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("is_asked_again", [False, True])
 def test_a_block_with_secrets_that_waits_is_not_used_once_secrets_must_be_masked(
-    store_path, provider, client, home, monkeypatch, *, is_asked_again
+    store_path, provider, client, home, *, is_asked_again
 ):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     set_redact(home, "off")
     with proxied.serving(store_path, {"openai": provider.url}) as served:
@@ -214,10 +221,10 @@ def test_a_block_with_secrets_that_waits_is_not_used_once_secrets_must_be_masked
     assert ledger_rows(served) == is_asked_again
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
     served, provider, client, monkeypatch
 ):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
     rows, put = list[int](), Ledger.put
@@ -232,10 +239,10 @@ def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
     assert rows == [0, 0, 0]
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     served, provider, client, monkeypatch
 ):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
     calls, put = list[int](), Ledger.put
@@ -264,10 +271,8 @@ def test_old_entries_of_the_ledger_are_deleted_when_the_server_starts(store_path
         assert reservoir.exchanges.ledger.partitions() == ["work"]
 
 
-def test_waiting_exchanges_are_stored_when_the_server_ends(
-    store_path, provider, client, monkeypatch
-):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
+@pytest.mark.usefixtures("unhurried")
+def test_waiting_exchanges_are_stored_when_the_server_ends(store_path, provider, client):
     provider.reply = completion()
     with proxied.serving(store_path, {"openai": provider.url}) as server:
         server.state.traffic.begin(ASKING)
@@ -349,8 +354,8 @@ def test_a_reader_that_reopened_its_store_still_shares_its_model(
     assert len(loaded) == 1
 
 
-def test_two_threads_do_not_work_at_the_same_time(served, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
+@pytest.mark.usefixtures("unhurried")
+def test_two_threads_do_not_work_at_the_same_time(served):
     order = list[str]()
 
     def work(_: Reservoir) -> None:
@@ -367,8 +372,8 @@ def test_two_threads_do_not_work_at_the_same_time(served, monkeypatch):
     assert order == ["begin", "end"] * 2
 
 
-def test_background_work_that_waits_is_not_queued_again(served, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
+@pytest.mark.usefixtures("unhurried")
+def test_background_work_that_waits_is_not_queued_again(served):
     collected, taken = list[int](), list[list[int]]()
 
     def take(_: Reservoir) -> None:
@@ -409,10 +414,10 @@ def test_exchanges_that_the_store_cannot_take_are_stored_later(
     ]
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_only_the_newest_exchanges_wait_for_a_store(served, provider, client, monkeypatch):
     monkeypatch.setattr(limits, "MAX_WAITING", 1)
     monkeypatch.setattr(limits, "RETRY_DELAY", 0.05)
-    monkeypatch.setattr(limits, "MAX_DELAY", 1e9)
     provider.reply = completion()
     store, failing = ExchangeLog.store, [True]
 
@@ -472,6 +477,7 @@ def test_a_sync_that_cannot_be_started_is_logged(served, home):
 
 
 def test_a_server_listens_once_it_has_its_model_unless_that_takes_long(store_path, monkeypatch):
+    monkeypatch.setattr(limits, "WARMING", 60.0)
     starting = Event()
 
     def load(*_: Any, **__: Any) -> FakeEmbedder:

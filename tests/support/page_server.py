@@ -9,13 +9,15 @@ from datetime import UTC, datetime, timedelta
 
 import httpx2
 import plain_http
+import pytest
 import uvicorn
-from server_thread import running
+from server_thread import PATIENCE, running
 from starlette.applications import Starlette
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import running_servers
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.process import Server, close, listen
 from reservoir_cli.server.running_servers import RunningServer
@@ -60,7 +62,10 @@ class PageServer:
     def code(self) -> str:
         """Return a one-time code, as ``reservoir open`` makes it."""
         server = self.app.state.server.identity
-        code = RunningServer(f"{self.origin}/k/{TOKEN}/v1", server.pid, server.started).make_code()
+        known = RunningServer(f"{self.origin}/k/{TOKEN}/v1", server.pid, server.started)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(running_servers, "SERVER_ANSWER", PATIENCE)
+            code = known.make_code()
         assert code, "the server does not prove that it knows the token"
         return code
 

@@ -1,5 +1,6 @@
 """Run a real proxy in a thread, in front of a provider that the test controls."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,9 @@ from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings import config
 
+#: The status and the duration in the line that the log has for each request.
+_OF_REQUEST = re.compile(r" (?:\d+|-) \d+ ms\b")
+
 
 @dataclass
 class Served:
@@ -35,7 +39,7 @@ class Served:
     def settle(self, requests: int = 1) -> None:
         """Wait until this many requests have ended and are stored."""
         deadline = time.monotonic() + PATIENCE
-        while len(self.lines) < requests:
+        while sum(bool(_OF_REQUEST.search(line)) for line in list(self.lines)) < requests:
             assert time.monotonic() < deadline, "the requests do not end"
             time.sleep(0.005)
         self.state.writer.submit(lambda _: None).result(PATIENCE)
@@ -67,6 +71,9 @@ def serving(
         **options,
     )
     ready = threading.Event()
+    # As in a real server: its threads would otherwise create the store at the same time, and some
+    # of them wait too briefly for each other.
+    state.writer.submit(lambda _: None).result(PATIENCE)
     server = process.build_server(wrap(build_app(state)), ready.set)
     try:
         with running(server, listener, ready):

@@ -102,6 +102,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["WebDriver"]:
         options.add_argument(argument)
     opened = Chrome(options, ChromeService(driver))
     opened.set_page_load_timeout(120)
+    opened.set_script_timeout(120)
     yield opened
     opened.quit()
 

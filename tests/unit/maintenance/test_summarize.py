@@ -13,7 +13,6 @@ from builders import NOW, FakeEmbedder
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreLockedError, UsageError
-from reservoir_cli.maintenance import summarize
 from reservoir_cli.maintenance.summarize import LONGEST, CannotRunError, Outcome
 from reservoir_cli.messages import Conversation, Filter, Message, Scope
 from reservoir_cli.reservoir import Reservoir
@@ -207,10 +206,7 @@ def test_a_failing_command_skips_the_conversation(reservoir, tmp_path, script, r
     assert texts(reservoir) == {}
 
 
-def test_a_program_that_a_command_leaves_running_is_not_waited_for(
-    reservoir, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(summarize, "_GRACE", 0.2)
+def test_a_program_that_a_command_leaves_running_is_not_waited_for(reservoir, tmp_path):
     lock = tmp_path / "lock"
     left_running = f"import fcntl; fcntl.flock(open({str(lock)!r}), fcntl.LOCK_EX)"
     script = f"""if True:

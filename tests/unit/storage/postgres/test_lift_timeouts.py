@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import closing
+from itertools import chain, repeat
 
 import psycopg
 import pytest
@@ -89,9 +90,11 @@ def test_only_administrative_transactions_lift_the_timeouts(url):
 def test_a_copy_may_leave_its_source_idle(url, empty):
     with closing(open_store(url)) as source:
         say(source, *map(str, range(600)))
-    limit(url, idle_in_transaction_session_timeout="50ms")
+    # Long enough for what is limited, on a busy machine, too.
+    limit(url, idle_in_transaction_session_timeout="2s")
+    pauses = chain([2.5], repeat(0))
     with closing(open_store(url)) as source, closing(open_store(empty)) as target:
-        copy_store.copy(source, target, lambda *_: time.sleep(0.1))
+        copy_store.copy(source, target, lambda *_: time.sleep(next(pauses)))
         assert target.holdings()["messages"] == 600
 
 
@@ -104,10 +107,11 @@ def test_a_copy_may_leave_its_source_idle(url, empty):
     ],
 )
 def test_a_timeout_in_ordinary_work_is_named(url, timeout, expected):
-    limit(url, **{timeout: "300ms"})
     with closing(PostgresStore(url, patience=30)) as store:
 
         def work() -> None:
+            # Limits this transaction alone: any other could be as slow on a busy machine.
+            store._connection.execute(f"SET LOCAL {timeout} = '300ms'")
             if "idle" in timeout:
                 while behind(url, CONNECTED):
                     time.sleep(0.01)
@@ -124,7 +128,7 @@ def test_a_timeout_in_ordinary_work_is_named(url, timeout, expected):
 
 def test_waiting_for_a_lock_until_a_timeout_means_that_the_store_is_locked(url):
     with closing(open_store(url)) as holder:
-        limit(url, statement_timeout="300ms")
+        limit(url, statement_timeout="2s")
         with closing(open_store(url)) as store, holder.write():
             holder._connection.lock(None)
             with pytest.raises(StoreLockedError):

@@ -16,10 +16,16 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreLockedError
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.postgres import admin, tables
+from reservoir_cli.storage.postgres import admin, lock_holders, tables
 from reservoir_cli.storage.postgres.store import PostgresStore
 
 TEAM = Scope("team", "team")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for those who hold a lock until they are found, on a busy machine, too."""
+    monkeypatch.setattr(lock_holders, "_AGAIN", 60)
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ def test_words_are_looked_up_and_scored_while_the_question_is_embedded(warm_stor
 
     def embed_question() -> np.ndarray:
         threads.append(current_thread())
-        assert may_embed.wait(10)
+        assert may_embed.wait(60)
         return MODEL.encode_query(QUESTION)
 
     late = QuestionVector(MODEL.dimensions, warm_store.start(embed_question))
