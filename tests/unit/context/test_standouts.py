@@ -52,24 +52,36 @@ class Facts:
 
     def tell(self, question, answer, vector, *, conversation=None):
         """Store an exchange; return the ids of its two messages."""
-        name = conversation or f"c{self.count}"
-        ids = []
-        for role, text in (("user", question), ("assistant", answer)):
-            self.count += 1
-            message = Message(
-                role,
-                text,
-                created_at=NOW - timedelta(days=90) + timedelta(hours=9 * self.count),
-                conversation_id=name,
-                trace_id=name,
-                source_id=str(self.count),
-            )
-            counter = load_counter("approximate")
-            (stored,) = self.store.add(Scope("p", "p"), [message], counter=counter, now=NOW)
-            passage = Passage(stored.id, 0, 0, len(text), vector)
-            self.store.add_passages(Compass.model_id, {stored.key: [passage]})
-            ids.append(stored.id)
-        return ids
+        return self.tell_all([(question, answer, vector)], conversation)
+
+    def tell_all(self, exchanges, conversation=None):
+        """Store exchanges by one write; return the ids of their messages."""
+        messages, vectors = [], []
+        for question, answer, vector in exchanges:
+            name = conversation or f"c{self.count}"
+            for role, text in (("user", question), ("assistant", answer)):
+                self.count += 1
+                messages.append(
+                    Message(
+                        role,
+                        text,
+                        created_at=NOW - timedelta(days=90) + timedelta(hours=9 * self.count),
+                        conversation_id=name,
+                        trace_id=name,
+                        source_id=str(self.count),
+                    )
+                )
+                vectors.append(vector)
+        counter = load_counter("approximate")
+        stored = self.store.add(Scope("p", "p"), messages, counter=counter, now=NOW)
+        self.store.add_passages(
+            Compass.model_id,
+            {
+                message.key: [Passage(message.id, 0, 0, len(message.content), vector)]
+                for message, vector in zip(stored, vectors, strict=True)
+            },
+        )
+        return [message.id for message in stored]
 
     def recall(self, prompt, **options):
         settings = {"recall_floor": 0.2, "min_history_messages": 0}
@@ -84,10 +96,19 @@ class Facts:
 @pytest.fixture
 def facts(store):
     made = Facts(store)
-    with store.write():
-        for number in range(12):
-            made.tell(f"which bulb {number}?", f"lamp {number}", between(0.05 + number / 400))
+    made.tell_all(
+        (f"which bulb {number}?", f"lamp {number}", between(0.05 + number / 400))
+        for number in range(12)
+    )
     return made
+
+
+def shelves(count, cosine):
+    """Return exchanges with this cosine to prompts."""
+    return [
+        (f"the cellar, shelf {index}", f"jam of year {index}", between(cosine))
+        for index in range(count)
+    ]
 
 
 SESSION = {"exclude_conversation": "now"}
@@ -109,18 +130,15 @@ def test_the_reply_after_a_recalled_question_comes_with_it(facts):
 
 
 def test_messages_that_fit_alike_are_all_recalled(facts):
-    alike = [
-        number
-        for index in range(5)
-        for number in facts.tell(f"the cellar, shelf {index}", f"jam of year {index}", between(0.9))
-    ]
+    alike = facts.tell_all(shelves(5, 0.9))
     assert facts.recalled("what about the cellar?", budget=4_000) == alike
 
 
 def test_only_what_could_fill_the_budget_is_read(facts, monkeypatch):
-    with facts.store.write():
-        for number in range(120):
-            facts.tell(f"Pipe {number} {'is of brass and ' * 9}old.", "Noted.", between(0.8))
+    facts.tell_all(
+        (f"Pipe {number} {'is of brass and ' * 9}old.", "Noted.", between(0.8))
+        for number in range(120)
+    )
     read, redact = [], pool.redact
     monkeypatch.setattr(
         pool,
@@ -164,8 +182,10 @@ def test_an_order_is_not_about_the_talk_before_it(facts):
 
 def test_an_order_recalls_what_it_and_the_talk_before_it_are_nearest_to(facts):
     """Nothing stands out for the order alone, but the last turns were about the same message."""
-    for number in range(8):
-        facts.tell(f"label of week {number}", f"label {number}: nothing", between(0.85))
+    facts.tell_all(
+        (f"label of week {number}", f"label {number}: nothing", between(0.85))
+        for number in range(8)
+    )
     fact = facts.tell("what is the boiler set to?", "55 degrees", halfway())
     talk = [("user", "remind me of the boiler"), ("assistant", "the boiler, sure")]
     order = "write a label with the degrees"
@@ -175,8 +195,7 @@ def test_an_order_recalls_what_it_and_the_talk_before_it_are_nearest_to(facts):
 
 @pytest.mark.parametrize("prompt", ["what about the cellar?", "the cellar is damp"])
 def test_in_a_session_many_messages_that_fit_alike_are_not_recalled(facts, prompt):
-    for index in range(8):
-        facts.tell(f"the cellar, shelf {index}", f"jam of year {index}", between(0.55))
+    facts.tell_all(shelves(8, 0.55))
     assert facts.recalled(prompt)
     assert not facts.recalled(prompt, **SESSION)
 
@@ -192,8 +211,7 @@ def test_what_was_said_since_is_recalled_with_an_earlier_answer(facts):
 
 def test_what_is_often_talked_about_is_still_recalled_for_a_question_that_means_the_same(facts):
     """Eight sessions have the same words, so that none stands out."""
-    for index in range(8):
-        facts.tell(f"the cellar, shelf {index}", f"jam of year {index}", between(0.5))
+    facts.tell_all(shelves(8, 0.5))
     fact = facts.tell("the cellar, shelf nine", "plums", between(0.7))
     assert set(fact) <= set(facts.recalled("what about the cellar shelf?", **SESSION))
 
