@@ -197,7 +197,7 @@ def test_an_unusable_event_prints_nothing(person, stdin):
 
 
 def test_invalid_utf8_prints_nothing(person):
-    process = person.start("hook", "user-prompt")
+    process = person.spawn("hook", "user-prompt")
     out, err = process.communicate(b'{"prompt": "\xff\xfe"}', PATIENCE)
     assert (process.returncode, out, err) == (0, b"", b"")
 
@@ -210,7 +210,7 @@ def test_an_event_up_to_the_limit_is_read_and_a_larger_one_ignored(person):
     assert (
         not result.out or ANSWER in result.out
     )  # on a slow machine the time limit may end it first
-    process = person.start("hook", "user-prompt")
+    process = person.spawn("hook", "user-prompt")
     out, _ = process.communicate(b" " * (MAX_EVENT + 1), PATIENCE)
     assert (process.returncode, out) == (0, b"")
 
@@ -290,7 +290,7 @@ def test_a_full_disk_does_not_fail_the_hook(person):
 
 @posix_only
 def test_a_hook_whose_client_hangs_ends_and_logs_a_warning(person):
-    with person.start("hook", "user-prompt") as process:
+    with person.spawn("hook", "user-prompt") as process:
         assert process.wait(PATIENCE) == 0  # it ends although its stdin is still open
         assert process.stdout.read() == b""
     # On a slow disk the line is missing.
@@ -353,7 +353,7 @@ def test_errors_of_a_sync_in_the_background_are_logged(person):
     settings = '[sources.mine]\ntool = "heliotrope"\npath = "~/mine"\n'
     person.config.write_text(settings, encoding="utf-8")
     for stderr, lines in ((subprocess.PIPE, 0), (subprocess.DEVNULL, 1)):
-        process = person.start("sync", "--quiet", stderr=stderr)
+        process = person.spawn("sync", "--quiet", stderr=stderr)
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 2
         assert log(person).count("unknown tool 'heliotrope'") == lines
@@ -361,7 +361,7 @@ def test_errors_of_a_sync_in_the_background_are_logged(person):
 
 @posix_only
 def test_a_hook_ends_on_sigterm(person):
-    with person.start("hook", "user-prompt") as process:
+    with person.spawn("hook", "user-prompt") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
 

@@ -74,7 +74,7 @@ class _Together:
     def run(self, kind: str, *arguments: str, stdin: str = "") -> str | None:
         """Run one command; return its output, or ``None`` if it failed."""
         started = time.perf_counter()
-        process = self.home.start(*arguments)
+        process = self.home.spawn(*arguments)
         process.stdin.write(stdin.encode())
         process.stdin.close()
         out, err = process.stdout.read().decode(), process.stderr.read().decode()

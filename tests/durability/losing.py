@@ -17,7 +17,7 @@ from pathlib import Path
 import pgbouncer
 from pgbouncer import Pool
 from postgres_server import PostgresServer, installed
-from trials import PATIENCE, Home, Result, Tally
+from trials import PATIENCE, Home, Result, Tally, ended
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Message, Scope
@@ -195,16 +195,12 @@ def _connections(name: str, folder: Path, seed: int, trials: int, *, pool: bool)
 @contextmanager
 def _command(home: Home, url: str, text: str) -> Iterator[list[Result]]:
     """Store a message by a command while a block runs; its output is available at the end."""
-    process = home.start("--db", url, "ingest", "--no-embed")
-    process.stdin.write(text.encode())
-    process.stdin.close()
-    process.stdin = None
+    process = home.start("--db", url, "ingest", "--no-embed", stdin=text)
     answer: list[Result] = []
     try:
         yield answer
     finally:
-        out, err = process.communicate(timeout=PATIENCE)
-        answer.append(Result(process.returncode, out.decode(), err.decode()))
+        answer.append(ended(process))
 
 
 def _is_right(result: Result, url: str, text: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import killing
 import pytest
 from filling import room
-from trials import PATIENCE, faults
+from trials import ended, faults
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="limits and modes of POSIX")
 
@@ -141,10 +141,10 @@ def test_a_running_import_ends_if_its_store_is_removed(person, tmp_path):
         time.sleep(0.02)
     for file_of_store in person.folder.glob("reservoir.db*"):
         file_of_store.unlink()
-    out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (3, b"")
-    assert b"removed or replaced while it was in use" in err
-    assert b"hint: " in err
+    result = ended(process)
+    assert (result.code, result.out) == (3, "")
+    assert "removed or replaced while it was in use" in result.err
+    assert "hint: " in result.err
     killing.rows(file, random.Random(1), 1_500)
     person.must("ingest", "--no-embed", str(file))
     assert person.rows("COUNT(*)") == [(1_500,)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import killing
 import pytest
-from trials import PATIENCE, Home
+from trials import Home, ended
 
 
 def weights(home: Home) -> Path:
@@ -57,8 +57,8 @@ def test_embedding_works_if_the_cache_is_deleted_meanwhile(person_with_model, tm
         time.sleep(0.005)
     while (person.folder / "cache").exists():  # the process may write to it meanwhile
         shutil.rmtree(person.folder / "cache", ignore_errors=True)
-    _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, err
+    result = ended(process)
+    assert result.code == 0, result
     assert person.rows("COUNT(*)") == [(60,)]
     assert person.rows("COUNT(*)", "id IN (SELECT message_id FROM pending)") == [(0,)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import crowding
 import killing
 import pytest
-from trials import PATIENCE, faults
+from trials import PATIENCE, ended, faults
 
 from reservoir_cli.storage.schema import VERSION
 
@@ -79,10 +79,10 @@ def test_a_running_program_stops_if_a_newer_one_migrates_the_store(person, tmp_p
     while person.rows("COUNT(*)") == [(1,)] and process.poll() is None:
         time.sleep(0.002)
     migrated = migrate_as_newer(person.db)
-    _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 3
-    assert f"schema {VERSION + 1}, this one knows {VERSION}".encode() in err
-    assert b"hint: upgrade" in err
+    result = ended(process)
+    assert result.code == 3
+    assert f"schema {VERSION + 1}, this one knows {VERSION}" in result.err
+    assert "hint: upgrade" in result.err
     assert 1 < migrated < 30_001
     assert person.rows("COUNT(*)") == [(migrated,)]
     before = person.db.read_bytes()
@@ -92,10 +92,10 @@ def test_a_running_program_stops_if_a_newer_one_migrates_the_store(person, tmp_p
 
 
 def test_many_programs_can_create_a_store_at_once(person):
-    started = [person.start("ingest", "--no-embed", "-p", "p") for _ in range(6)]
-    for process in started:
-        _, err = process.communicate(b"said now")
-        assert process.returncode == 0, err
+    command = ("ingest", "--no-embed", "-p", "p")
+    for process in [person.start(*command, stdin="said now") for _ in range(6)]:
+        result = ended(process)
+        assert result.code == 0, result
     assert person.rows("COUNT(*)") == [(6,)]
     assert faults(person.db) == []
 
@@ -149,7 +149,7 @@ def test_concurrent_changes_of_settings_are_both_kept(person):
     names = ("recent_context_size", "semantic_context_size", "min_history_messages")
     for value in range(3, 6):
         started = [person.start("config", "--set", f"{name}={value}") for name in names]
-        assert [process.communicate() and process.returncode for process in started] == [0, 0, 0]
+        assert [ended(process).code for process in started] == [0, 0, 0]
         assert [person.must("config", "--get", name).out for name in names] == [f"{value}\n"] * 3
 
 

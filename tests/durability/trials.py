@@ -20,6 +20,7 @@ from reservoir_cli.storage.open_store import open_store
 
 if os.name == "posix":
     import forked
+    from forked_session import ForkedProcess
 
 #: Long enough for a slow machine; a process that hangs is still ended.
 PATIENCE = 300
@@ -120,8 +121,19 @@ class Home:
             with suppress(FileExistsError):
                 (folder / "cache" / "models").symlink_to(models)
 
-    def start(self, *arguments: str, prefix: Sequence[str] = (), **more: Any) -> Any:
-        """Start a command without waiting for it; its streams are pipes."""
+    def start(self, *arguments: str, stdin: str = "") -> Any:
+        """Start a command with all of its input, in a forked process if possible."""
+        if _may_fork(self.env):
+            process: Any = ForkedProcess(*arguments, env=self.env, folder=self.folder)
+        else:
+            process = self.spawn(*arguments)
+        with suppress(BrokenPipeError):
+            process.stdin.write(stdin.encode())
+            process.stdin.close()
+        return process
+
+    def spawn(self, *arguments: str, prefix: Sequence[str] = (), **more: Any) -> Any:
+        """Start a command in a new process without waiting for it; its streams are pipes."""
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         env = {**self.env, **more.pop("env", {})}
         if "preexec_fn" in more:
@@ -137,7 +149,7 @@ class Home:
                 *arguments, stdin=stdin.encode(), env=self.env, folder=self.folder
             )
             return Result(code, stdout.decode(), stderr.decode())
-        process = self.start(*arguments, **more)
+        process = self.spawn(*arguments, **more)
         out, err = process.communicate(stdin.encode(), PATIENCE)
         return Result(process.returncode, out.decode(), err.decode())
 
@@ -167,26 +179,17 @@ class Home:
         first = 0.0 if rng.random() < 0.5 else 2 / 3
         instant = seconds * rng.uniform(first, 1.15)
         started = time.perf_counter()
-        process = self.start(*arguments)
-        with suppress(BrokenPipeError):
-            process.stdin.write(stdin.encode())
-            process.stdin.close()
-        process.stdin = None
+        process = self.start(*arguments, stdin=stdin)
         time.sleep(max(0.0, instant - (time.perf_counter() - started)))
         process.send_signal(signal.SIGKILL)
-        out, err = process.communicate(timeout=PATIENCE)
-        return Result(process.returncode, out.decode(), err.decode())
+        return ended(process)
 
     def killed_at_its_answer(self, *arguments: str, stdin: str = "") -> Result:
         """Run a command and kill it as soon as it prints a line."""
-        process = self.start(*arguments)
-        process.stdin.write(stdin.encode())
-        process.stdin.close()
-        process.stdin = None
+        process = self.start(*arguments, stdin=stdin)
         line = process.stdout.readline()
         process.send_signal(signal.SIGKILL)
-        out, err = process.communicate(timeout=PATIENCE)
-        return Result(process.returncode, (line + out).decode(), err.decode())
+        return ended(process, line)
 
     def rows(self, columns: str = "id, content", condition: str = "1") -> list[tuple[Any, ...]]:
         """Return rows of the table ``messages``."""
@@ -199,6 +202,17 @@ class Home:
         """Return the bytes of all files of the store."""
         beside = (self.db.with_name(self.db.name + suffix) for suffix in ("", "-wal", "-journal"))
         return b"".join(file.read_bytes() for file in beside if file.exists())
+
+
+def ended(process: Any, line: bytes = b"") -> Result:
+    """Wait for a started command; return its output, which a pipe must hold.
+
+    :param line: what was read of it before.
+    """
+    process.wait(PATIENCE)
+    with process.stdout, process.stderr:
+        out, err = line + process.stdout.read(), process.stderr.read()
+    return Result(process.returncode, out.decode(), err.decode())
 
 
 def faults(path: Path) -> list[str]:
