@@ -7,17 +7,19 @@ from builders import NOW
 from memories import text, tier_by_id
 
 from reservoir_cli.context.render.quote_recalled import RECALLED_TITLE
+from reservoir_cli.messages import Scope
 
 pytestmark = pytest.mark.both_stores
 
 
-def talk(memory, name, instance="p"):
-    """Store a conversation of a question and a reply; return the ids."""
-    place = {"conversation_id": name, "trace_id": name, "instance": instance}
-    return [
-        memory.say(f"about {name}?", **place),
-        memory.say(f"{name} it is", "assistant", **place),
+def talk(memory, *names, instance="p"):
+    """Store conversations of a question and a reply by one write; return the ids."""
+    messages = [
+        memory.message(content, role, conversation_id=name, trace_id=name)
+        for name in names
+        for content, role in ((f"about {name}?", "user"), (f"{name} it is", "assistant"))
     ]
+    return memory.store_all(messages, [None] * len(messages), Scope("p", instance))
 
 
 def sections(window):
@@ -81,7 +83,7 @@ def test_loose_messages_are_one_session_up_to_a_pause(memory):
 def test_the_last_15_of_an_instance_are_turns_by_the_documents_rule(memory, options, days):
     """The others are similar above the threshold, linked, and older, in this order."""
     memory.say("far away", instance="q")
-    messages = [number for name in map(str, range(12)) for number in talk(memory, name)]
+    messages = talk(memory, *map(str, range(12)))
     window = memory.ask(budget=4_000, **options, **later(memory, days=days))
     history, recalled = sections(window)
     assert history == messages
