@@ -3,12 +3,12 @@
 import io
 import json
 import os
-import subprocess
 import uuid
 import zipfile
 from datetime import UTC, datetime
 
 import pytest
+from forked_session import ForkedProcess
 
 
 def test_stdout_is_only_the_id_of_the_new_message(cli):
@@ -343,24 +343,25 @@ def test_megabytes_are_stored_exactly(cli):
     assert cli("view").out == f"user: {text}\n"
 
 
+def start(cli, *arguments):
+    return ForkedProcess(*arguments, env=cli.env, folder=cli.home.parent)
+
+
 def test_two_imports_at_once_lose_nothing(cli, tmp_path):
     running = []
     for name in ("a", "b"):
         file = tmp_path / f"{name}.jsonl"
         rows = ({"role": "user", "content": f"{name} {number}"} for number in range(200))
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        running.append(cli.start("ingest", "--no-embed", str(file)))
-    assert [process.wait(300) for process in running] == [0, 0]
+        running.append(start(cli, "ingest", "--no-embed", str(file)))
+    assert [process.communicate(300) and process.returncode for process in running] == [0, 0]
     contents = {row["content"] for row in cli.rows()}
     assert contents == {f"{name} {number}" for name in "ab" for number in range(200)}
 
 
 def test_many_concurrent_first_messages_create_one_store(cli):
-    running = [
-        cli.start("ingest", "--no-embed", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for _ in range(8)
-    ]
-    outputs = {process.communicate(b"hello", 120)[0] for process in running}
+    running = [start(cli, "ingest", "--no-embed") for _ in range(8)]
+    outputs = {process.stdin.write(b"hello") and process.communicate(300)[0] for process in running}
     assert outputs == {f"{number}\n".encode() for number in range(1, 9)}
     assert [process.returncode for process in running] == [0] * 8
     assert [row["id"] for row in cli.rows()] == list(range(1, 9))
