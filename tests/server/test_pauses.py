@@ -16,7 +16,7 @@ import httpx2
 import proxied
 import pytest
 from builders import FakeEmbedder
-from dialogue import chat, completion, texts, user
+from dialogue import assistant, chat, completion, texts, user
 from proxied import Served
 
 from reservoir_cli.context.run_statistics import Runs
@@ -219,6 +219,22 @@ def test_a_block_with_secrets_that_waits_is_not_used_once_secrets_must_be_masked
             answer = client.post(served.root + CHAT, json=chat(user("was the queue Redis, 0?")))
             assert answer.headers["x-reservoir"].startswith("added;")
     assert ledger_rows(served) == is_asked_again
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_a_block_is_added_again_after_a_retry_whose_answer_was_stored_first(
+    served, provider, client
+):
+    with Reservoir.open(served.store) as reservoir:
+        reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
+    served.state.traffic.begin(ASKING)
+    question = user("was the queue Redis?")
+    for text in ("Yes.", "Yes, it was."):
+        provider.reply = completion(text)
+        client.post(served.root + CHAT, json=chat(question))
+        served.state.writer.submit(lambda _: None).result(60)  # it stores the exchange before
+    answer = client.post(served.root + CHAT, json=chat(question, assistant(text), user("ok")))
+    assert answer.headers["x-reservoir"].endswith("replayed=1")
 
 
 @pytest.mark.usefixtures("unhurried")

@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -89,6 +90,27 @@ class Enricher:
         """Ask the last question again when idle, to refill caches that storing invalidated."""
         if self._last_asked:
             self._state.reader.submit_if_idle(self._last_asked)
+
+    def write_queued(self, reservoir: Reservoir) -> None:
+        """Write all queued entries at once; if that fails, as when two servers wait, one by one.
+
+        A changed text of the partition makes older entries invalid unless they are written before.
+        """
+        puts = list[Callable[[Reservoir], None]]()
+        with suppress(IndexError):  # two threads may take from the queue
+            while True:
+                puts.append(self._puts.popleft())
+        try:
+            if puts:
+                due = time.monotonic() + limits.MAX_HOLD
+                with reservoir.store.write():
+                    for put in puts:
+                        self._ledger_writes.give_way(due)
+                        put(reservoir)
+        except Exception as error:  # its text might quote a message
+            self._state.log(f"ledger entries are written one by one: {type(error).__name__}")
+            for put in puts:
+                put(reservoir)
 
     async def enrich(
         self, request: ParsedRequest, partition: str, instance: str, client: str
@@ -183,7 +205,7 @@ class Enricher:
 
         unwritten = _Unwritten(entry, turn.version)
         self._puts.append(put)
-        written = self._ledger_writes.submit_batch_in_pause(self._put_queued)
+        written = self._ledger_writes.submit_batch_in_pause(self.write_queued)
         self._hold_until_written(written, (partition, conversation), unwritten)
         self._put_count += 1
         if self._put_count % _EXPIRE_EVERY == 0:
@@ -201,21 +223,6 @@ class Enricher:
         ledger = reservoir.exchanges.ledger
         for partition in ledger.partitions():
             ledger.expire(partition, masked=self._is_masked(partition), now=datetime.now(UTC))
-
-    def _put_queued(self, reservoir: Reservoir) -> None:
-        """Write all queued entries at once; if that fails, as when two servers wait, one by one."""
-        puts = [self._puts.popleft() for _ in range(len(self._puts))]
-        try:
-            if puts:
-                due = time.monotonic() + limits.MAX_HOLD
-                with reservoir.store.write():
-                    for put in puts:
-                        self._ledger_writes.give_way(due)
-                        put(reservoir)
-        except Exception as error:  # its text might quote a message
-            self._state.log(f"ledger entries are written one by one: {type(error).__name__}")
-            for put in puts:
-                put(reservoir)
 
     def _hold_until_written(
         self, written: Future[None], conversation: tuple[str, str], unwritten: _Unwritten

@@ -70,7 +70,11 @@ class Proxy:
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._queue = ExchangeQueue(state, lambda: self._enricher.rehearse())
+        self._queue = ExchangeQueue(
+            state,
+            before=lambda reservoir: self._enricher.write_queued(reservoir),
+            on_embedded=lambda: self._enricher.rehearse(),
+        )
         self._histories = ProviderHistories()
         self._client: httpx2.AsyncClient
         self._enricher: Enricher

@@ -24,11 +24,19 @@ class _Waiting(NamedTuple):
 
 
 class ExchangeQueue:
-    """Exchanges, stored and embedded in batches; they stay here while the store is locked."""
+    """Exchanges, stored and embedded in batches; they stay here while the store is locked.
 
-    def __init__(self, state: ServerState, on_embedded: Callable[[], None]) -> None:
+    :param before: is called before exchanges are stored, as these may change texts.
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        before: Callable[[Reservoir], None],
+        on_embedded: Callable[[], None],
+    ) -> None:
         self._writer, self._embedder, self._log = state.writer, state.embedder, state.log
-        self._reader, self._on_embedded = state.reader, on_embedded
+        self._reader, self._before, self._on_embedded = state.reader, before, on_embedded
         self._waiting: deque[_Waiting] = deque()
         self._retry: threading.Timer | None = None
         self._call: Future[None] | None = None
@@ -48,6 +56,7 @@ class ExchangeQueue:
             self._writer.submit(self._store_queued).add_done_callback(self._retry_failed)
 
     def _store_queued(self, reservoir: Reservoir) -> None:
+        self._before(reservoir)
         added, oldest = Counter[Scope](), time.monotonic()
         try:
             for waiting, count in self._store_each(reservoir):
