@@ -61,13 +61,16 @@ def bare_same_tables(folder: Path, messages: list[Message]) -> float:
         batch = rows[start : start + _BATCH]
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(
-            f"INSERT INTO messages ({names}, source_id, tokens, counter, terms, asks) "
+            f"INSERT INTO messages ({names}, source_id, tokens, counter, "
+            "word_count, has_question_mark) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 'c', 1, 0)",
             batch,
         )
         texts = [(row[0], row[6]) for row in batch]
         connection.executemany("INSERT INTO messages_fts (rowid, text) VALUES (?, ?)", texts)
-        connection.executemany("INSERT INTO pending VALUES (?)", [(row[0],) for row in batch])
+        connection.executemany(
+            "INSERT INTO pending VALUES (?, ?)", [("p", row[0]) for row in batch]
+        )
         connection.execute("COMMIT")
     rate = len(messages) / (time.perf_counter() - started)
     connection.close()

@@ -9,21 +9,25 @@ It uses the same model and the same vectors; ``cold.py`` compares it with Reserv
 
 import sqlite3
 import sys
+from contextlib import closing
 
 import numpy as np
 
 
 def build(store: str, copy: str) -> None:
     """Copy the texts and vectors of a store into a single table."""
-    connection = sqlite3.connect(copy)
-    connection.execute("ATTACH ? AS store", [store])
-    connection.execute(
-        """
-        CREATE TABLE messages AS SELECT m.content, e.vector FROM store.messages m
-        JOIN store.embeddings e ON e.message_id = m.id AND e.passage = 0
-        """
-    )
-    connection.commit()
+    from reservoir_cli.messages import Key
+    from reservoir_cli.storage.open_store import open_store
+
+    with closing(open_store(store, create=False)) as source, sqlite3.connect(copy) as target:
+        target.execute("CREATE TABLE messages (content, vector)")
+        rows = sqlite3.connect(store).execute("SELECT partition, id, content FROM messages")
+        while batch := rows.fetchmany(1_000):
+            passages = source.passages([Key(*row[:2]) for row in batch])
+            target.executemany(
+                "INSERT INTO messages VALUES (?, ?)",
+                [(row[2], passages[Key(*row[:2])][0].vector.tobytes()) for row in batch],
+            )
 
 
 def model():
