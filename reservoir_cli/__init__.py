@@ -39,7 +39,7 @@ _MODULES = {
     "ContextWindow": "context.render.formats",
     "ExportReport": "transfer.reports",
     "Filter": "messages",
-    "Hit": "retrieval.choose_hits",
+    "Hit": "retrieval.search_types",
     "ImportReport": "transfer.reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",

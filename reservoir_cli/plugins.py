@@ -2,9 +2,9 @@
 
 from reservoir_cli.messages import Conversation as Conversation
 from reservoir_cli.messages import Message as Message
-from reservoir_cli.transfer.reading.file import File as File
-from reservoir_cli.transfer.reading.file import Head as Head
-from reservoir_cli.transfer.reading.file import Unreadable as Unreadable
+from reservoir_cli.transfer.reading.decompressed_file import File as File
+from reservoir_cli.transfer.reading.decompressed_file import Head as Head
+from reservoir_cli.transfer.reading.decompressed_file import Unreadable as Unreadable
 from reservoir_cli.transfer.reading.importer import Importer as Importer
 from reservoir_cli.transfer.reading.importer import Place as Place
 from reservoir_cli.transfer.reading.importer import Record as Record

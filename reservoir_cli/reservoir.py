@@ -264,7 +264,7 @@ class Reservoir:
     ) -> "list[Hit]":
         """Find messages by meaning and words.
 
-        See :class:`reservoir_cli.retrieval.choose_hits.SearchCriteria`.
+        See :class:`reservoir_cli.retrieval.search_types.SearchCriteria`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
         :param scope: the messages to search; by default the partition, or the named instance.
@@ -273,11 +273,11 @@ class Reservoir:
             the title of its conversation.
         :raises ModelUnavailableError: the mode is ``semantic``, and there is no model.
         """
-        from reservoir_cli.retrieval import choose_hits, search
+        from reservoir_cli.retrieval import search, search_types
 
         term = clean_text(term)
         scope = scope or Scope(partition or self.config.settings().partition, instance)
-        criteria = choose_hits.SearchCriteria(
+        criteria = search_types.SearchCriteria(
             term,
             scope,
             mode=mode,

@@ -18,7 +18,7 @@ from reservoir_cli.transfer.formats.registry import (
     likely_importers,
     plugin_importers,
 )
-from reservoir_cli.transfer.reading.file import (
+from reservoir_cli.transfer.reading.decompressed_file import (
     COMPRESSED,
     DATABASES,
     HEAD,

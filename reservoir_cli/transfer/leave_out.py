@@ -1,11 +1,13 @@
 """Leave out conversations marked ``DO NOT INDEX`` by the user, and those of excluded folders."""
 
+import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
+from fnmatch import fnmatchcase
 
 from reservoir_cli.transfer.detect_format import DetectedFile
 from reservoir_cli.transfer.reading import foreign_databases
-from reservoir_cli.transfer.reading.file import SQLITE, File, Unreadable
+from reservoir_cli.transfer.reading.decompressed_file import SQLITE, File, Unreadable
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reading.json_stream import contains
 from reservoir_cli.transfer.reports import ImportReport
@@ -74,3 +76,21 @@ def leave_out(
             report.marked.add(str(record.message.conversation_id))
         else:
             yield record
+
+
+def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
+    """Return a function that tests whether a path is excluded by a folder or a pattern.
+
+    Tools record working folders without symbolic links, so links in the patterns are followed.
+    """
+    wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
+    wanted += [os.path.realpath(pattern) for pattern in wanted if os.path.isabs(pattern)]
+    folders = [f"{pattern}{os.sep}" for pattern in wanted]
+
+    def excluded(path: str) -> bool:
+        return any(
+            path == pattern or path.startswith(folder) or fnmatchcase(path, pattern)
+            for pattern, folder in zip(wanted, folders, strict=True)
+        )
+
+    return excluded if wanted else lambda path: False

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
-from reservoir_cli.context.render import frame
+from reservoir_cli.context.render import context_frame
 from reservoir_cli.messages import Message
 
 #: A tag around a context, which clients leave behind; what else is left of a tool's answer.
@@ -24,7 +24,7 @@ def remove_contexts(message: Message) -> Cleaned:
 
     Of a tool's answer nothing is kept if only a client's frame is left: ``Wall time: 0.1 seconds``.
     """
-    unwrapped = frame.unwrap(message.content)
+    unwrapped = context_frame.unwrap(message.content)
     if not unwrapped.contexts:
         return Cleaned(message, 0)
     text = _EMPTY_TAG.sub("", unwrapped.text)

@@ -6,7 +6,7 @@ In the proxy's and the client's log they have the same conversation and text, bu
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from reservoir_cli.context.render import frame
+from reservoir_cli.context.render import context_frame
 from reservoir_cli.messages import THINKING, Filter, Message, Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.content_identity import parts_of, plain, session_of
@@ -23,7 +23,7 @@ _StoredTexts = dict[str, list[datetime]]
 
 def normalise(text: str) -> str:
     """Return a text without the additions of clients and contexts printed by Reservoir."""
-    return frame.unwrap(plain(text)).text.strip()
+    return context_frame.unwrap(plain(text)).text.strip()
 
 
 def identity_prefix(text: str) -> str:

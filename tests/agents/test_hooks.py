@@ -21,7 +21,7 @@ from reservoir_cli.agents.answer_prompt import MAX_OUTPUT
 from reservoir_cli.agents.hook_time_limit import LIMIT
 from reservoir_cli.agents.hooks import MAX_EVENT
 from reservoir_cli.context.recall import BY_WORDS
-from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.context_frame import unwrap
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "formats" / "samples"
 ANSWER = "We dropped Redis because it lost 214 jobs in a failover."

@@ -16,7 +16,7 @@ import pytest
 
 from reservoir_cli import Message, Reservoir, Scope, UsageError
 from reservoir_cli.agents import llm_answers
-from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.context_frame import unwrap
 
 ANSWER = "We dropped Redis because it lost 214 jobs in a failover."
 PATIENCE = 300

@@ -9,7 +9,7 @@ import pytest
 
 from reservoir_cli.agents.injection_log import last_injections
 from reservoir_cli.agents.mcp.tools import Answers, Caller, offered_tools
-from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.context_frame import unwrap
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Message, Role, ToolCall
 from reservoir_cli.reservoir import Reservoir

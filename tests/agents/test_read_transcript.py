@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reservoir_cli.agents.read_transcript import Transcript, quoted_numbers, read_transcript
-from reservoir_cli.context.render.frame import wrap
+from reservoir_cli.context.render.context_frame import wrap
 
 RECALLED = wrap(
     "[Recalled Messages]\n[#41] quoted 2026-02-13, user: which port?\n"

@@ -20,7 +20,7 @@ from reservoir_cli.tokens import ApproximateCounter
 from reservoir_cli.transfer.detect_format import find
 from reservoir_cli.transfer.formats.registry import importers
 from reservoir_cli.transfer.reading import json_stream
-from reservoir_cli.transfer.reading.file import File, Unreadable
+from reservoir_cli.transfer.reading.decompressed_file import File, Unreadable
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reading.input_files import decode
 from reservoir_cli.util import parse_time_options

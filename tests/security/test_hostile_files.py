@@ -27,7 +27,7 @@ from reservoir_cli.storage.content_identity import plain
 from reservoir_cli.transfer.detect_format import find
 from reservoir_cli.transfer.leave_out import marked_by
 from reservoir_cli.transfer.reading import foreign_databases, input_files
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.util import read_files as reading
 from reservoir_cli.util.private_files import write_private

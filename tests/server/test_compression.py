@@ -12,7 +12,7 @@ from each import each
 from reservoir_cli.server.limits import MAX_BODY
 from reservoir_cli.server.proxy.compression import Decoder, Undecodable
 from reservoir_cli.server.proxy.providers.openai_chat import CHAT
-from reservoir_cli.transfer.reading.file import NoLibrary, load_zstd
+from reservoir_cli.transfer.reading.decompressed_file import NoLibrary, load_zstd
 
 BODY = json.dumps(chat(HELLO)).encode()
 

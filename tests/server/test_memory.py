@@ -9,7 +9,7 @@ import pytest
 from dialogue import ANSWER, HELLO, OLDER, QUESTION, assistant, chat, completion, texts, user
 from upstream import ReceivedRequest, Reply
 
-from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.context_frame import unwrap
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.endpoint import url_of

@@ -9,7 +9,7 @@ import pytest
 from dialogue import ANSWER, HELLO, QUESTION, assistant, chat, texts, user
 from upstream import ReceivedRequest, Reply
 
-from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.context_frame import unwrap
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.parse_request import conversation_of

@@ -7,7 +7,7 @@ import pytest
 from dialogue import HELLO, OLDER, QUESTION, assistant, chat, completion, user
 from each import each
 
-from reservoir_cli.context.render.frame import wrap
+from reservoir_cli.context.render.context_frame import wrap
 from reservoir_cli.server.proxy.providers.ollama import OLLAMA_GENERATE
 from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 

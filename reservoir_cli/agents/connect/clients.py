@@ -17,7 +17,7 @@ from reservoir_cli.agents.connect.client import (
     xdg_config,
 )
 from reservoir_cli.errors import UsageError
-from reservoir_cli.transfer.reading.program_folders import claude_config_dirs, tool_dir
+from reservoir_cli.transfer.reading.platform_folders import claude_config_dirs, tool_dir
 
 
 class ClaudeCode(Client):

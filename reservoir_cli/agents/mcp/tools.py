@@ -13,8 +13,8 @@ from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.cut_tool_results import cut_tool_result
 from reservoir_cli.context.prepare_request import storing_meter
 from reservoir_cli.context.recall import Recall
+from reservoir_cli.context.render.context_frame import wrap
 from reservoir_cli.context.render.control_tokens import defuse
-from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.quote_recalled import RECALLED_NOTE, quote_line
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import (
@@ -28,7 +28,7 @@ from reservoir_cli.messages import (
     plain_text,
 )
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval.choose_hits import Hit
+from reservoir_cli.retrieval.search_types import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.settings.reload import LiveConfig

@@ -17,7 +17,7 @@ from reservoir_cli.messages import EVERYWHERE, Message, Scope, check_name, parse
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.embed_messages import describe_backlog
 from reservoir_cli.transfer.formats.registry import FORMATS, importer_named
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.input_files import LARGEST_PIPED
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_time_options import parse_time

@@ -31,8 +31,8 @@ from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import load
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.formats.registry import importers
+from reservoir_cli.transfer.leave_out import compile_exclusion
 from reservoir_cli.transfer.reading.importer import Importer
-from reservoir_cli.transfer.reading.program_folders import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport, describe_links
 from reservoir_cli.transfer.sync import discover_histories, watched_files
 from reservoir_cli.transfer.sync.discover_histories import History

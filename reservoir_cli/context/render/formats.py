@@ -8,7 +8,7 @@ from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.finished_window import FinishedWindow, all_turns, ends_with_a_question
 from reservoir_cli.context.render import request_bodies, text_and_markdown
-from reservoir_cli.context.render.frame import wrap
+from reservoir_cli.context.render.context_frame import wrap
 from reservoir_cli.context.request import FORMATS, PROVIDERS, Format
 from reservoir_cli.errors import UsageError, unknown_format
 from reservoir_cli.messages import check_text

@@ -4,8 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from reservoir_cli.chat.turn import Section, Turn
+from reservoir_cli.context.render.context_frame import (
+    MARKDOWN_LABEL,
+    QUESTION_HEADING,
+    TEXT_LABEL,
+    wrap,
+)
 from reservoir_cli.context.render.forged_lines import has_forged_line
-from reservoir_cli.context.render.frame import MARKDOWN_LABEL, QUESTION_HEADING, TEXT_LABEL, wrap
 from reservoir_cli.context.render.quote_recalled import RECALLED_TITLE, SUMMARIES_TITLE, indent
 from reservoir_cli.messages import ToolCall, call_text
 

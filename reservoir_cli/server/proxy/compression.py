@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from reservoir_cli.transfer.reading.file import WINDOW_LOG, NoLibrary, load_zstd
+from reservoir_cli.transfer.reading.decompressed_file import WINDOW_LOG, NoLibrary, load_zstd
 
 #: How zlib is told to read the headers of gzip and of zlib alike, and data without a header.
 _ANY_HEADER, _NO_HEADER = zlib.MAX_WBITS | 32, -zlib.MAX_WBITS

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from reservoir_cli.chat.message_shapes import is_instruction
-from reservoir_cli.context.render import frame
+from reservoir_cli.context.render import context_frame
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import content_text
@@ -135,7 +135,7 @@ def has_frame(element: Any) -> bool:
     texts = (
         [content] if isinstance(content, str) else [block.get("text") for block in objects(content)]
     )
-    return any(isinstance(text, str) and frame.unwrap(text).contexts for text in texts)
+    return any(isinstance(text, str) and context_frame.unwrap(text).contexts for text in texts)
 
 
 def text_of(content: Any) -> str:

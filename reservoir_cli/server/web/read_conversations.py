@@ -23,7 +23,7 @@ from reservoir_cli.messages import (
     title_of,
 )
 from reservoir_cli.reservoir import ConversationList, ListedConversation, Reservoir
-from reservoir_cli.retrieval.choose_hits import Hit
+from reservoir_cli.retrieval.search_types import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.server.web.conversation_filter import ConversationFilter
 from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html, to_plain_html

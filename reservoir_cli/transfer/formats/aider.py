@@ -15,7 +15,7 @@ from pathlib import Path
 
 from reservoir_cli.messages import Message, clean_text
 from reservoir_cli.settings.paths import expand_user
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import moment
 from reservoir_cli.transfer.reading.importer import (
     Importer,

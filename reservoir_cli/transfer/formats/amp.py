@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from reservoir_cli.transfer.reading.file import Head
+from reservoir_cli.transfer.reading.decompressed_file import Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, text, uri_path
 from reservoir_cli.transfer.reading.importer import Place
-from reservoir_cli.transfer.reading.program_folders import editor_user_dirs, tool_dir, xdg_data_dir
+from reservoir_cli.transfer.reading.platform_folders import editor_user_dirs, tool_dir, xdg_data_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.transfer.reading.content_blocks import remove_between, texts_between, tool_use
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import objects, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn

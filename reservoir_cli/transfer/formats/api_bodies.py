@@ -11,7 +11,7 @@ from typing import Any
 from reservoir_cli.messages import Message, call_from_dict
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import content_text
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     obj,
     objects,

@@ -13,7 +13,7 @@ from reservoir_cli.transfer.reading.content_blocks import (
     remove_marks,
     thought,
 )
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     call,
     fill_gaps,

@@ -10,7 +10,7 @@ from typing import Any
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_marker, tool_result, tool_use
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import fill_gaps, moment, obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries

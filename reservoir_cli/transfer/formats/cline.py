@@ -22,7 +22,7 @@ from reservoir_cli.transfer.reading.content_blocks import (
     part_text,
     tool_use,
 )
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
     moment,
@@ -35,7 +35,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
 )
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries, read_small_object
-from reservoir_cli.transfer.reading.program_folders import editor_user_dirs, tool_dir
+from reservoir_cli.transfer.reading.platform_folders import editor_user_dirs, tool_dir
 
 _HISTORY = "api_conversation_history.json"
 #: Cline and its forks, with the ids of their extensions.

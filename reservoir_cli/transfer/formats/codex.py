@@ -23,7 +23,7 @@ from reservoir_cli.transfer.reading.checkpoints import (
     restoring,
 )
 from reservoir_cli.transfer.reading.content_blocks import content_text, item_message, remove_marks
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
     moment,
@@ -41,7 +41,7 @@ from reservoir_cli.transfer.reading.importer import (
     Thread,
 )
 from reservoir_cli.transfer.reading.json_stream import contains, read_entries
-from reservoir_cli.transfer.reading.program_folders import tool_dir
+from reservoir_cli.transfer.reading.platform_folders import tool_dir
 from reservoir_cli.util.read_files import read_bounded
 
 #: Beginnings of user messages that the program writes.

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.transfer.reading.content_blocks import call_block, tool_result
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, text, uri_path
 from reservoir_cli.transfer.reading.importer import Place
-from reservoir_cli.transfer.reading.program_folders import tool_dir
+from reservoir_cli.transfer.reading.platform_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
 _LIST = "sessions.json"  #: The list of all sessions beside them.

@@ -13,7 +13,7 @@ from typing import Any
 from reservoir_cli.transfer.formats.copilot_cli import read_events
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
     joined_texts,
@@ -28,7 +28,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
 )
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import entries, read_small_object, readable_objects
-from reservoir_cli.transfer.reading.program_folders import editor_user_dirs
+from reservoir_cli.transfer.reading.platform_folders import editor_user_dirs
 from reservoir_cli.util.read_files import LARGEST
 
 _ENDINGS, _TRANSCRIPTS = (".json", ".jsonl"), "transcripts"

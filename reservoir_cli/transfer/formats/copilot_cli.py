@@ -8,7 +8,7 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_block, tool_use
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
     folder_name,
@@ -31,7 +31,7 @@ from reservoir_cli.transfer.reading.json_stream import (
     read_small_file,
     readable_objects,
 )
-from reservoir_cli.transfer.reading.program_folders import tool_dir
+from reservoir_cli.transfer.reading.platform_folders import tool_dir
 
 #: The name of a session in the YAML file beside its events, quoted or not.
 _NAME = re.compile(r"^name: (?:'((?:[^'\n]|'')+)'|([^'\"|>\n][^\n]*))$", re.M)

@@ -15,7 +15,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import THINKING
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import texts_between, tool_result, tool_use
-from reservoir_cli.transfer.reading.file import SQLITE, File, Head
+from reservoir_cli.transfer.reading.decompressed_file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -33,7 +33,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
     uri_path,
 )
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
-from reservoir_cli.transfer.reading.program_folders import editor_user_dir
+from reservoir_cli.transfer.reading.platform_folders import editor_user_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, Turn
 
 _TABLE = "cursorDiskKV"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.transfer.formats.claude_code_notices import change_texts, remove_plumbing
-from reservoir_cli.transfer.reading.file import Head
+from reservoir_cli.transfer.reading.decompressed_file import Head
 from reservoir_cli.transfer.reading.foreign_values import obj, require_object, text
 from reservoir_cli.transfer.reading.importer import Place
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import joined_texts, obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries

@@ -15,7 +15,7 @@ from typing import Any
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
-from reservoir_cli.transfer.reading.file import SQLITE, File, Head
+from reservoir_cli.transfer.reading.decompressed_file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -24,7 +24,7 @@ from reservoir_cli.transfer.reading.foreign_databases import (
 from reservoir_cli.transfer.reading.foreign_values import moment, obj, parse_json, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.program_folders import app_dir, xdg_data_dir
+from reservoir_cli.transfer.reading.platform_folders import app_dir, xdg_data_dir
 
 _COLUMNS = {
     "sessions": "id name description session_type working_dir model_config_json",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, seconds, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries

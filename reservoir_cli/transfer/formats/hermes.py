@@ -12,7 +12,7 @@ from reservoir_cli.transfer.reading.foreign_databases import (
 )
 from reservoir_cli.transfer.reading.foreign_values import objects, parse_json, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
-from reservoir_cli.transfer.reading.program_folders import tool_dir
+from reservoir_cli.transfer.reading.platform_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Turn
 
 _COLUMNS = {

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.transfer.reading.content_blocks import call_block, tool_use
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped
 from reservoir_cli.transfer.reading.json_stream import contains, read_small_object
-from reservoir_cli.transfer.reading.program_folders import tool_dir
+from reservoir_cli.transfer.reading.platform_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
 _JOURNAL, _CONTEXT = "wire.jsonl", "context.jsonl"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries

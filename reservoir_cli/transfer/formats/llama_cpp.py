@@ -6,7 +6,7 @@ Messages form a tree; the conversation names its current one.
 from collections.abc import Iterator
 from typing import Any
 
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import entries

@@ -20,7 +20,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, restoring
 from reservoir_cli.transfer.reading.content_blocks import file_block, part_text, thought
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.foreign_databases import Database, read_database
 from reservoir_cli.transfer.reading.foreign_values import (
     call,
@@ -31,7 +31,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
     text,
 )
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
-from reservoir_cli.transfer.reading.program_folders import app_dir
+from reservoir_cli.transfer.reading.platform_folders import app_dir
 from reservoir_cli.util.read_files import LARGEST
 
 #: SQL expression for the conversation of a row in the older tables.

@@ -11,7 +11,7 @@ from typing import Any
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import moment_ms, obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries

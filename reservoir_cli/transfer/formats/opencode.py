@@ -17,7 +17,7 @@ from reservoir_cli.messages import Message
 from reservoir_cli.storage.content_identity import unquote
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_block, tool_result, tool_use
-from reservoir_cli.transfer.reading.file import SQLITE, File, Head
+from reservoir_cli.transfer.reading.decompressed_file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -32,7 +32,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
 )
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
-from reservoir_cli.transfer.reading.program_folders import xdg_data_dir
+from reservoir_cli.transfer.reading.platform_folders import xdg_data_dir
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _SESSION = "id parent_id directory title time_created model revert fork_session_id"

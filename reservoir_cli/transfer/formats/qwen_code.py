@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, require_object, text
 from reservoir_cli.transfer.reading.importer import Place
 from reservoir_cli.transfer.reading.json_stream import readable_objects
 from reservoir_cli.transfer.reading.message_trees import LineTree
-from reservoir_cli.transfer.reading.program_folders import tool_dir
+from reservoir_cli.transfer.reading.platform_folders import tool_dir
 from reservoir_cli.transfer.reading.transcripts import Transcript, TranscriptImporter, Turn
 
 _ROLES = {"user": "user", "assistant": "assistant", "tool_result": "user"}

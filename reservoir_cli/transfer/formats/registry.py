@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, unknown_format
-from reservoir_cli.transfer.reading.file import SUFFIXES, File, Head, Unreadable
+from reservoir_cli.transfer.reading.decompressed_file import SUFFIXES, File, Head, Unreadable
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped
 from reservoir_cli.util import installed_plugins
 from reservoir_cli.util.installed_plugins import Plugin

@@ -20,7 +20,7 @@ from reservoir_cli.messages import (
     plain_text,
     title_of,
 )
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import moment, obj, require_list, require_object
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Vectors
 from reservoir_cli.transfer.reading.json_stream import read_entries

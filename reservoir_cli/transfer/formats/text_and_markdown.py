@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from reservoir_cli.messages import Conversation, Message, clean_name, content_hash, title_of
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.util.front_matter import FRONT_MATTER, find_title
 from reservoir_cli.util.read_files import LARGEST

@@ -13,7 +13,7 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_marker, tool_result, tool_use
-from reservoir_cli.transfer.reading.file import WINDOW_LOG, NoLibrary, load_zstd
+from reservoir_cli.transfer.reading.decompressed_file import WINDOW_LOG, NoLibrary, load_zstd
 from reservoir_cli.transfer.reading.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -29,7 +29,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
     text,
 )
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
-from reservoir_cli.transfer.reading.program_folders import app_dir, xdg_data_dir
+from reservoir_cli.transfer.reading.platform_folders import app_dir, xdg_data_dir
 from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id parent_id summary updated_at created_at folder_paths data_type data"}

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, restoring
-from reservoir_cli.transfer.reading.file import File, LockedError, Unreadable
+from reservoir_cli.transfer.reading.decompressed_file import File, LockedError, Unreadable
 from reservoir_cli.transfer.reading.foreign_values import text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 from reservoir_cli.util.read_files import LARGEST

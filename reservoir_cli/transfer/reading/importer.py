@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from reservoir_cli.messages import THINKING, Conversation, Message, clean_text, content_hash
-from reservoir_cli.transfer.reading.file import File, Head
+from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import folder_name, text
 
 _QUOTED = re.compile(r"""(?s)(['"]).*\1""")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.reading.file import (
+from reservoir_cli.transfer.reading.decompressed_file import (
     ARCHIVES,
     DAMAGED,
     HARMLESS,

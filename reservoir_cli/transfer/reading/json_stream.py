@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from reservoir_cli.transfer.reading.file import File, Unreadable
+from reservoir_cli.transfer.reading.decompressed_file import File, Unreadable
 from reservoir_cli.transfer.reading.foreign_values import obj
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.util.read_files import LARGEST, open_regular

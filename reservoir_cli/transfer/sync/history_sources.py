@@ -12,7 +12,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.setting_keys import suggest_names
 from reservoir_cli.transfer.formats.registry import FORMATS, all_formats, importer_named
-from reservoir_cli.transfer.reading.program_folders import compile_exclusion
+from reservoir_cli.transfer.leave_out import compile_exclusion
 from reservoir_cli.transfer.sync import discover_histories
 
 

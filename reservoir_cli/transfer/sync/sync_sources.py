@@ -31,12 +31,16 @@ from reservoir_cli.storage.tables.sources import (
 from reservoir_cli.transfer.detect_format import DetectedFile, is_of_tool
 from reservoir_cli.transfer.formats.registry import importer_named
 from reservoir_cli.transfer.ingest import Ingestor
-from reservoir_cli.transfer.leave_out import leave_out, marked_by, may_contain_mark
+from reservoir_cli.transfer.leave_out import (
+    compile_exclusion,
+    leave_out,
+    marked_by,
+    may_contain_mark,
+)
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, Resumable, StartOver
-from reservoir_cli.transfer.reading.file import COMPRESSED, DATABASES, File, Unreadable
+from reservoir_cli.transfer.reading.decompressed_file import COMPRESSED, DATABASES, File, Unreadable
 from reservoir_cli.transfer.reading.foreign_values import count_unread_times, moment
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.transfer.reading.program_folders import compile_exclusion
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from reservoir_cli.transfer.reading.file import DATABASES, SQLITE, SUFFIXES, UTF16, File
+from reservoir_cli.transfer.reading.decompressed_file import (
+    DATABASES,
+    SQLITE,
+    SUFFIXES,
+    UTF16,
+    File,
+)
 from reservoir_cli.transfer.reading.json_stream import LONGEST_LINE
 from reservoir_cli.util.read_files import open_regular
 

@@ -21,9 +21,9 @@ from windows import (
 )
 
 from reservoir_cli import ToolCall
+from reservoir_cli.context.render.context_frame import unwrap
 from reservoir_cli.context.render.control_tokens import defuse
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.context.request import FORMATS, Piece
 from reservoir_cli.messages import StoredMessage
 

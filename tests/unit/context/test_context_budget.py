@@ -6,7 +6,7 @@ from memories import GIVEN, kept_ids, piece, text
 
 from reservoir_cli import UsageError
 from reservoir_cli.chat.turn import Section
-from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.context_frame import unwrap
 
 
 @pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda value: f"§2 {value}")

@@ -22,8 +22,8 @@ from windows import (
 )
 
 from reservoir_cli import UsageError
+from reservoir_cli.context.render.context_frame import unwrap
 from reservoir_cli.context.render.formats import count_turns
-from reservoir_cli.context.render.frame import unwrap
 
 
 @pytest.mark.parametrize("form", ["openai", "azure"])

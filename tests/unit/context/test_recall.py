@@ -12,7 +12,7 @@ from each import each
 from reservoir_cli import Filter, Message, Reservoir, UsageError
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.recall import BY_WORDS, Reason, Recall, Skipped
-from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.context_frame import unwrap
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import redact_messages
 from reservoir_cli.settings import config, paths

@@ -22,7 +22,7 @@ from windows import (
 )
 
 from reservoir_cli import ToolCall
-from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.context_frame import unwrap
 from reservoir_cli.context.request import FORMATS, Piece
 from reservoir_cli.messages import call_text, plain_text
 

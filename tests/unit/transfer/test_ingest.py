@@ -15,7 +15,7 @@ from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer import store_records
 from reservoir_cli.transfer.detect_format import choose
 from reservoir_cli.transfer.import_files import import_files
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.stages import Destination, ImportOptions

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli import Reservoir
-from reservoir_cli.context.render.frame import MARKDOWN_LABEL, TEXT_LABEL, wrap
+from reservoir_cli.context.render.context_frame import MARKDOWN_LABEL, TEXT_LABEL, wrap
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.settings import config
 

@@ -12,7 +12,7 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.export import export_messages
 from reservoir_cli.transfer.formats.registry import importers
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.importer import Record
 from reservoir_cli.transfer.reports import ExportReport
 

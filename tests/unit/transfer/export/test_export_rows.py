@@ -31,7 +31,7 @@ from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer.export import export_messages
 from reservoir_cli.transfer.export import export_rows as rows
 from reservoir_cli.transfer.formats.reservoir_rows import Native
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import FileImport

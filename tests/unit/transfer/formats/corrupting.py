@@ -15,7 +15,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.detect_format import find
-from reservoir_cli.transfer.reading.file import SQLITE
+from reservoir_cli.transfer.reading.decompressed_file import SQLITE
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 
 #: Replacements of JSON values.

@@ -8,7 +8,7 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.detect_format import choose, find
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -11,7 +11,7 @@ from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.transfer.formats.claude_code import ClaudeCode
 from reservoir_cli.transfer.formats.claude_code_notices import remove_plumbing, remove_reminders
 from reservoir_cli.transfer.formats.codex import Codex
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 
 ABOUT = {"sessionId": "s", "cwd": "/home/mara/taskboard", "gitBranch": "fix-sync"}
 REMINDER = "<system-reminder>\nThe file was changed.\n</system-reminder>"

@@ -21,7 +21,7 @@ from reading import (
 
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.reading.file import NoLibrary, ZstdFile
+from reservoir_cli.transfer.reading.decompressed_file import NoLibrary, ZstdFile
 from reservoir_cli.transfer.reading.importer import Thread
 
 NOON = "2026-07-01T12:00:00.000Z"

@@ -16,7 +16,7 @@ from reading import SAMPLES, entries_by_file, records, skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.formats.registry import importers
-from reservoir_cli.transfer.reading import program_folders
+from reservoir_cli.transfer.reading import platform_folders
 from reservoir_cli.transfer.sync import discover_histories
 
 #: Folders on Linux, the sample that is put there, and under which name.
@@ -226,8 +226,8 @@ def test_claude_code_may_have_several_folders(home, monkeypatch):
     for value in (f"{first},{second}", f" {first} , {second} ,", f"{first}{os.pathsep}{second}"):
         monkeypatch.setenv("CLAUDE_CONFIG_DIR", value)
         if os.pathsep != ":" or value.count(":") < 2:
-            assert program_folders.claude_config_dirs() == [first, second]
+            assert platform_folders.claude_config_dirs() == [first, second]
     odd = home / "a,b"
     odd.mkdir()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(odd))
-    assert program_folders.claude_config_dirs() == [odd]
+    assert platform_folders.claude_config_dirs() == [odd]

@@ -12,7 +12,7 @@ from reading import SAMPLES
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.transfer.detect_format import choose
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.foreign_values import folder_name
 from reservoir_cli.transfer.reading.importer import Record
 from reservoir_cli.transfer.sync import sync_sources as syncing

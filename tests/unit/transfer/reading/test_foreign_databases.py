@@ -14,7 +14,7 @@ from reading import entries_by_file, records, skipped
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.reading import foreign_databases
-from reservoir_cli.transfer.reading.file import LockedError
+from reservoir_cli.transfer.reading.decompressed_file import LockedError
 
 #: A change that is written to the file in part, when its program is killed.
 KILLED = """

@@ -20,7 +20,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.transfer.detect_format import DetectedFile, find
 from reservoir_cli.transfer.formats.registry import importers
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.importer import Record
 from reservoir_cli.util.read_files import _RegularFile
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reading import file_of, lines
 
 from reservoir_cli.transfer.reading import json_stream
-from reservoir_cli.transfer.reading.file import Unreadable
+from reservoir_cli.transfer.reading.decompressed_file import Unreadable
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 
 

@@ -7,7 +7,7 @@ import pytest
 from databases import create_database
 
 from reservoir_cli.transfer.formats.registry import importer_named
-from reservoir_cli.transfer.reading import program_folders
+from reservoir_cli.transfer.reading import platform_folders
 from reservoir_cli.transfer.sync import discover_histories
 
 VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME")
@@ -90,7 +90,7 @@ def test_editors_are_searched_in_the_folders_of_macos(home, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
     library = home / "Library/Application Support"
-    assert program_folders.editor_user_dir("Cursor") == library / "Cursor/User"
+    assert platform_folders.editor_user_dir("Cursor") == library / "Cursor/User"
 
 
 def test_variables_of_the_tools_locate_their_histories(home, monkeypatch):
@@ -101,7 +101,7 @@ def test_variables_of_the_tools_locate_their_histories(home, monkeypatch):
     assert path_of("gemini-cli") == home / "GEMINI_CLI_HOME/.gemini/tmp"
     assert path_of("opencode") == home / "XDG_DATA_HOME/opencode/opencode.db"
     if sys.platform == "linux":
-        assert program_folders.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"
+        assert platform_folders.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"
 
 
 def test_variables_locate_the_databases_of_opencode_and_kilo_code(home, monkeypatch):

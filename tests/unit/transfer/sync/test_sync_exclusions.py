@@ -23,10 +23,9 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.transfer.detect_format import DetectedFile
 from reservoir_cli.transfer.import_files import import_files
-from reservoir_cli.transfer.leave_out import find_marked
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.leave_out import compile_exclusion, find_marked
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.importer import Record, Skipped
-from reservoir_cli.transfer.reading.program_folders import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync.history_sources import Source
 

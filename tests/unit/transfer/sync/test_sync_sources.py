@@ -27,7 +27,7 @@ from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.transfer.formats.claude_code import ClaudeCode
 from reservoir_cli.transfer.formats.registry import importers
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, Resumable
-from reservoir_cli.transfer.reading.file import File
+from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.importer import Record
 from reservoir_cli.transfer.sync import history_sources
 from reservoir_cli.transfer.sync import sync_sources as syncing

@@ -7,7 +7,7 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.context.render.frame import MARKDOWN_LABEL, TEXT_LABEL, unwrap, wrap
+from reservoir_cli.context.render.context_frame import MARKDOWN_LABEL, TEXT_LABEL, unwrap, wrap
 
 BODY = (
     "Be brief.\n\n[Recalled Messages]\n2026-01-02\n  user: Wo ist das \u200bBüro?\n\n"

@@ -1,10 +1,9 @@
-"""The folders in which programs keep their data on each platform, and those that are excluded."""
+"""The folders in which programs keep their data on each platform."""
 
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Iterator
 from pathlib import Path
 
 from reservoir_cli.settings.paths import expand_user
@@ -66,21 +65,3 @@ def claude_config_dirs() -> list[Path]:
     folders = [expand_user(name.strip()) for name in names if name.strip()]
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return folders or [Path.home() / ".claude", config / "claude"]
-
-
-def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
-    """Return a function that tests whether a path is excluded by a folder or a pattern.
-
-    Tools record working folders without symbolic links, so links in the patterns are followed.
-    """
-    wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
-    wanted += [os.path.realpath(pattern) for pattern in wanted if os.path.isabs(pattern)]
-    folders = [f"{pattern}{os.sep}" for pattern in wanted]
-
-    def excluded(path: str) -> bool:
-        return any(
-            path == pattern or path.startswith(folder) or fnmatchcase(path, pattern)
-            for pattern, folder in zip(wanted, folders, strict=True)
-        )
-
-    return excluded if wanted else lambda path: False

@@ -5,7 +5,7 @@ import json
 
 from each import each
 
-from reservoir_cli.transfer.reading.file import Head
+from reservoir_cli.transfer.reading.decompressed_file import Head
 
 
 def head_of(text: str) -> Head:
