@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir_cli.retrieval import ranking_weights as weights
 from reservoir_cli.retrieval.bm25_with_neighbours import bm25
 from reservoir_cli.retrieval.recall_floor import count_absent, fit
 from reservoir_cli.retrieval.sessions import Sessions, group_sessions
@@ -22,17 +23,6 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
 Scores = TypeVar("Scores", Floats, Floats | None)
 
-# The constants lie on plateaus of the benchmark; see docs/ranking.md.
-COSINE_SHARE, BM25_SHARE = 0.6, 0.4
-REPLY_LINK, SHORT_REPLY = 0.2, 60
-WINDOW_SHARE, WINDOW = 0.3, 10
-#: Short messages say little by themselves: in conversations of short messages, this share of a
-#: message's score is the mean around it, and a question loses this share of its own score.
-MEAN_SHARE, MEAN_WINDOW, ASKING_LOSS = 0.3, 4, 0.07
-SHORT_TALK = 60  # words on average up to which messages are short; at twice as many they are not
-DATE_SHARE = 1.0
-#: The best of many passages is near by chance: subtracted for each factor of e in their number.
-LENGTH_PENALTY = 0.03
 #: Components of a similarity: own meaning and words, the question's, the best around it, a date.
 PARTS = ("meaning", "words", "question", "surroundings", "date")
 
@@ -223,14 +213,14 @@ def _components(
     """Divide each similarity into its components, shape (5, n)."""
     own, inherited, around = _score_terms(candidates, cosine, words, sessions)
     word_share = min_max(words.copy())
-    word_share[~np.isnan(cosine)] *= BM25_SHARE
+    word_share[~np.isnan(cosine)] *= weights.BM25_SHARE
     terms = np.vstack(
         [
             sessions.to_candidate_order(own) - word_share,
             word_share,
             sessions.to_candidate_order(inherited - own),
             sessions.to_candidate_order(around - inherited),
-            DATE_SHARE * dates,
+            weights.DATE_SHARE * dates,
         ]
     )
     totals = terms.sum(axis=0)
@@ -265,7 +255,7 @@ def similarity(
     _, _, around = _score_terms(candidates, cosine, words, sessions)
     scores = sessions.to_candidate_order(around)
     if dates.any():
-        scores += DATE_SHARE * dates
+        scores += weights.DATE_SHARE * dates
     return min_max(scores)
 
 
@@ -286,10 +276,12 @@ def _own_scores(candidates: Candidates, cosine: NDArray[np.float32], words: Floa
     if "penalties" not in candidates.known:
         long_messages = np.flatnonzero(candidates.passages > 1)
         penalties = np.zeros(len(cosine))
-        penalties[long_messages] = LENGTH_PENALTY * np.log(candidates.passages[long_messages])
+        penalties[long_messages] = weights.LENGTH_PENALTY * np.log(
+            candidates.passages[long_messages]
+        )
         candidates.known["penalties"] = penalties
-    scores = min_max(words.copy(), BM25_SHARE)
-    scores += min_max(cosine - candidates.known["penalties"], COSINE_SHARE)
+    scores = min_max(words.copy(), weights.BM25_SHARE)
+    scores += min_max(cosine - candidates.known["penalties"], weights.COSINE_SHARE)
     without_vector = np.flatnonzero(np.isnan(cosine))
     if len(without_vector):
         scores[without_vector] = min_max(words.copy())[without_vector]
@@ -302,12 +294,12 @@ def _add_neighbours(
     """Return each score, in session order, with its question's added, then with its neighbours'."""
     if "answers" not in sessions.known:
         answers = asks[:-1] * sessions.same_session(1)
-        short = np.minimum(1.0, SHORT_REPLY / np.maximum(lengths[1:], 1))
-        sessions.known["answers"] = REPLY_LINK * answers * short
+        short = np.minimum(1.0, weights.SHORT_REPLY / np.maximum(lengths[1:], 1))
+        sessions.known["answers"] = weights.REPLY_LINK * answers * short
     inherited = own.copy()
     inherited[1:] += own[:-1] * sessions.known["answers"]
-    around = window_max(inherited, sessions, WINDOW)
-    around *= WINDOW_SHARE
+    around = window_max(inherited, sessions, weights.WINDOW)
+    around *= weights.WINDOW_SHARE
     around += inherited
     around += _balance(own, inherited, asks, lengths, sessions)
     return inherited, around
@@ -325,11 +317,11 @@ def _balance(
     A question loses a little: it shares words with its answer without being one.
     """
     if "mean share" not in sessions.known:
-        means = window_mean(lengths, sessions, MEAN_WINDOW)
-        short_talk = np.clip(2.0 - means / SHORT_TALK, 0.0, 1.0)
-        sessions.known["mean share"] = MEAN_SHARE * short_talk
-        sessions.known["asking loss"] = ASKING_LOSS * asks * short_talk
-    adjustment = window_mean(inherited, sessions, MEAN_WINDOW)
+        means = window_mean(lengths, sessions, weights.MEAN_WINDOW)
+        short_talk = np.clip(2.0 - means / weights.SHORT_TALK, 0.0, 1.0)
+        sessions.known["mean share"] = weights.MEAN_SHARE * short_talk
+        sessions.known["asking loss"] = weights.ASKING_LOSS * asks * short_talk
+    adjustment = window_mean(inherited, sessions, weights.MEAN_WINDOW)
     adjustment -= inherited
     adjustment *= sessions.known["mean share"]
     adjustment -= sessions.known["asking loss"] * own

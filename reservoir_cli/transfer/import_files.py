@@ -10,8 +10,8 @@ from reservoir_cli.transfer.detect_format import DetectedFile, find
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.leave_out import compile_exclusion, find_marked, leave_out
 from reservoir_cli.transfer.reading.decompressed_file import File
-from reservoir_cli.transfer.reading.foreign_values import count_unread_times
 from reservoir_cli.transfer.reading.input_files import name_of
+from reservoir_cli.transfer.reading.times import count_unread_times
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions

@@ -13,11 +13,11 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.answer import Answer
 from reservoir_cli.server.proxy.parse_request import parse
-from reservoir_cli.server.proxy.providers import protocol_at
 from reservoir_cli.server.proxy.providers.anthropic import MESSAGES
 from reservoir_cli.server.proxy.providers.ollama import OLLAMA_CHAT
 from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 from reservoir_cli.server.proxy.providers.openai_responses import RESPONSES
+from reservoir_cli.server.proxy.providers.registry import protocol_at
 from reservoir_cli.transfer.reading.foreign_values import obj
 
 FIRST, SECOND = '{"x": 1}', '{"y": 2}'

@@ -12,9 +12,9 @@ from proxied import Served
 from upstream import Upstream
 
 from reservoir_cli.server.proxy.endpoint import url_of
-from reservoir_cli.server.proxy.providers import route_of
 from reservoir_cli.server.proxy.providers.openai_chat import CHAT
 from reservoir_cli.server.proxy.providers.openai_responses import RESPONSES
+from reservoir_cli.server.proxy.providers.registry import route_of
 from reservoir_cli.server.proxy.scoped_paths import parse_path
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.upstreams import Upstream as UpstreamSetting

@@ -22,7 +22,7 @@ from reservoir_cli.server.proxy.forward import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.parse_request import ParsedRequest, parse
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
-from reservoir_cli.server.proxy.providers import Route, protocol_at, route_of
+from reservoir_cli.server.proxy.providers.registry import Route, protocol_at, route_of
 from reservoir_cli.server.proxy.scoped_paths import Target, parse_path
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener

@@ -16,7 +16,7 @@ from reservoir_cli.server.proxy import request_messages
 from reservoir_cli.server.proxy.identify_client import folder_of
 from reservoir_cli.server.proxy.json_spans import Document, OddJSON, Span, read_document, string_end
 from reservoir_cli.server.proxy.provider_histories import named_history, reference_of
-from reservoir_cli.server.proxy.providers import protocol_at
+from reservoir_cli.server.proxy.providers.registry import protocol_at
 from reservoir_cli.server.proxy.request_messages import first_texts, system_prompt
 from reservoir_cli.server.proxy.side_requests import carries_summary, is_side_request
 from reservoir_cli.transfer.reading.foreign_values import obj, objects

@@ -16,7 +16,6 @@ from pathlib import Path
 from reservoir_cli.messages import Message, clean_text
 from reservoir_cli.settings.paths import expand_user
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import moment
 from reservoir_cli.transfer.reading.importer import (
     Importer,
     Place,
@@ -26,6 +25,7 @@ from reservoir_cli.transfer.reading.importer import (
     Thread,
 )
 from reservoir_cli.transfer.reading.json_stream import read_lines
+from reservoir_cli.transfer.reading.times import moment
 from reservoir_cli.util.read_files import LARGEST
 
 _HISTORY = ".aider.chat.history.md"

@@ -12,15 +12,10 @@ from reservoir_cli.messages import Message, call_from_dict
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import content_text
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import (
-    obj,
-    objects,
-    require_object,
-    text,
-    time_of,
-)
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_object, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.times import time_of
 from reservoir_cli.transfer.reading.transcripts import ROLES
 
 #: Converts a value of the file into messages; raises ``ValueError`` with the reason if it cannot.

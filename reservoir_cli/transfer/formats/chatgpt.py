@@ -16,8 +16,6 @@ from reservoir_cli.transfer.reading.content_blocks import (
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     call,
-    fill_gaps,
-    moment,
     obj,
     objects,
     parse_object,
@@ -27,6 +25,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.times import fill_gaps, moment
 
 _ROLES = {"developer": "system"} | {role: role for role in ("system", "user", "assistant", "tool")}
 #: Types of content that the application adds itself.

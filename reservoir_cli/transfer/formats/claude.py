@@ -11,10 +11,11 @@ from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_marker, tool_result, tool_use
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import fill_gaps, moment, obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
+from reservoir_cli.transfer.reading.times import fill_gaps, moment
 
 _ROLES = {"human": "user", "assistant": "assistant"}
 #: Types of blocks that the application adds itself, and does not display.

@@ -16,7 +16,7 @@ from reservoir_cli.transfer.formats.claude_code_notices import (
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, lines, restoring
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import branch_name, moment, obj, text
+from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, text
 from reservoir_cli.transfer.reading.importer import (
     Importer,
     Place,
@@ -27,6 +27,7 @@ from reservoir_cli.transfer.reading.importer import (
 )
 from reservoir_cli.transfer.reading.json_stream import read_entries, readable_objects
 from reservoir_cli.transfer.reading.platform_folders import app_dir, claude_config_dirs
+from reservoir_cli.transfer.reading.times import moment
 
 _MESSAGE_TYPES = ("user", "assistant")
 #: Flags of lines that the program wrote itself.

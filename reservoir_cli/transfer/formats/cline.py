@@ -25,8 +25,6 @@ from reservoir_cli.transfer.reading.content_blocks import (
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
-    moment,
-    moment_ms,
     obj,
     objects,
     parse_object,
@@ -36,6 +34,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries, read_small_object
 from reservoir_cli.transfer.reading.platform_folders import editor_user_dirs, tool_dir
+from reservoir_cli.transfer.reading.times import moment, moment_ms
 
 _HISTORY = "api_conversation_history.json"
 #: Cline and its forks, with the ids of their extensions.

@@ -26,7 +26,6 @@ from reservoir_cli.transfer.reading.content_blocks import content_text, item_mes
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
-    moment,
     obj,
     objects,
     require_object,
@@ -42,6 +41,7 @@ from reservoir_cli.transfer.reading.importer import (
 )
 from reservoir_cli.transfer.reading.json_stream import contains, read_entries
 from reservoir_cli.transfer.reading.platform_folders import tool_dir
+from reservoir_cli.transfer.reading.times import moment
 from reservoir_cli.util.read_files import read_bounded
 
 #: Beginnings of user messages that the program writes.

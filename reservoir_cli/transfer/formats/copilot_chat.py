@@ -17,7 +17,6 @@ from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
     joined_texts,
-    moment_ms,
     obj,
     objects,
     require_list,
@@ -29,6 +28,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import entries, read_small_object, readable_objects
 from reservoir_cli.transfer.reading.platform_folders import editor_user_dirs
+from reservoir_cli.transfer.reading.times import moment_ms
 from reservoir_cli.util.read_files import LARGEST
 
 _ENDINGS, _TRANSCRIPTS = (".json", ".jsonl"), "transcripts"

@@ -12,7 +12,6 @@ from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
     folder_name,
-    moment,
     obj,
     objects,
     text,
@@ -32,6 +31,7 @@ from reservoir_cli.transfer.reading.json_stream import (
     readable_objects,
 )
 from reservoir_cli.transfer.reading.platform_folders import tool_dir
+from reservoir_cli.transfer.reading.times import moment
 
 #: The name of a session in the YAML file beside its events, quoted or not.
 _NAME = re.compile(r"^name: (?:'((?:[^'\n]|'')+)'|([^'\"|>\n][^\n]*))$", re.M)

@@ -24,7 +24,6 @@ from reservoir_cli.transfer.reading.foreign_databases import (
 )
 from reservoir_cli.transfer.reading.foreign_values import (
     branch_name,
-    moment_ms,
     obj,
     objects,
     parse_object,
@@ -34,6 +33,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
 )
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.platform_folders import editor_user_dir
+from reservoir_cli.transfer.reading.times import moment_ms
 from reservoir_cli.transfer.reading.transcripts import Transcript, Turn
 
 _TABLE = "cursorDiskKV"

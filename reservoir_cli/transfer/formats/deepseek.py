@@ -5,10 +5,11 @@ from functools import partial
 from typing import Any
 
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, seconds, text
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.times import seconds
 from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
 
 _KINDS = {"REQUEST": "user", "RESPONSE": "assistant", "THINK": "assistant"}

@@ -19,7 +19,7 @@ from reservoir_cli.transfer.reading.content_blocks import (
     tool_use,
 )
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import folder_name, obj, objects, text
 from reservoir_cli.transfer.reading.importer import (
     Importer,
     Place,
@@ -31,6 +31,7 @@ from reservoir_cli.transfer.reading.importer import (
 )
 from reservoir_cli.transfer.reading.json_stream import read_entries, readable_objects
 from reservoir_cli.transfer.reading.platform_folders import tool_dir
+from reservoir_cli.transfer.reading.times import moment
 from reservoir_cli.transfer.reading.transcripts import Transcript, Turn
 
 _ROLES = {"user": "user", "gemini": "assistant", "model": "assistant"}

@@ -21,10 +21,11 @@ from reservoir_cli.transfer.reading.foreign_databases import (
     DatabaseConversation,
     DatabaseImporter,
 )
-from reservoir_cli.transfer.reading.foreign_values import moment, obj, parse_json, text
+from reservoir_cli.transfer.reading.foreign_values import obj, parse_json, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.platform_folders import app_dir, xdg_data_dir
+from reservoir_cli.transfer.reading.times import moment
 
 _COLUMNS = {
     "sessions": "id name description session_type working_dir model_config_json",

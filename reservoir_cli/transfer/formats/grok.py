@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, seconds, text
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, require_list, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_trees import find_branch
+from reservoir_cli.transfer.reading.times import seconds
 from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
 
 _PARENT = "parent_response_id"

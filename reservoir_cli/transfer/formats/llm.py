@@ -22,16 +22,10 @@ from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, restor
 from reservoir_cli.transfer.reading.content_blocks import file_block, part_text, thought
 from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.foreign_databases import Database, read_database
-from reservoir_cli.transfer.reading.foreign_values import (
-    call,
-    moment,
-    obj,
-    objects,
-    parse_json,
-    text,
-)
+from reservoir_cli.transfer.reading.foreign_values import call, obj, objects, parse_json, text
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.platform_folders import app_dir
+from reservoir_cli.transfer.reading.times import moment
 from reservoir_cli.util.read_files import LARGEST
 
 #: SQL expression for the conversation of a row in the older tables.

@@ -12,9 +12,10 @@ from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import moment_ms, obj, objects, text
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.times import moment_ms
 from reservoir_cli.util.read_files import read_regular
 
 _STEP_TIME = re.compile(r"([0-9]{13})-")  #: The millisecond in which a step began, in its name.

@@ -17,18 +17,12 @@ from reservoir_cli.transfer.reading.content_blocks import (
 )
 from reservoir_cli.transfer.reading.decompressed_file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import Database, read_database
-from reservoir_cli.transfer.reading.foreign_values import (
-    fill_gaps,
-    moment,
-    obj,
-    objects,
-    parse_json,
-    text,
-)
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, parse_json, text
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.message_trees import find_branch, time_at
 from reservoir_cli.transfer.reading.platform_folders import tool_dir
+from reservoir_cli.transfer.reading.times import fill_gaps, moment
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
 _ROLES = ("user", "assistant", "system")

@@ -23,16 +23,11 @@ from reservoir_cli.transfer.reading.foreign_databases import (
     DatabaseConversation,
     DatabaseImporter,
 )
-from reservoir_cli.transfer.reading.foreign_values import (
-    moment_ms,
-    obj,
-    objects,
-    parse_object,
-    text,
-)
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, parse_object, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.platform_folders import xdg_data_dir
+from reservoir_cli.transfer.reading.times import moment_ms
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _SESSION = "id parent_id directory title time_created model revert fork_session_id"

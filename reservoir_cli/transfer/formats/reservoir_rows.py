@@ -21,9 +21,10 @@ from reservoir_cli.messages import (
     title_of,
 )
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import moment, obj, require_list, require_object
+from reservoir_cli.transfer.reading.foreign_values import obj, require_list, require_object
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Vectors
 from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.times import moment
 
 #: Fields that only our rows have; OpenAI's messages have the others, too.
 _OWN_IDS = frozenset({"conversation_id", "trace_id", "source_id"})

@@ -9,9 +9,10 @@ from typing import Any
 
 from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
-from reservoir_cli.transfer.reading.foreign_values import call, obj, require_list, time_of
+from reservoir_cli.transfer.reading.foreign_values import call, obj, require_list
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, SourceIds, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.times import time_of
 
 _ROLES = {
     **dict.fromkeys(("human", "user"), "user"),

@@ -22,7 +22,6 @@ from reservoir_cli.transfer.reading.foreign_databases import (
 )
 from reservoir_cli.transfer.reading.foreign_values import (
     folder_name,
-    moment,
     obj,
     objects,
     require_list,
@@ -30,6 +29,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
 )
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.platform_folders import app_dir, xdg_data_dir
+from reservoir_cli.transfer.reading.times import moment
 from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id parent_id summary updated_at created_at folder_paths data_type data"}

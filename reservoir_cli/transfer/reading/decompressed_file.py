@@ -19,7 +19,7 @@ from typing import IO, BinaryIO, cast
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
-from reservoir_cli.transfer.reading.foreign_values import moment
+from reservoir_cli.transfer.reading.times import moment
 from reservoir_cli.util.installation import install_hint
 from reservoir_cli.util.read_files import LARGEST, open_regular
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from reservoir_cli.transfer.reading.foreign_values import obj, objects, seconds, text
+from reservoir_cli.transfer.reading.foreign_values import obj, objects, text
+from reservoir_cli.transfer.reading.times import seconds
 
 Time = Callable[[dict[str, Any]], float]  # returns when a node was written, in seconds since 1970
 #: Returns whether a node holds a message that is displayed.

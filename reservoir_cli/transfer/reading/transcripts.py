@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.decompressed_file import File
-from reservoir_cli.transfer.reading.foreign_values import folder_name, moment, obj, text
+from reservoir_cli.transfer.reading.foreign_values import folder_name, obj, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
+from reservoir_cli.transfer.reading.times import moment
 
 #: Roles of a transcript, and ours.
 ROLES = {

@@ -39,8 +39,8 @@ from reservoir_cli.transfer.leave_out import (
 )
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.reading.decompressed_file import COMPRESSED, DATABASES, File, Unreadable
-from reservoir_cli.transfer.reading.foreign_values import count_unread_times, moment
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.times import count_unread_times, moment
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions
 from reservoir_cli.transfer.store_records import INTERRUPTED, FileImport

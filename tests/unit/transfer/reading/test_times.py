@@ -10,8 +10,8 @@ from reading import file_of, lines
 from reading import read as read_as
 
 from reservoir_cli.transfer.detect_format import choose
-from reservoir_cli.transfer.reading.foreign_values import count_unread_times, moment, time_of
 from reservoir_cli.transfer.reading.importer import Record
+from reservoir_cli.transfer.reading.times import count_unread_times, moment, time_of
 
 WHEN = datetime(2026, 2, 3, 12, 30, tzinfo=UTC)
 SECONDS = int(WHEN.timestamp())
