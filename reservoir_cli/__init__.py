@@ -39,7 +39,7 @@ _MODULES = {
     "ContextWindow": "context.render.formats",
     "ExportReport": "transfer.reports",
     "Filter": "messages",
-    "Hit": "retrieval.search_types",
+    "Hit": "retrieval.hits",
     "ImportReport": "transfer.reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",

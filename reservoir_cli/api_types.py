@@ -32,8 +32,8 @@ from reservoir_cli.messages import Scope as Scope
 from reservoir_cli.messages import StoredMessage as StoredMessage
 from reservoir_cli.messages import ToolCall as ToolCall
 from reservoir_cli.retrieval.embed_messages import Indexer as Indexer
+from reservoir_cli.retrieval.hits import Hit as Hit
 from reservoir_cli.retrieval.lookup import Lookup as Lookup
-from reservoir_cli.retrieval.search_types import Hit as Hit
 from reservoir_cli.settings.config import Config as Config
 from reservoir_cli.settings.models import Model as Model
 from reservoir_cli.storage.tables.conversations import ConversationSummary as ConversationSummary

@@ -264,7 +264,7 @@ class Reservoir:
     ) -> "list[Hit]":
         """Find messages by meaning and words.
 
-        See :class:`reservoir_cli.retrieval.search_types.SearchCriteria`.
+        See :class:`reservoir_cli.retrieval.hits.SearchCriteria`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
         :param scope: the messages to search; by default the partition, or the named instance.
@@ -273,11 +273,12 @@ class Reservoir:
             the title of its conversation.
         :raises ModelUnavailableError: the mode is ``semantic``, and there is no model.
         """
-        from reservoir_cli.retrieval import search, search_types
+        from reservoir_cli.retrieval import search
+        from reservoir_cli.retrieval.hits import SearchCriteria
 
         term = clean_text(term)
         scope = scope or Scope(partition or self.config.settings().partition, instance)
-        criteria = search_types.SearchCriteria(
+        criteria = SearchCriteria(
             term,
             scope,
             mode=mode,

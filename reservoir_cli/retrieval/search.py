@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, searchable_text
-from reservoir_cli.retrieval.search_types import Hit, SearchCriteria, read_linked, read_rows
+from reservoir_cli.retrieval.hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.search.highlight import find_words
-from reservoir_cli.storage.search.titles import titled_with_all
+from reservoir_cli.storage.search.match_titles import titled_with_all
 from reservoir_cli.storage.store import Store
 
 if TYPE_CHECKING:

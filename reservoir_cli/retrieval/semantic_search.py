@@ -11,9 +11,9 @@ from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
+from reservoir_cli.retrieval.hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.retrieval.question_dates import score_dates
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.search_types import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store

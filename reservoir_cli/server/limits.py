@@ -14,6 +14,17 @@ DISCARD_TIMEOUT, DISCARD_PAUSE = 10.0, 0.5
 #: The most characters of a conversation's id, and of a path in the log.
 MAX_ID, MAX_LOGGED_PATH = 200, 100
 
+# The page
+
+#: The time for which a code is valid, and after which an idle session ends.
+CODE_LIFETIME, SESSION_LIFETIME = 60.0, 12 * 3600.0
+MAX_SESSIONS = 32  # the most sessions that are valid at a time; the oldest is dropped
+#: The largest form, and the most fields of one: forms hold names and numbers.
+MAX_FORM, MAX_FIELDS = 64 << 10, 200
+#: The most characters of a message that are rendered, and of a code block that is highlighted.
+MAX_RENDERED, MAX_CODE = 20_000, 10_000
+RENDER_TIME = 2.0  # of a page; after it, the other messages are shown as plain text
+
 # Models and their answers
 
 #: The time to connect to a model. Reading has no limit: a model may think for long.

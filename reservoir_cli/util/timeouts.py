@@ -4,7 +4,9 @@ A door waits as long as its user would: a command for an import that is writing,
 noticeably. The server's own times are in ``server/limits.py``.
 """
 
-#: A locked store, if the caller names no other time: an import writes for seconds at a time.
+# A locked store
+
+#: If the caller names no other time: an import writes for seconds at a time.
 LOCKED_STORE = 30.0
 #: The same for ``serve`` and ``mcp``: a client waits, and nobody sees who is writing.
 LOCKED_SERVER = 10.0
@@ -19,6 +21,20 @@ LOCKED_STORE_OF_REQUEST = 0.02
 RECALL_OF_REQUEST = 0.3
 CHECKPOINT = 5.0  #: A checkpoint waits for readers; a question takes less than a second.
 OWN_FILE = 1.0  #: Locks of files that nobody else uses, such as a copy that is repaired.
+
+# A server of PostgreSQL
+
+#: Before the second attempt to connect to a server that restarts, each further pause twice as long,
+#: and the number of attempts. If the URL names several, one of them takes over in 12 seconds.
+RESTART, TRIES_OF_ONE, TRIES_OF_SEVERAL = 0.1, 5, 8
+NO_CONNECTION_LEFT = 0.5  #: Between two attempts while all connections are in use.
+#: Before each further attempt after a lost connection, which a pool notices with a delay.
+LOST_CONNECTION = (0.0, 1.0)
+#: Before the second attempt of a write that conflicts with others, as above, and their number.
+CONFLICT, TRIES_OF_CONFLICT = 0.02, 8
+CHANGE_OF_TABLES = 3.0  #: A change of tables waits for a lock: everyone else waits behind it.
+
+# Other programs
 
 CLIENT_COMMAND = 60.0  #: A client of ``connect`` runs its own command, which may start a runtime.
 CLIENT_FOLDERS = 2.0  #: A client of the MCP server lists the folders that it works in.

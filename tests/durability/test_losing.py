@@ -76,7 +76,7 @@ def end_connections(url: str) -> None:
 
 def test_a_store_works_again_when_its_server_is_back(server, url, monkeypatch):
     monkeypatch.setattr("reservoir_cli.storage.postgres.connection._PAUSE", 0.001)
-    monkeypatch.setattr("reservoir_cli.storage.postgres.transactions._PAUSES_IF_LOST", (0, 0.01))
+    monkeypatch.setattr("reservoir_cli.util.timeouts.LOST_CONNECTION", (0, 0.01))
     with closing(open_store(url)) as store:
         say(store, "before")
         server.stop()

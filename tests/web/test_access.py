@@ -8,7 +8,8 @@ import plain_http
 from page_server import TOKEN, csrf_of
 
 from reservoir_cli.server.handshake import ServerIdentity
-from reservoir_cli.server.web.access import CODE_LIFETIME, SESSION_LIFETIME, Sessions
+from reservoir_cli.server.limits import CODE_LIFETIME, SESSION_LIFETIME
+from reservoir_cli.server.web.access import Sessions
 
 VIEWS = (
     "/ui/",

@@ -10,8 +10,9 @@ from page_server import HOSTILE, csrf_of, message
 from sqlite_steps import steps
 
 from reservoir_cli.messages import Conversation, Filter, Message, Scope
-from reservoir_cli.server.web import read_conversations
-from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
+from reservoir_cli.server import limits
+from reservoir_cli.server.limits import MAX_RENDERED
+from reservoir_cli.server.web.markdown import to_html
 from reservoir_cli.server.web.read_conversations import CONVERSATIONS, MESSAGES, read_conversation
 
 
@@ -183,7 +184,7 @@ def test_a_long_message_is_cut_and_can_be_expanded(client, memory):
 
 
 def test_messages_are_plain_text_once_rendering_takes_too_long(client, memory, monkeypatch):
-    monkeypatch.setattr(read_conversations, "RENDER_TIME", -1.0)
+    monkeypatch.setattr(limits, "RENDER_TIME", -1.0)
     memory.ingest(
         [message("user", "<b>*bold*</b>\u202e", 400, "queue")], partition="work", instance="chat"
     )

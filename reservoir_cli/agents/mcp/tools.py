@@ -28,7 +28,7 @@ from reservoir_cli.messages import (
     plain_text,
 )
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval.search_types import Hit
+from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.settings.recall_switch import find_switch
 from reservoir_cli.settings.reload import LiveConfig

@@ -13,7 +13,7 @@ from reservoir_cli.cli.options import argument, flag, option
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Filter, Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval.search_types import Hit
+from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.util.clock import to_local
 from reservoir_cli.util.languages import LANGUAGES, guess_language

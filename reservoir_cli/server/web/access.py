@@ -10,17 +10,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.server import limits
 from reservoir_cli.server.handshake import ServerIdentity
 from reservoir_cli.server.request_body import BodyTooLarge, BodyTooSlow, read_body
 from reservoir_cli.server.web.read_conversations import MissingError
 from reservoir_cli.server.web.rendering import render
 
 _BYTES = 32
-#: For how many seconds a code is valid, and after how many an idle session ends.
-CODE_LIFETIME, SESSION_LIFETIME = 60.0, 12 * 3600.0
-MAX_SESSIONS = 32  # the most sessions that are valid at a time; the oldest is dropped
-#: The largest form in bytes, and the most fields of one: forms hold names and numbers.
-MAX_FORM, MAX_FIELDS = 64 << 10, 200
 
 
 @dataclass(slots=True)
@@ -52,21 +48,21 @@ class Sessions:
     def redeem(self, code: str, host: str) -> str | None:
         """Start a session; return its id, or ``None`` if the code is used, expired or wrong."""
         now, parts = self.clock(), self.server.check_code(code)
-        earliest = now - CODE_LIFETIME
+        earliest = now - limits.CODE_LIFETIME
         self._used = {nonce: made for nonce, made in self._used.items() if made >= earliest}
         if parts is None or parts[0] in self._used or not earliest <= parts[1] <= now:
             return None
         self._used[parts[0]] = parts[1]
         name = secrets.token_urlsafe(_BYTES)
         self._sessions[name] = Session(host, secrets.token_urlsafe(_BYTES), now)
-        while len(self._sessions) > MAX_SESSIONS:
+        while len(self._sessions) > limits.MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         return name
 
     def find(self, name: str, host: str) -> Session | None:
         """Return a session by its id, if it is still valid and was started with this Host."""
         session, now = self._sessions.get(name), self.clock()
-        if session is None or session.host != host or now - session.used > SESSION_LIFETIME:
+        if session is None or session.host != host or now - session.used > limits.SESSION_LIFETIME:
             return None
         session.used = now
         return session
@@ -159,8 +155,8 @@ async def read_form(request: Request) -> Form:
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return {}
     try:
-        body = await read_body(request.scope, request.receive, MAX_FORM)
-        return dict(parse_qsl(body.decode("ascii"), max_num_fields=MAX_FIELDS))
+        body = await read_body(request.scope, request.receive, limits.MAX_FORM)
+        return dict(parse_qsl(body.decode("ascii"), max_num_fields=limits.MAX_FIELDS))
     except (BodyTooLarge, ValueError):
         return {}
 

@@ -8,10 +8,9 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markupsafe import Markup
 
+from reservoir_cli.server import limits
 from reservoir_cli.server.web.rendering import visible
 
-#: The most characters of a message that are rendered, and of a code block that is highlighted.
-MAX_RENDERED, MAX_CODE = 20_000, 10_000
 #: Languages that are highlighted, as named after a code fence.
 _LANGUAGES = frozenset(
     "bash c console cpp css diff dockerfile go html ini java javascript js json makefile python py "
@@ -35,7 +34,7 @@ _LOWER = {f"h{level}": f"h{min(6, level + 2)}" for level in range(1, 7)}
 
 def to_html(text: str) -> Markup:
     """Render a message as HTML that loads nothing and runs nothing."""
-    dirty = _parser().render(visible(text[:MAX_RENDERED]))
+    dirty = _parser().render(visible(text[: limits.MAX_RENDERED]))
     return Markup(
         nh3.clean(
             dirty,
@@ -58,7 +57,7 @@ def _drop_relative_link(_tag: str, attribute: str, value: str) -> str | None:
 
 def to_plain_html(text: str) -> Markup:
     """Return a message as HTML that shows its text as it is."""
-    return Markup('<pre class="whole">{}</pre>').format(visible(text[:MAX_RENDERED]))
+    return Markup('<pre class="whole">{}</pre>').format(visible(text[: limits.MAX_RENDERED]))
 
 
 @cache
@@ -76,7 +75,7 @@ def _lower_headings(state: StateCore) -> None:
 
 def _highlight(code: str, language: str, _attributes: str) -> str:
     language = language.lower()
-    if language not in _LANGUAGES or len(code) > MAX_CODE or _LONG_LINE.search(code):
+    if language not in _LANGUAGES or len(code) > limits.MAX_CODE or _LONG_LINE.search(code):
         return ""
     if language == "java" and _WORDS.search(code):
         return ""

@@ -23,18 +23,17 @@ from reservoir_cli.messages import (
     title_of,
 )
 from reservoir_cli.reservoir import ConversationList, ListedConversation, Reservoir
-from reservoir_cli.retrieval.search_types import Hit
+from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
+from reservoir_cli.server import limits
 from reservoir_cli.server.web.conversation_filter import ConversationFilter
-from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html, to_plain_html
+from reservoir_cli.server.web.markdown import to_html, to_plain_html
 from reservoir_cli.server.web.rendering import month, visible
 from reservoir_cli.util.front_matter import FRONT_MATTER, find_title
 from reservoir_cli.util.progress import counted
 
 #: Conversations, hits and messages on one page, and the characters of a hit's snippet.
 CONVERSATIONS, HITS, MESSAGES, MAX_SNIPPET = 50, 50, 50, 280
-#: Seconds of rendering after which the other messages of a page are shown as plain text.
-RENDER_TIME = 2.0
 _HEADING = re.compile(r"#{1,6}[ \t]")
 _SEARCHED = 10_000  # how many characters of a document are searched for its title
 
@@ -270,7 +269,7 @@ def _show_page(messages: Iterable[StoredMessage]) -> Iterator[ShownMessage]:
     """Prepare the messages of a page, whose Markdown may take long to render."""
     start = time.thread_time()
     for message in messages:
-        yield show(message, plain=time.thread_time() - start > RENDER_TIME)
+        yield show(message, plain=time.thread_time() - start > limits.RENDER_TIME)
 
 
 def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) -> ShownMessage:
@@ -281,8 +280,10 @@ def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) ->
         return ShownMessage(message, None, visible("\n".join(filter(None, (text, calls)))), 0)
     to_markup = to_plain_html if plain else to_html
     html = None if message.role is Role.TOOL else to_markup(message.content)
-    shown = visible("\n".join(filter(None, (text[:MAX_RENDERED], calls[:MAX_RENDERED]))))
-    return ShownMessage(message, html, shown, max(0, len(message.content) - MAX_RENDERED))
+    shown = visible(
+        "\n".join(filter(None, (text[: limits.MAX_RENDERED], calls[: limits.MAX_RENDERED])))
+    )
+    return ShownMessage(message, html, shown, max(0, len(message.content) - limits.MAX_RENDERED))
 
 
 def forget(reservoir: Reservoir, name: ConversationName) -> int:

@@ -11,11 +11,11 @@ from reservoir_cli.storage.postgres.row_security import guard_statements
 from reservoir_cli.storage.postgres.store import PostgresStore
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import (
-    WAIT_FOR_TABLES,
     Transactions,
     wait_for_locks,
 )
 from reservoir_cli.storage.transactions import writing
+from reservoir_cli.util import timeouts
 
 _TABLES = f"""
     SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid) FROM pg_class c
@@ -37,7 +37,7 @@ _BY_MACHINE = (
 def guard(store: PostgresStore) -> None:
     """Guard the rows of a store by partition, for users who are members; its owner sees all."""
     store.lift_timeouts()
-    store._connection.execute(wait_for_locks(WAIT_FOR_TABLES))
+    store._connection.execute(wait_for_locks(timeouts.CHANGE_OF_TABLES))
     # Members only read it.
     properties.put_first(store._connection, properties.FORGOTTEN_KEY, os.urandom(32).hex())
     for statement in guard_statements(store.server.path, is_cluster=store.server.is_cluster):

@@ -19,6 +19,7 @@ from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.server_errors import FULL, locked_error, unreachable_error
 from reservoir_cli.storage.postgres.tables import REPLICATED, SCHEMA
 from reservoir_cli.storage.schema import TABLES
+from reservoir_cli.util import timeouts
 from reservoir_cli.util.installation import install_hint
 
 try:
@@ -49,12 +50,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: The number of attempts to connect while the server restarts, and the seconds before the second.
-_TRIES, _PAUSE = 5, 0.1
-#: The same if the URL names several servers: about 12 seconds, in which one of them takes over.
-_TRIES_OF_SEVERAL = 8
-#: Seconds between two attempts while all connections of the server are in use.
-_PAUSE_IF_FULL = 0.5
 #: Default parameters of URLs: the timeout of an attempt to connect, and the keepalives by which a
 #: vanished server is noticed.
 _DEFAULTS: dict[str, Any] = {
@@ -319,8 +314,9 @@ def connect(
     if options:
         parts["options"] = f"{parts.get('options') or ''} {options}".strip()
     deadline = time.monotonic() + patience
-    tries = _TRIES_OF_SEVERAL if "," in str(parts.get("host")) else _TRIES
-    pauses = (_PAUSE * 2**attempt for attempt in range(tries - 1))
+    several = "," in str(parts.get("host"))
+    tries = timeouts.TRIES_OF_SEVERAL if several else timeouts.TRIES_OF_ONE
+    pauses = (timeouts.RESTART * 2**attempt for attempt in range(tries - 1))
     while True:
         try:
             return psycopg.connect(
@@ -331,7 +327,7 @@ def connect(
             )
         except psycopg.OperationalError as error:
             if _contains(error, FULL):
-                pause = _PAUSE_IF_FULL
+                pause = timeouts.NO_CONNECTION_LEFT
             else:
                 pause = next(pauses, 0) if _contains(error, _TEMPORARY) else 0
             remaining = deadline - time.monotonic()

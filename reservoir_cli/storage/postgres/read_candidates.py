@@ -9,7 +9,7 @@ from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.storage import portable_sql, properties
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.search import titles
+from reservoir_cli.storage.search import match_titles
 from reservoir_cli.storage.search.candidates import (
     Candidates,
     Query,
@@ -64,7 +64,7 @@ def gather(connection: Connection, query: Query) -> Uncompared:
         candidates,
         query,
         lambda text: keyword_search.read_postings(connection, candidates, scope, text),
-        lambda stems: titles.find_titled(connection, candidates, scope, stems),
+        lambda stems: match_titles.find_titled(connection, candidates, scope, stems),
         lambda absent: keyword_search.correct_misspelt(
             connection, candidates, scope, query.question, absent
         ),

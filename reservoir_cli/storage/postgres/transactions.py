@@ -27,14 +27,8 @@ from reservoir_cli.storage.postgres.server_errors import (
     find_worker,
     locked_error,
 )
+from reservoir_cli.util import timeouts
 
-#: The number of attempts for a write that conflicts with others, and seconds before the second.
-_TRIES, _PAUSE = 8, 0.02
-#: Seconds before each further attempt after a lost connection; a pool notices it with a delay.
-_PAUSES_IF_LOST = (0, 1)
-
-#: Seconds that a change of tables waits for a lock: everyone else waits behind it.
-WAIT_FOR_TABLES = 3
 _TRANSACTION_TIMEOUT = 170_000  #: The first version of PostgreSQL with ``transaction_timeout``.
 
 #: Read the mark of a store that is an unfinished copy.
@@ -110,7 +104,7 @@ class Transactions(transactions.Transactions, ABC):
             self._connection.may_delete = self.server.may_delete
 
     def _migrate(self) -> None:
-        settings = f"{self._settings}; {self._lifting}; {wait_for_locks(WAIT_FOR_TABLES)}"
+        settings = f"{self._settings}; {self._lifting}; {wait_for_locks(timeouts.CHANGE_OF_TABLES)}"
         guarding = guard_statements(self.server.path, is_cluster=self.server.is_cluster)
         try:
             try:
@@ -280,7 +274,7 @@ class Transactions(transactions.Transactions, ABC):
         return self._retry_if_lost(lambda: self._write_with_retries(work, wait))
 
     def _retry_if_lost(self, work: Callable[[], Result]) -> Result:
-        for pause in _PAUSES_IF_LOST:
+        for pause in timeouts.LOST_CONNECTION:
             try:
                 return work()
             except ConnectionLostError:
@@ -291,12 +285,13 @@ class Transactions(transactions.Transactions, ABC):
 
     def _write_with_retries(self, work: Callable[[], Result], wait: float | None) -> Result:
         """Call a function in a write transaction; retry it after a conflict with another one."""
-        for left in reversed(range(_TRIES)):
+        for left in reversed(range(timeouts.TRIES_OF_CONFLICT)):
             try:
                 with self.write(wait):
                     return work()
             except ConflictError:
                 if self._depth or not left:  # the outer transaction has to be retried
                     raise
-                time.sleep(_PAUSE * 2 ** (_TRIES - left) * random.random())
+                pause = timeouts.CONFLICT * 2 ** (timeouts.TRIES_OF_CONFLICT - left)
+                time.sleep(pause * random.random())
         raise AssertionError("the last try returns or raises")

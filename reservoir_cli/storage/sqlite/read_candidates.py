@@ -11,7 +11,7 @@ from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import decoding, placeholders
-from reservoir_cli.storage.search import titles
+from reservoir_cli.storage.search import match_titles
 from reservoir_cli.storage.search.candidates import (
     Candidates,
     Query,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.search.titles import Titles
+    from reservoir_cli.storage.search.match_titles import Titles
 
     Columns = dict[str, NDArray[Any]]  #: Data of messages by name; arrays of one length.
 
@@ -66,12 +66,12 @@ def gather(
     )
     documents, _ = candidates.places(_documents(connection, scope, own))
     candidates.own[documents] = False
-    read_titles = partial(cache.titles, writes) if cache else titles.read_titles
+    read_titles = partial(cache.titles, writes) if cache else match_titles.read_titles
     candidates = add_postings(
         candidates,
         query,
         lambda text: read_postings(connection, candidates, scope, text),
-        lambda stems: titles.find_titled(connection, candidates, scope, stems, read_titles),
+        lambda stems: match_titles.find_titled(connection, candidates, scope, stems, read_titles),
         lambda absent: correct_misspelt(connection, candidates, query.question, absent),
     )
     if scan is None or scan.compare is None:
@@ -211,5 +211,5 @@ class QuestionCache:
         [[of_others]] = connection.execute("PRAGMA data_version").fetchall()
         state = connection, writes, of_others, scope
         if self._titles is None or self._titles[0] != state:
-            self._titles = state, titles.read_titles(connection, scope)
+            self._titles = state, match_titles.read_titles(connection, scope)
         return self._titles[1]

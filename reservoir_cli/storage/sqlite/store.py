@@ -21,7 +21,7 @@ from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.schema import OF_MESSAGES, VERSION
 from reservoir_cli.storage.search.links import Place, Vectors
 from reservoir_cli.storage.search.quantize import restore
-from reservoir_cli.storage.sqlite import blocks, store_file
+from reservoir_cli.storage.sqlite import blocks, foreign_code
 from reservoir_cli.storage.sqlite.care import erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import Connection, errors
 from reservoir_cli.storage.sqlite.store_file import (
@@ -68,7 +68,7 @@ class SqliteStore(Store):
                 check_and_migrate(self._connection, self.location, self.read_only, patience)
                 # Reads still work; a write raises an error that names the code.
                 self.read_only = (
-                    self.read_only or store_file.find_code(self._connection) is not None
+                    self.read_only or foreign_code.find_code(self._connection) is not None
                 )
             except BaseException:
                 self._connection.close()
@@ -109,7 +109,7 @@ class SqliteStore(Store):
                     known_version(self._connection)
                     schema = self._connection.execute("PRAGMA schema_version").fetchone()[0]
                     if schema != self._checked_schema:
-                        store_file.refuse_code(self._connection, self.location)
+                        foreign_code.refuse_code(self._connection, self.location)
                         self._checked_schema = schema
                     self._refuse_unfinished()
                     yield
@@ -168,7 +168,7 @@ class SqliteStore(Store):
     def _require_writable(self) -> None:
         self._refuse_unfinished()
         if self.read_only:
-            store_file.refuse_code(self._connection, self.location)
+            foreign_code.refuse_code(self._connection, self.location)
             raise StoreError(
                 f"the store {self.location} cannot be written to",
                 hint="check the permissions of the file and its folder",

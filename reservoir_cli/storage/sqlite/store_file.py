@@ -1,9 +1,4 @@
-"""Open a store's file: check it, refuse those of other programs, and migrate its schema.
-
-Foreign code would run when the store is written to: a trigger can prevent a message from being
-deleted, and a view or a generated column can return values that were never stored. Foreign tables,
-indexes and statistics are harmless.
-"""
+"""Open a store's file: check it, refuse those of other programs, and migrate its schema."""
 
 import os
 import sqlite3
@@ -12,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import schema
 from reservoir_cli.storage.schema import VERSION
 from reservoir_cli.storage.sqlite.connection import (
     PRAGMAS,
@@ -21,15 +15,13 @@ from reservoir_cli.storage.sqlite.connection import (
     is_busy,
     refuse_old_sqlite,
 )
+from reservoir_cli.storage.sqlite.foreign_code import refuse_code
 from reservoir_cli.storage.transactions import refuse_newer
 from reservoir_cli.util.private_files import make_private_dir
 
 APPLICATION_ID = 0x52737672  #: The application id in the file's header: "Rsvr".
 _COMPANIONS = ("-wal", "-shm", "-journal")  #: The endings of SQLite's files beside a store.
 _WAY_BACK = "move it and the files -wal and -shm beside it away, then copy a backup there"
-#: Our tables; those of the full-text index start with :data:`FULL_TEXT`.
-TABLES = frozenset({*schema.TABLES, "blocks", "_sqlite_migrations"})
-FULL_TEXT = "messages_fts"
 
 
 def open_file(path: Path, create: bool, patience: float) -> tuple[Connection, bool]:
@@ -213,42 +205,3 @@ def create_file(path: Path) -> None:
             f"cannot create the store {path}: {error.strerror}",
             hint="check the path and its permissions, or give another with --db",
         ) from error
-
-
-def refuse_code(connection: sqlite3.Connection, location: str) -> None:
-    """Refuse to write to a store if foreign code in the file's schema would run."""
-    if code := find_code(connection):
-        raise StoreError(
-            f"the store {location} has {code}, and is not written to",
-            hint="drop it if it is yours; else reservoir doctor --salvage FILE makes a store "
-            "without it",
-        )
-
-
-def find_code(connection: sqlite3.Connection) -> str | None:
-    """Describe the first code that would run in a write to our tables, if there is any."""
-    entries = connection.execute(
-        "SELECT type, name, lower(tbl_name), coalesce(sql, '') FROM sqlite_master"
-    )
-    described = (_describe(connection, *entry) for entry in entries.fetchall())
-    return next(filter(None, described), None)
-
-
-def _describe(
-    connection: sqlite3.Connection, kind: str, name: str, table: str, sql: str
-) -> str | None:
-    if kind == "view":
-        return f"a view ({name!a})"
-    if table not in TABLES and not table.startswith(FULL_TEXT):
-        return None
-    if kind == "trigger":
-        return f"a trigger on {table} ({name!a})"
-    if kind != "table":
-        return None
-    if sql.upper().startswith("CREATE VIRTUAL") != (table == FULL_TEXT):
-        return f"another kind of table in place of {table}"
-    if table == FULL_TEXT:
-        return None
-    columns = connection.execute("SELECT hidden FROM pragma_table_xinfo(?)", [table])
-    is_generated = any(hidden in (2, 3) for (hidden,) in columns)
-    return f"a generated column in {table}" if is_generated else None

@@ -9,8 +9,8 @@ from builders import NOW
 from reservoir_cli.messages import Filter, Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
+from reservoir_cli.retrieval.hits import SearchCriteria
 from reservoir_cli.retrieval.search import search
-from reservoir_cli.retrieval.search_types import SearchCriteria
 from reservoir_cli.settings import config
 from reservoir_cli.storage.search.candidates import Candidates
 from reservoir_cli.storage.store import Store

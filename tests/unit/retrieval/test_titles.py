@@ -8,7 +8,7 @@ from builders import NOW
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.messages import Conversation, Scope
 from reservoir_cli.settings import config
-from reservoir_cli.storage.search.titles import Titles, titled_with_all
+from reservoir_cli.storage.search.match_titles import Titles, titled_with_all
 
 HERE = Scope("p", "p")
 

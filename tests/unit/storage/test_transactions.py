@@ -9,8 +9,8 @@ from stored import HERE
 from reservoir_cli.errors import StoreError, StoreLockedError
 from reservoir_cli.messages import Filter, Message
 from reservoir_cli.redaction import Redactor
+from reservoir_cli.retrieval.hits import SearchCriteria
 from reservoir_cli.retrieval.search import search
-from reservoir_cli.retrieval.search_types import SearchCriteria
 from reservoir_cli.settings import config
 
 OPEN = Redactor(lambda _: "off")

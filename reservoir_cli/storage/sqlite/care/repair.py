@@ -20,7 +20,7 @@ from reservoir_cli.storage import properties
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.properties import UNFINISHED_COPY
 from reservoir_cli.storage.schema import OF_MESSAGES
-from reservoir_cli.storage.sqlite import keyword_search, store_file
+from reservoir_cli.storage.sqlite import foreign_code, keyword_search
 from reservoir_cli.storage.sqlite.care import check_blocks
 from reservoir_cli.storage.sqlite.connection import Connection, connect, primary_code
 from reservoir_cli.storage.store import Problem, derived_problems
@@ -101,7 +101,7 @@ def write_copy(connection: Connection, target: Path, progress: Progress) -> None
 
 def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
     """Yield the problems of derived data, and of messages."""
-    if code := store_file.find_code(connection):
+    if code := foreign_code.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
     unranked = check_blocks.count_problems(connection, model_id) if model_id else 0
     yield from derived_problems(connection, count_full_text_problems(connection), unranked)

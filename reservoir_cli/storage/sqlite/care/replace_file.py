@@ -14,8 +14,9 @@ from pathlib import Path
 from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.sqlite.connection import connect, primary_code
+from reservoir_cli.storage.sqlite.foreign_code import find_code
 from reservoir_cli.storage.sqlite.store import SqliteStore
-from reservoir_cli.storage.sqlite.store_file import find_code, refuse_special_files
+from reservoir_cli.storage.sqlite.store_file import refuse_special_files
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.private_files import replace_atomically, resolve_path
 from reservoir_cli.util.timeouts import OWN_FILE

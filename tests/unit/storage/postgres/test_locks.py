@@ -18,6 +18,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, lock_holders, tables
 from reservoir_cli.storage.postgres.store import PostgresStore
+from reservoir_cli.util import timeouts
 
 TEAM = Scope("team", "team")
 
@@ -116,7 +117,7 @@ def test_the_error_of_a_lock_names_who_holds_it(url, users):
 
 def test_a_change_of_tables_names_the_reader_that_it_waits_for(url, users, monkeypatch):
     """Others wait behind it, but not for longer than it does."""
-    monkeypatch.setattr(admin, "WAIT_FOR_TABLES", 0.5)
+    monkeypatch.setattr(timeouts, "CHANGE_OF_TABLES", 0.5)
     errors: list[StoreLockedError] = []
 
     def guard() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall, plain_text
+from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.search import with_words
-from reservoir_cli.retrieval.search_types import Hit
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.search import fulltext
 from reservoir_cli.storage.search.candidates import Candidates

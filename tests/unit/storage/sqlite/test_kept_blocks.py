@@ -15,7 +15,7 @@ from reservoir_cli.messages import Conversation, Filter, Message, Scope
 from reservoir_cli.retrieval.ranking import Scored, score, score_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.search import titles
+from reservoir_cli.storage.search import match_titles
 from reservoir_cli.storage.search.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.sqlite import vector_scan
 from reservoir_cli.storage.store import Store
@@ -236,8 +236,10 @@ def places_of(candidates: Candidates) -> list[tuple[list[int], list[int]]]:
 
 def test_titles_are_read_again_only_when_something_was_written(warm_store, other, monkeypatch):
     reads = []
-    read = titles.read_titles
-    monkeypatch.setattr(titles, "read_titles", lambda *where: reads.append(where) or read(*where))
+    read = match_titles.read_titles
+    monkeypatch.setattr(
+        match_titles, "read_titles", lambda *where: reads.append(where) or read(*where)
+    )
 
     def titled(word: str) -> bool:
         found = warm_store.gather(Scope("t"), None, word, None).candidates

@@ -11,7 +11,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.errors import StoreError
 from reservoir_cli.maintenance.backup import salvage
 from reservoir_cli.messages import Key, Message
-from reservoir_cli.storage.sqlite import schema, store_file
+from reservoir_cli.storage.sqlite import foreign_code, schema, store_file
 from reservoir_cli.storage.sqlite.store import SqliteStore
 
 CODE = {
@@ -114,8 +114,8 @@ def test_tables_of_others_in_the_file_are_allowed(path):
 def test_all_tables_of_ours_are_known(path):
     with closing(sqlite3.connect(path)) as connection:
         names = {row[0] for row in connection.execute("SELECT tbl_name FROM sqlite_master")}
-    ours = {name for name in names if not name.startswith((store_file.FULL_TEXT, "sqlite_"))}
-    assert ours == store_file.TABLES
+    ours = {name for name in names if not name.startswith((foreign_code.FULL_TEXT, "sqlite_"))}
+    assert ours == foreign_code.TABLES
 
 
 @pytest.mark.sqlite("triggers of the connection are SQLite's")
