@@ -273,12 +273,11 @@ class Reservoir:
             the title of its conversation.
         :raises ModelUnavailableError: the mode is ``semantic``, and there is no model.
         """
-        from reservoir_cli.retrieval import search
-        from reservoir_cli.retrieval.hits import SearchCriteria
+        from reservoir_cli.retrieval import hits, search
 
         term = clean_text(term)
         scope = scope or Scope(partition or self.config.settings().partition, instance)
-        criteria = SearchCriteria(
+        criteria = hits.SearchCriteria(
             term,
             scope,
             mode=mode,
@@ -296,8 +295,8 @@ class Reservoir:
             embedder = self.indexer.embedder_for_question(scope, required=mode == "semantic")
         settings, now = self.config.settings(scope.partition), datetime.now().astimezone()
         found = search.search(self.store, embedder, criteria, settings, now)
-        hits = [hit.masked(self.redactor) for hit in found]
-        return search.with_words(hits, term, mode) if passages else hits
+        shown = [hit.masked(self.redactor) for hit in found]
+        return search.with_words(shown, term, mode) if passages else shown
 
     def context(
         self,

@@ -75,7 +75,7 @@ def end_connections(url: str) -> None:
 
 
 def test_a_store_works_again_when_its_server_is_back(server, url, monkeypatch):
-    monkeypatch.setattr("reservoir_cli.storage.postgres.connection._PAUSE", 0.001)
+    monkeypatch.setattr("reservoir_cli.util.timeouts.RESTART", 0.001)
     monkeypatch.setattr("reservoir_cli.util.timeouts.LOST_CONNECTION", (0, 0.01))
     with closing(open_store(url)) as store:
         say(store, "before")
@@ -206,7 +206,7 @@ def test_a_url_with_several_servers_is_shown_in_a_form_that_can_be_typed():
 
 
 def test_no_writable_server_is_a_one_line_error(server, monkeypatch):
-    monkeypatch.setattr("reservoir_cli.storage.postgres.connection._PAUSE", 0.001)
+    monkeypatch.setattr("reservoir_cli.util.timeouts.RESTART", 0.001)
     url = server.store_database()
     database = url.rsplit("/", 1)[1]
     server.sql(f"ALTER DATABASE {database} SET default_transaction_read_only = on")

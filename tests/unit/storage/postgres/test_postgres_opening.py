@@ -191,7 +191,7 @@ def test_an_absent_server_is_tried_again_only_within_the_patience(monkeypatch, p
 
 @pytest.fixture
 def unused_port(monkeypatch) -> int:
-    monkeypatch.setattr("reservoir_cli.storage.postgres.connection._PAUSE", 0.001)
+    monkeypatch.setattr("reservoir_cli.util.timeouts.RESTART", 0.001)
     return 1
 
 
