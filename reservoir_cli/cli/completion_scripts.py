@@ -22,9 +22,6 @@ from reservoir_cli.errors import ReservoirError, UsageError
 _LINE = "_RESERVOIR_LINE"
 #: Characters, besides letters, marks and digits, that names may contain to be offered.
 _HARMLESS = "_ .@:+/-"
-#: The answer to scripts of earlier versions, which evaluate it.
-_OLD_ZSH = "_message 'run reservoir --install-completion again'"
-
 _NO_FILES = 1  # the exit code that lets a script offer no files; PowerShell offers them always
 #: The metavars of options and arguments that take files.
 _FILE = re.compile("FILE|PATH|TARGET|^SOURCE$")
@@ -48,8 +45,7 @@ _SCRIPTS = {
 
 def is_asking() -> bool:
     """Return whether a completion script runs this process; drop the variable otherwise."""
-    value = os.environ.get(COMPLETED_SHELL, "")
-    if value in _SCRIPTS or value.startswith(("complete_", "source_")):
+    if os.environ.get(COMPLETED_SHELL) in _SCRIPTS:
         return True
     os.environ.pop(COMPLETED_SHELL, None)
     return False
@@ -58,9 +54,6 @@ def is_asking() -> bool:
 def answer(group: Any) -> int:
     """Print completions; if none, the exit code says whether the shell should offer files."""
     shell = os.environ.pop(COMPLETED_SHELL)
-    if shell not in _SCRIPTS:
-        sys.stdout.write(f"{_OLD_ZSH}\n" if shell == "complete_zsh" else "")
-        return int(shell == "complete_fish")  # the old script asks whether there are completions
     with suppress(Exception, SystemExit):
         ctx, target, word = _find_target(group, _typed_words(shell, sys.argv[1:]))
         lines = _format_lines(shell, sys.argv[1:], _complete(ctx, target, word))

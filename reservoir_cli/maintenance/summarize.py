@@ -150,9 +150,7 @@ def _is_current(
         return False
     if not command:
         return known[0].partition(":")[0] == digest
-    # Summaries by earlier versions have no hash of the command.
-    stored, author = known
-    return author == made_by and stored in (digest, _add_command(digest, command))
+    return known == (_add_command(digest, command), made_by)
 
 
 def _add_command(digest: str, command: Sequence[str]) -> str:

@@ -218,20 +218,6 @@ def test_only_names_without_shell_syntax_are_offered(cli):
     assert sorted(result.out.replace("\\ ", " ").splitlines()) == sorted(HARMLESS)
 
 
-def test_a_completion_script_of_an_earlier_version_gets_no_names_of_the_store(cli):
-    cli.store(*({"content": "x", "partition": name} for name in HOSTILE))
-    for shell in ("bash", "zsh", "powershell"):
-        result = cli(
-            env={
-                "_RESERVOIR_COMPLETE": f"complete_{shell}",
-                "_TYPER_COMPLETE_ARGS": "reservoir view -p ",
-                "COMP_WORDS": "reservoir view -p ",
-                "COMP_CWORD": "3",
-            }
-        )
-        assert result.out in ("", "_message 'run reservoir --install-completion again'\n")
-
-
 def offered(cli, *words):
     """Return bash's completions of the last word."""
     line = " ".join(("reservoir", *words))
