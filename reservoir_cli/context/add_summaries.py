@@ -10,6 +10,7 @@ from reservoir_cli.context.rank_messages import Inputs, Ranking
 from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.shrink_to_fit import Chooser
+from reservoir_cli.context.window_shares import SUMMARIES_SHARE
 from reservoir_cli.messages import EVERYTHING, Filter, Scope, from_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 #: A request, its selection, the tokens of that as printed, and notes for the user.
 Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]
-_SHARE = 4  # summaries may take at most one part in this many of the history budget
 #: The least cosine of a summary with the question, as a share of the recall floor.
 _FLOOR_SHARE = 0.7
 
@@ -39,7 +39,7 @@ def select_with_summaries(
     allowed = _allowed_summaries(inputs.store, ranking.scope, where, without)
     if not allowed:
         return None
-    room = min(inputs.settings.max_episode_tokens, chooser.budget.history // _SHARE)
+    room = min(inputs.settings.max_episode_tokens, int(chooser.budget.history * SUMMARIES_SHARE))
     smaller = chooser.budget._replace(history=chooser.budget.history - room)
     without_summaries, _, _ = replace(chooser, budget=smaller).choose()
     printed = _conversations([*without_summaries.recalled, *without_summaries.history])

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
+from reservoir_cli.context import window_shares as shares
 from reservoir_cli.messages import Role, StoredMessage
 
 Value = TypeVar("Value")
@@ -22,12 +23,6 @@ _WHY = {
     "below min_cosine": "not similar enough",
     "after the question": "after the last question",
 }
-
-#: The share of a message's priority for its first excerpt; less for a reply, as replies are longer
-#: and more alike, and least if the question is about the user, whose own messages hold the answer.
-FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER = 0.85, 0.8, 0.6
-#: Each further excerpt has this share of the previous one's priority, a reply's the second one.
-NEXT_FACTOR, NEXT_REPLY_FACTOR = 0.92, 0.9
 
 
 class Tier(StrEnum):
@@ -100,9 +95,9 @@ class Selection(NamedTuple):
 def discount(candidate: Candidate, part: int) -> float:
     """Return the share of a message's priority that its parts have, starting with this one."""
     if not candidate.replies:
-        return FIRST_SHARE * NEXT_FACTOR**part
-    first = REPLY_SHARE_ABOUT_USER if candidate.about_asker else REPLY_SHARE
-    return first * NEXT_REPLY_FACTOR**part
+        return shares.FIRST_SHARE * shares.NEXT_FACTOR**part
+    first = shares.REPLY_SHARE_ABOUT_USER if candidate.about_asker else shares.REPLY_SHARE
+    return first * shares.NEXT_REPLY_FACTOR**part
 
 
 def cache_by(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, takewhile
 
+from reservoir_cli.context import window_shares as shares
 from reservoir_cli.context.candidate import Candidate
 from reservoir_cli.context.excerpts import Excerpter, least_tokens, step_size
 from reservoir_cli.context.message_groups import (
@@ -15,15 +16,8 @@ from reservoir_cli.context.message_groups import (
 )
 from reservoir_cli.context.window_builder import WindowBuilder
 
-#: Once something did not fit and less than the first share of the budget is left, candidates whose
-#: priority is below the second share of the last one taken are not tried.
-LITTLE_LEFT, _FAR_BELOW = 0.15, 0.75
 _FAILURES = 256  # after this many parts of long messages in a row did not fit, no more are tried
-#: The least share of priority for the first part of the best match, also of one about the user.
-BEST_SHARE, BEST_SHARE_ABOUT_USER = 1.0, 0.92
-NEAREST_SHARE = 0.7  # the same for the message with the highest cosine
 _PRIORITY, _TIER, _EXCERPT = "priority", "tier", "excerpt"  # the reasons for keeping a message
-STANDING_FACTOR = 1.4  # a standing instruction is ranked at this multiple of its priority
 
 
 def fill_by_score(
@@ -79,7 +73,7 @@ class _Filling:
         share = group.share(part)
         if part == 0:
             share = max(share, self.leading.get(group.members[0].message.id, 0.0))
-            share *= STANDING_FACTOR if self.standing and group.is_standing else 1
+            share *= shares.STANDING_FACTOR if self.standing and group.is_standing else 1
         heapq.heappush(self.steps, (group.by_score(share), next(self.ties), groups, part))
 
     def run(self, spare: float) -> None:
@@ -88,7 +82,7 @@ class _Filling:
             if not self.steps:
                 self._push_deferred()
             (below, *_), _, groups, part = heapq.heappop(self.steps)
-            far_below = self.missed and -below < _FAR_BELOW * self.last
+            far_below = self.missed and -below < shares.FAR_BELOW * self.last
             if far_below and not self.window.has_room(spare, self.budget):
                 self.steps.clear()
             elif self._exceeds_share(groups):
@@ -195,10 +189,10 @@ def _minimum_shares(groups: Sequence[MessageGroup]) -> dict[int, float]:
     embedded = (group for group in groups if group.members[0].scores.embedded)
     about_asker = any(member.about_asker for group in groups for member in group.members)
     by_share = {
-        NEAREST_SHARE: max(
+        shares.NEAREST_SHARE: max(
             embedded, key=lambda group: group.members[0].scores.cosine, default=None
         ),
-        BEST_SHARE_ABOUT_USER if about_asker else BEST_SHARE: max(
+        shares.BEST_SHARE_ABOUT_USER if about_asker else shares.BEST_SHARE: max(
             groups, key=lambda group: group.priority, default=None
         ),
     }

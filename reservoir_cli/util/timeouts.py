@@ -34,6 +34,12 @@ LOST_CONNECTION = (0.0, 1.0)
 CONFLICT, TRIES_OF_CONFLICT = 0.02, 8
 CHANGE_OF_TABLES = 3.0  #: A change of tables waits for a lock: everyone else waits behind it.
 
+# Syncing
+
+SYNC_WATCHING = 30  #: Between two runs of ``sync --watch``.
+SYNC_BY_TIMER = 600  #: Between two runs of the timer that ``sync --timer`` prints.
+UNFINISHED_TURN = 600.0  #: An unfinished turn is stored once its file has not changed for so long.
+
 # Other programs
 
 CLIENT_COMMAND = 60.0  #: A client of ``connect`` runs its own command, which may start a runtime.

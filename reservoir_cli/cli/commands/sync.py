@@ -28,10 +28,9 @@ from reservoir_cli.transfer.sync.history_sources import (
 )
 from reservoir_cli.transfer.sync.sync_reports import SourceReport, SyncReport
 from reservoir_cli.util.progress import counted
+from reservoir_cli.util.timeouts import SYNC_BY_TIMER, SYNC_WATCHING
 
 EXCLUDED = "in excluded folders, and not imported"  #: What is said of messages left out.
-_PAUSE = 30  # seconds between two runs with --watch
-_MINUTES = 10  # minutes between two runs of the timer
 _SYSTEMD = """\
 # ~/.config/systemd/user/reservoir-sync.service
 [Unit]
@@ -84,7 +83,9 @@ def sync(
             complete=complete_configured(lambda known: known.sources),
         ),
     ] = None,
-    watch: Annotated[bool, flag("--watch", "Keep running, and sync every 30 seconds.")] = False,
+    watch: Annotated[
+        bool, flag("--watch", f"Keep running, and sync every {SYNC_WATCHING} seconds.")
+    ] = False,
     timer: Annotated[
         bool, flag("--timer", "Print units for systemd and launchd; import nothing.")
     ] = False,
@@ -213,7 +214,7 @@ def new_sources(config: Config, sources: list[Source]) -> list[Source]:
 
 
 def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
-    console.note(f"syncing every {_PAUSE} seconds; Ctrl-C stops it")
+    console.note(f"syncing every {SYNC_WATCHING} seconds; Ctrl-C stops it")
     failures: dict[Source, list[str]] = {}
     is_locked = False
     while True:
@@ -221,7 +222,7 @@ def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json:
             report = reservoir.sync(sources, embed=embed)
         except StoreLockedError as error:
             if not is_locked:
-                console.warn(f"{error.message}; trying again every {_PAUSE} seconds")
+                console.warn(f"{error.message}; trying again every {SYNC_WATCHING} seconds")
             is_locked = True
         else:
             is_locked = False
@@ -238,7 +239,7 @@ def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json:
             if changed and as_json:
                 console.lines([_fields(report)])
             failures |= {source.source: source.failures for source in report.sources}
-        sleep(_PAUSE)
+        sleep(SYNC_WATCHING)
 
 
 def _print_report(report: SyncReport) -> None:
@@ -332,7 +333,7 @@ def _print_units(ctx: typer.Context, as_json: bool) -> None:
 
 def systemd_units(command: Sequence[str]) -> str:
     """Return a service of systemd and its timer, which run a command every few minutes."""
-    return _SYSTEMD.format(command=_for_systemd(command), minutes=_MINUTES)
+    return _SYSTEMD.format(command=_for_systemd(command), minutes=SYNC_BY_TIMER // 60)
 
 
 def launchd_units(command: Sequence[str]) -> str:
@@ -340,7 +341,7 @@ def launchd_units(command: Sequence[str]) -> str:
     from html import escape  # few need it
 
     arguments = "\n".join(f"    <string>{escape(word, quote=False)}</string>" for word in command)
-    return _LAUNCHD.format(arguments=arguments, seconds=60 * _MINUTES)
+    return _LAUNCHD.format(arguments=arguments, seconds=SYNC_BY_TIMER)
 
 
 def _for_systemd(command: Sequence[str]) -> str:

@@ -9,18 +9,10 @@ from pathlib import PurePath
 from reservoir_cli.messages import Conversation, Message, clean_name, content_hash, title_of
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
-from reservoir_cli.util.front_matter import FRONT_MATTER, find_title
+from reservoir_cli.util import front_matter
 from reservoir_cli.util.read_files import LARGEST
 
-#: The names of a date in front matter, the best first.
-_DATE_KEYS = ("date", "created", "created_at", "published", "updated", "modified", "lastmod")
-_KEY = re.compile(r"""^[ \t]*"?([A-Za-z_]+)"?[ \t]*[:=][ \t]*["']?([^"'#\r\n]*)""", re.M)
-#: The tags in front matter: one, several between commas, or one a line.
-_TAGS = re.compile(
-    r"""^["']?tags["']?[ \t]*[:=][ \t]*(\[[^]]*\]|[^\r\n]*(?:\r?\n[ \t]*-[ \t][^\r\n]*)*)""",
-    re.I | re.M,
-)
-_COMMENT = re.compile(r"(?:^|[ \t])#[ \t].*", re.M)
+#: A day in the name of a file.
 _DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)([01]\d)\2([0-3]\d)(?!\d)")
 
 
@@ -42,10 +34,11 @@ class Plain(Importer):
             return
         content = data.decode("utf-8-sig", "surrogateescape").strip("\r\n")
         if content.strip():
-            written = find_date(content, PurePath(file.name).name) or file.modified
+            fields = front_matter.find_fields(content)
+            written = find_date(fields, PurePath(file.name).name) or file.modified
             source_id = content_hash(Message("user", content))
-            front_matter = FRONT_MATTER.match(content)
-            title = title_of(find_title(front_matter[2])) if front_matter else None
+            title = title_of(front_matter.find_title(fields))
+            tags = dict.fromkeys(map(clean_name, front_matter.find_tags(fields)))
             about = Conversation(source_id[:32], title, self.name) if title else None
             message = Message(
                 "user",
@@ -54,7 +47,7 @@ class Plain(Importer):
                 conversation_id=about.id if about else None,
                 source=self.name,
                 source_id=source_id,
-                tags=find_tags(content),
+                tags=tuple(filter(None, tags)),
             )
             yield Record(message, conversation=about)
 
@@ -65,24 +58,11 @@ class Markdown(Plain):
     name = "markdown"
 
 
-def find_tags(content: str) -> tuple[str, ...]:
-    """Return the tags in a document's front matter, without the ``#`` that some programs write."""
-    front_matter = FRONT_MATTER.match(content)
-    if not front_matter or not (listed := _TAGS.search(front_matter[2])):
-        return ()
-    words = re.split(r"[,\r\n]", _COMMENT.sub("", listed[1].strip("[]")))
-    names = [clean_name(word.strip("\"' \t-").removeprefix("#")) for word in words]
-    return tuple(dict.fromkeys(name for name in names if name not in ("", "~", "null")))
-
-
-def find_date(content: str, name: str) -> datetime | None:
+def find_date(fields: str, name: str) -> datetime | None:
     """Return a document's date, from front matter or file name; local without a zone."""
-    front_matter = FRONT_MATTER.match(content)
-    fields = dict(reversed(_KEY.findall(front_matter[2]))) if front_matter else {}
-    values_by_name = {key.lower(): value.strip() for key, value in fields.items()}
-    values = [values_by_name[key] for key in _DATE_KEYS if key in values_by_name]
-    values += [f"{year}-{month}-{day}" for year, _, month, day in _DAY.findall(name)]
-    return next((moment for moment in map(_parse_date, values) if moment), None)
+    days = (f"{year}-{month}-{day}" for year, _, month, day in _DAY.findall(name))
+    dates = map(_parse_date, (*front_matter.find_dates(fields), *days))
+    return next(filter(None, dates), None)
 
 
 def _parse_date(text: str) -> datetime | None:

@@ -11,7 +11,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,9 +51,8 @@ from reservoir_cli.transfer.sync.watched_files import FileState, escape_path
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress, explain_interrupt, no_progress, report_megabytes
 from reservoir_cli.util.read_files import NotTextError, open_regular
+from reservoir_cli.util.timeouts import UNFINISHED_TURN
 
-#: An unfinished turn is stored when its file has not changed for this long.
-_IDLE = timedelta(minutes=10)
 #: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
 _BATCH = 1_000
 _DAMAGED = "the store's record of a file was damaged, and the file read again from its beginning"
@@ -191,7 +190,7 @@ class _SourceSync:
         if self._whole:
             return True
         age = self._now.timestamp() - file.mtime_ns / 1e9
-        return not abs(age) < _IDLE.total_seconds()
+        return not abs(age) < UNFINISHED_TURN
 
     def _forget_vanished(self, known: Mapping[str, FileRow], files: Sequence[FileState]) -> None:
         root = escape_path(str(self._source.path))

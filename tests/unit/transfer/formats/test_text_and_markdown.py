@@ -12,6 +12,7 @@ from reservoir_cli.transfer.formats.registry import importers
 from reservoir_cli.transfer.formats.text_and_markdown import Plain, find_date
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 from reservoir_cli.transfer.reading.input_files import read_text
+from reservoir_cli.util.front_matter import find_fields
 from reservoir_cli.util.read_files import decode
 
 
@@ -206,7 +207,7 @@ OTHER_DAY = datetime(2023, 1, 2).astimezone(UTC)
     ],
 )
 def test_the_date_in_a_document_is_its_time(content, name, expected):
-    assert find_date(content, name) == expected
+    assert find_date(find_fields(content), name) == expected
 
 
 def test_a_document_without_a_date_gets_that_of_its_file(tmp_path):
