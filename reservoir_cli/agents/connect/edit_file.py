@@ -95,9 +95,9 @@ class SettingsFile:
         try:
             for edit in edits:
                 text = self._apply(text, edit)
-            parsed, wanted = self._format.loads(text, **self._accepts), self.data_after(edits)
+            parsed, data = self._format.loads(text, **self._accepts), self.data_after(edits)
             # An empty TOML table needs no header.
-            if without_empty_tables(parsed) != without_empty_tables(wanted):
+            if without_empty_tables(parsed) != without_empty_tables(data):
                 raise ValueError("its layout cannot be edited")
             text.encode("utf-8")
         except (ValueError, LookupError, TypeError) as error:
