@@ -171,12 +171,12 @@ def _print_value(text: str, fields: Mapping[str, object], as_json: bool) -> None
         console.write(text + "\n")
 
 
-def _print_list(known: Config, as_json: bool) -> None:
-    rows = settings.list_settings(known)
+def _print_list(config: Config, as_json: bool) -> None:
+    rows = settings.list_settings(config)
     if as_json:
         console.document(
             {
-                "path": str(known.path),
+                "path": str(config.path),
                 "settings": [
                     {"key": key, "value": value, "origin": origin} for key, value, origin in rows
                 ],

@@ -55,13 +55,13 @@ def connect(
     """
     flags = globals_of(ctx)
     program = own_command(flags.config, flags.db)
-    wanted = _hooks_option(hooks, hooks_mcp)
+    hook_options = _hooks_option(hooks, hooks_mcp)
     if not hooks and partition is None:  # otherwise the settings are read below
         options.warn_of_unknown_variables()
     if client is None:
-        if wanted or dry_run or partition or read_only:
+        if hook_options or dry_run or partition or read_only:
             raise UsageError("name a client", hint="reservoir connect claude")
-        _list([agents.status(known) for known in CLIENTS.values()], program, as_json)
+        _list([agents.status(entry) for entry in CLIENTS.values()], program, as_json)
         return
     with _showing_snippet(as_json):
         outcome = agents.connect(
@@ -69,12 +69,12 @@ def connect(
             program,
             partition=partition,
             read_only=read_only,
-            hooks=hooks if wanted else None,
+            hooks=hooks if hook_options else None,
             dry_run=dry_run,
         )
     if outcome.is_changed:
         limits = ["--read-only"] if read_only else []
-        chosen = [*(["-p", partition] if partition else []), *wanted, *limits]
+        chosen = [*(["-p", partition] if partition else []), *hook_options, *limits]
         options.warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
@@ -136,8 +136,8 @@ def _print_next_step(outcome: Outcome, hooks: bool) -> None:
 def _add_source(ctx: typer.Context, client: Client, partition: str | None) -> None:
     with suppress(ReservoirError):
         config = options.load_config(ctx)
-        known = {table.get("tool", name) for name, table in config.sources.items()}
-        if client.history is None or client.history in known:
+        tools = {table.get("tool", name) for name, table in config.sources.items()}
+        if client.history is None or client.history in tools:
             return
         from reservoir_cli.cli.commands import sync  # imports the store's modules
 
