@@ -128,10 +128,10 @@ def find_passed(
 
 def compute_ages(turns: NDArray[np.bool_], positions: NDArray[np.intp]) -> list[int | None]:
     """Return how many possible turns are newer than each given one; ``None`` for no turn."""
-    places = np.flatnonzero(turns)
-    older = places.searchsorted(positions).tolist()
+    turn_positions = np.flatnonzero(turns)
+    older = turn_positions.searchsorted(positions).tolist()
     return [
-        len(places) - 1 - older_count if is_turn else None
+        len(turn_positions) - 1 - older_count if is_turn else None
         for older_count, is_turn in zip(older, turns[positions].tolist(), strict=True)
     ]
 
@@ -202,6 +202,6 @@ def _best(scores: Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
     return [int(position) for position in ranked[~hidden[ranked]][:count]]
 
 
-def _newest(wanted: NDArray[np.bool_], count: int) -> list[int]:
-    positions = np.flatnonzero(wanted)
+def _newest(mask: NDArray[np.bool_], count: int) -> list[int]:
+    positions = np.flatnonzero(mask)
     return [int(position) for position in positions[max(0, len(positions) - count) :]]

@@ -96,7 +96,7 @@ def _count_used(store: Store, scope: Scope, message: StoredMessage, turn: _Turn)
     import numpy as np  # takes 40 ms; most statistics measure nothing
 
     candidates = store.gather(scope, None, message.content, None).candidates
-    own, asked = (
+    own, question = (
         candidates.places(np.array([row.id], np.int64))[0] for row in (message, turn.question)
     )
     answer = candidates.places(np.array([row.id for row in turn.answer], np.int64))[0]
@@ -106,9 +106,9 @@ def _count_used(store: Store, scope: Scope, message: StoredMessage, turn: _Turn)
         for posting in candidates.postings
         if len(posting.places) <= most
         and np.isin(own, posting.places).any()
-        and not np.isin(asked, posting.places).any()
+        and not np.isin(question, posting.places).any()
     ]
-    return len(rare), sum(bool(np.isin(answer, places).any()) for places in rare)
+    return len(rare), sum(bool(np.isin(answer, positions).any()) for positions in rare)
 
 
 def summarize_use(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

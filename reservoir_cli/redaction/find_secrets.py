@@ -106,8 +106,8 @@ def _add_of_plugins(text: str, secrets: list[Secret]) -> None:
 
 def find_values(texts: Iterable[str]) -> dict[str, str]:
     """Return the kinds of the longer secrets in some texts, by value."""
-    found = ((text, secret) for text in texts for secret in find(text))
-    values = {text[start:end]: kind for text, (kind, start, end) in found}
+    secrets = ((text, secret) for text in texts for secret in find(text))
+    values = {text[start:end]: kind for text, (kind, start, end) in secrets}
     long = ((value, kind) for value, kind in values.items() if len(value) >= _REPEATABLE_LENGTH)
     return dict(islice(long, _MOST_REPEATED))
 
@@ -275,16 +275,16 @@ def _words_by_rule(lowered: str, scanned: str, *, is_ascii: bool) -> dict[int, l
         longer = {text for part in parts for text in lookup.longer[part] if text in lowered}
         present |= longer
         parts = longer & lookup.longer.keys()
-    found: dict[int, list[str]] = {}
+    words_by_rule: dict[int, list[str]] = {}
     for word in sorted(present & lookup.rules.keys()):
         for number in lookup.rules[word]:
-            found.setdefault(number, []).append(word)
+            words_by_rule.setdefault(number, []).append(word)
     for number, words in lookup.with_needs.items() if present & lookup.needs else ():
         if not present.isdisjoint(GUESSES[number].needs):
             present.update([word for word in words if word in lookup.late and word in lowered])
             if contained := [word for word in words if word in present]:
-                found[number] = contained
-    return dict(sorted(found.items()))
+                words_by_rule[number] = contained
+    return dict(sorted(words_by_rule.items()))
 
 
 def _apply_rule(

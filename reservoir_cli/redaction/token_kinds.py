@@ -54,20 +54,20 @@ def possible_kinds(words: str) -> Iterator[tuple[TokenKind, tuple[str, ...]]]:
     else:
         heads = set()
     heads.update([run[:_HEAD] for run in _RUNS.findall(words)])
-    found: dict[int, list[str]] = {}
+    literals: dict[int, list[str]] = {}
     for head in heads & table.by_head.keys():
         for number, literal in table.by_head[head]:
             if literal in words:
-                found.setdefault(number, []).append(literal)
+                literals.setdefault(number, []).append(literal)
     for number, literal in table.inside:
         if literal in words:
-            found.setdefault(number, []).append(literal)
+            literals.setdefault(number, []).append(literal)
     # Most texts hold nothing like them: one search instead of many.
     for number in table.regular if re.search(table.any_regular, words) else ():
         if re.search(table.kinds[number].literals[0], words):
-            found[number] = []
-    for number in sorted(found):
-        yield table.kinds[number], tuple(found[number])
+            literals[number] = []
+    for number in sorted(literals):
+        yield table.kinds[number], tuple(literals[number])
 
 
 @cache
