@@ -64,7 +64,7 @@ def longest_whole(settings: Settings) -> int | None:
 
 def _find_pins(candidates: Candidates, store: Store, scope: Scope) -> set[int]:
     numbers = [key.id for key in store.find(scope, Filter(pinned=True))]
-    positions, _ = candidates.places(np.array(numbers, np.int64))
+    positions, _ = candidates.positions(np.array(numbers, np.int64))
     return set(positions.tolist())
 
 
@@ -153,7 +153,7 @@ def _assign_tiers(inputs: Inputs, ranking: Ranking, hidden: NDArray[np.bool_]) -
     depth = settings.synapse_depth if has_question else 0
     linked_ids = inputs.store.linked(seeds, depth, ranking.scope, settings.link_cosine)
     tiers = dict.fromkeys(similar, Tier.OLDER)
-    linked, _ = candidates.places(np.array(linked_ids, np.int64))
+    linked, _ = candidates.positions(np.array(linked_ids, np.int64))
     tiers |= dict.fromkeys(linked[~hidden[linked]].tolist(), Tier.SYNAPSE)
     tiers |= {position: Tier.SIMILAR for position, passes in similar.items() if passes}
     return tiers | dict.fromkeys(recent, Tier.RECENT)
@@ -186,7 +186,7 @@ def _find_unprintable(
         unprintable = [row for row in rows if not is_printable(row, query, options)]
         if not unprintable:
             return hidden, repeated
-        unprintable_positions, _ = candidates.places(
+        unprintable_positions, _ = candidates.positions(
             np.array([row.id for row in unprintable], np.int64)
         )
         hidden[unprintable_positions] = True

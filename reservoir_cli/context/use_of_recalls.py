@@ -97,16 +97,16 @@ def _count_used(store: Store, scope: Scope, message: StoredMessage, turn: _Turn)
 
     candidates = store.gather(scope, None, message.content, None).candidates
     own, question = (
-        candidates.places(np.array([row.id], np.int64))[0] for row in (message, turn.question)
+        candidates.positions(np.array([row.id], np.int64))[0] for row in (message, turn.question)
     )
-    answer = candidates.places(np.array([row.id for row in turn.answer], np.int64))[0]
+    answer = candidates.positions(np.array([row.id for row in turn.answer], np.int64))[0]
     most = max(_RARE_COUNT, _RARE_SHARE * len(candidates.ids))
     rare = [
-        posting.places
+        posting.positions
         for posting in candidates.postings
-        if len(posting.places) <= most
-        and np.isin(own, posting.places).any()
-        and not np.isin(question, posting.places).any()
+        if len(posting.positions) <= most
+        and np.isin(own, posting.positions).any()
+        and not np.isin(question, posting.positions).any()
     ]
     return len(rare), sum(bool(np.isin(answer, positions).any()) for positions in rare)
 

@@ -99,7 +99,7 @@ def _find_suspects(candidates: Candidates, question: str) -> Positions:
     """Return the positions of messages that may repeat a question, the nearest first."""
     counts = np.zeros(len(candidates.ids))
     for posting in candidates.postings:
-        counts[posting.places] += 1
+        counts[posting.positions] += 1
     share = counts / max(1, len(candidates.postings) + len(candidates.absent))
     cosine = candidates.cosine
     near = (share >= _SHARE) & ~(cosine < _NEAR)
@@ -129,10 +129,10 @@ def _read(stored: _Stored, suspects: Positions, question: str) -> list[_Exchange
             says_nothing = not adds_something(texts, f"{question} {message.content}")
             if says_nothing and turn[-1][1].tool_calls:  # the reply may be further on
                 continue
-            places = (first, *(at for at, _ in replies))
+            positions = (first, *(at for at, _ in replies))
             answer = (first, *(at for at, row in replies if not row.tool_calls))
             words = content_words(texts)
-            exchanges.append(_Exchange(places, answer, words, says_nothing, is_same))
+            exchanges.append(_Exchange(positions, answer, words, says_nothing, is_same))
     return exchanges
 
 
@@ -151,8 +151,8 @@ def _read_turns(stored: _Stored, positions: Positions, most: int) -> dict[int, _
     read, ids = sorted({at for row in following.values() for at in row}), stored.candidates.ids
     rows = {row.id: row for row in stored.store.by_id(ids[read].tolist(), stored.scope)}
     turns = {}
-    for first, places in following.items():
-        known = [(at, row) for at in places if (row := rows.get(int(ids[at])))]
+    for first, following_positions in following.items():
+        known = [(at, row) for at in following_positions if (row := rows.get(int(ids[at])))]
         turn = known[:1]
         for at, row in known[1:]:
             if row.role not in (Role.ASSISTANT, Role.TOOL):

@@ -35,7 +35,7 @@ def correction_notes(
 
     def spell_as_written(word: Correction) -> str:
         """Return a word as a message spells it, without revealing one that is part of a secret."""
-        messages = redactor.messages(store.by_id([int(candidates.ids[word.place])], scope))
+        messages = redactor.messages(store.by_id([int(candidates.ids[word.position])], scope))
         spellings = (word_with_stem(searchable_text(message), word.stem) for message in messages)
         return next((text for text in spellings if text), "a similar word")
 

@@ -63,14 +63,14 @@ def read_postings(
     if not stems:
         return (), []
     ids, counts = _counts(connection, scope, stems)
-    places, known = candidates.places(ids)
-    counts = counts[:, known]
+    positions, is_candidate = candidates.positions(ids)
+    counts = counts[:, is_candidate]
     postings: list[Posting] = []
     common: list[Posting] = []
     total = len(candidates.ids)
     for stem, row in zip(stems, counts, strict=True):
         holds = row > 0
-        posting = Posting(places[holds], row[holds], stem)
+        posting = Posting(positions[holds], row[holds], stem)
         if total > rank_by_words.LARGE and holds.sum() > rank_by_words.COMMON * total:
             common.append(posting)
         elif holds.any():
@@ -107,8 +107,8 @@ def correct_misspelt(
 
     def posting_of(stem: str) -> Posting:
         ids, counts = _counts(connection, scope, [stem])
-        places, known = candidates.places(ids)
-        return Posting(places, counts[0][known])
+        positions, is_candidate = candidates.positions(ids)
+        return Posting(positions, counts[0][is_candidate])
 
     split = split_short_stems
     return correct_misspelt_words.correct(question, absent, split, vocabulary, posting_of)

@@ -270,7 +270,7 @@ def test_candidates_carry_time_tokens_and_scores_in_order_of_time(store, add):
     assert candidates.own.tolist() == [True, True, True, False]
     np.testing.assert_allclose(candidates.cosine, [np.nan, 0, 0.6, 1], atol=0.01)
     [posting] = candidates.postings
-    assert (posting.places.tolist(), posting.counts.tolist()) == ([0], [2])
+    assert (posting.positions.tolist(), posting.counts.tolist()) == ([0], [2])
     assert candidates.terms.tolist() == [2, 1, 1, 1]
     assert not candidates.asks.any()
 
