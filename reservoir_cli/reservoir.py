@@ -30,8 +30,8 @@ from reservoir_cli.settings.store_locations import is_on_a_server
 from reservoir_cli.storage.open_store import open_for_use
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.conversations import ConversationSummary as ConversationSummary
+from reservoir_cli.storage.tables.holdings import ChannelSummary as ChannelSummary
 from reservoir_cli.storage.tables.holdings import NamedField as NamedField
-from reservoir_cli.storage.tables.holdings import PlaceSummary as PlaceSummary
 from reservoir_cli.storage.tables.list_conversations import ConversationList as ConversationList
 from reservoir_cli.storage.tables.list_conversations import ListedConversation as ListedConversation
 from reservoir_cli.storage.tables.proxy_ledger import LedgerEntry as LedgerEntry
@@ -208,9 +208,9 @@ class Reservoir:
         summaries = self.store.conversations(scope, only)
         return [_redact(summary, self.redactor) for summary in summaries]
 
-    def partitions(self) -> list[PlaceSummary]:
+    def partitions(self) -> list[ChannelSummary]:
         """Return a summary of each instance of each partition, sorted by name."""
-        return self.store.place_summaries(EVERYWHERE)
+        return self.store.channel_summaries(EVERYWHERE)
 
     def export(
         self,
@@ -644,7 +644,7 @@ class Reservoir:
     ) -> tuple[list[Key], int]:
         """Move messages to another partition, which may exist.
 
-        They keep their times, tags and source ids, and imports know them in the new place.
+        They keep their times, tags and source ids, and imports know them in the new channel.
 
         :param keys: as :meth:`find` returns them; those that are there already stay.
         :param instance: ``None`` to keep each message's own; one that is named like its partition

@@ -65,7 +65,7 @@ def note_empty_partition(ctx: typer.Context, partition: str | None) -> None:
     if partition is None:
         return
     with suppress(ReservoirError), open_store.open_reservoir(ctx) as reservoir:
-        if channels := reservoir.lookup.places():
+        if channels := reservoir.lookup.channels():
             nothing_found.tell(Scope(partition), channels)
 
 

@@ -255,7 +255,7 @@ def _factor_checks(store: Store, config: Config) -> Iterator[Check]:
 
 def _partition_checks(store: Store, config: Config | None) -> Iterator[Check]:
     tables = config.partitions if config else {}
-    partitions = {partition for partition, *_ in store.places()} if tables else set()
+    partitions = {partition for partition, *_ in store.channels()} if tables else set()
     for name in sorted(tables.keys() - partitions) if partitions else ():
         keys = [dotted_key("partitions", name, setting) for setting in tables[name]]
         detail = f"there are settings for the partition {name}, which the store does not have"
@@ -396,7 +396,7 @@ def _sources_checks(config: Config, check_source: _CheckSource) -> Iterator[Chec
 
 def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
     """Measure how long a question takes once modules are imported, in the largest partition."""
-    channels = store.places()
+    channels = store.channels()
     scope = Scope(channels[0][0] if channels else config.settings().partition)
     settings, now = config.settings(scope.partition), datetime.now(UTC)
     parts: dict[str, list[float]] = {"embedding it": [], "reading": [], "ranking": []}

@@ -68,9 +68,9 @@ def find_echoes(
     store: Store, scope: Scope, candidates: Candidates, sessions: Sessions, question: str
 ) -> Echoes | None:
     """Find earlier askings that got no answer or that of a later one, and the newest, if any."""
-    asked = content_words(question)
+    words = content_words(question)
     suspects = _find_suspects(candidates, question)
-    if not asked or not len(suspects):
+    if not words or not len(suspects):
         return None
     exchanges: list[_Exchange] = []
     stored = _Stored(store, scope, candidates, sessions)
@@ -136,13 +136,13 @@ def _read(stored: _Stored, suspects: Positions, question: str) -> list[_Exchange
     return exchanges
 
 
-def _asked_in_vain(asked: str, reply: str) -> bool:
+def _asked_in_vain(text: str, reply: str) -> bool:
     """Return whether a text is only a question, and the reply that its answer is not known."""
-    if len(sentences(asked)) > 1:
+    if len(sentences(text)) > 1:
         return False
-    if not has_question_mark(asked) and len(content_words(asked) & content_words(reply)) < _NAMED:
+    if not has_question_mark(text) and len(content_words(text) & content_words(reply)) < _NAMED:
         return False
-    return knows_nothing(reply) and not adds_something(reply, asked)
+    return knows_nothing(reply) and not adds_something(reply, text)
 
 
 def _read_turns(stored: _Stored, positions: Positions, most: int) -> dict[int, _Turn]:
@@ -152,9 +152,9 @@ def _read_turns(stored: _Stored, positions: Positions, most: int) -> dict[int, _
     rows = {row.id: row for row in stored.store.by_id(ids[read].tolist(), stored.scope)}
     turns = {}
     for first, following_positions in following.items():
-        known = [(at, row) for at in following_positions if (row := rows.get(int(ids[at])))]
-        turn = known[:1]
-        for at, row in known[1:]:
+        pairs = [(at, row) for at in following_positions if (row := rows.get(int(ids[at])))]
+        turn = pairs[:1]
+        for at, row in pairs[1:]:
             if row.role not in (Role.ASSISTANT, Role.TOOL):
                 break
             if row.role is Role.ASSISTANT:
@@ -186,11 +186,11 @@ def repeats(message: StoredMessage, question: str, reply: str, *, same: bool) ->
     """Return whether a message asks the same; ``same`` says whether it means nearly that."""
     if not reply.strip() and not has_question_mark(message.content):
         return False
-    asked, words = content_words(question), content_words(_without_lead(message.content))
-    added = words - asked
-    if not added and len(words & asked) >= _SUBSET * len(asked):
+    terms, words = content_words(question), content_words(_without_lead(message.content))
+    added = words - terms
+    if not added and len(words & terms) >= _SUBSET * len(terms):
         return True
-    alike = len(words & asked) >= _REPEATED * len(asked) and len(added) <= max(2, len(asked) / 2)
+    alike = len(words & terms) >= _REPEATED * len(terms) and len(added) <= max(2, len(terms) / 2)
     if not alike and not same:
         return False
     return has_question_mark(message.content) or knows_nothing(reply)

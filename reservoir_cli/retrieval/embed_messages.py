@@ -185,8 +185,8 @@ class Indexer:
         :param named: the user named the model; abandons a change to another one.
         """
         if named and not rebuild:
-            wanted, active = self.embedder().model_id, self._store.active_model()
-            rebuild = active is not None and active[0] != wanted
+            model_id, active = self.embedder().model_id, self._store.active_model()
+            rebuild = active is not None and active[0] != model_id
         if rebuild:
             return self.rebuild()
         if named:

@@ -231,18 +231,18 @@ def _edit_entry(path: Path, text: str, change: _Change) -> str:
     names = [*before, setting]
     if value is None:
         return _remove(text, names)
-    place = next(_split_names(tomllib.loads(text), before), before)
-    return edit_toml.set_value(text, [*place, setting], value)
+    path_of_table = next(_split_names(tomllib.loads(text), before), before)
+    return edit_toml.set_value(text, [*path_of_table, setting], value)
 
 
 def _remove(text: str, names: list[str]) -> str:
-    for place in _split_names(tomllib.loads(text), names[:-1]):
-        after = edit_toml.remove(text, [*place, names[-1]])
+    for table in _split_names(tomllib.loads(text), names[:-1]):
+        after = edit_toml.remove(text, [*table, names[-1]])
         if after is None:
             continue
         text = after
-        if place and edit_toml.is_bare(text, place):
-            without_table = edit_toml.remove(text, place)
+        if table and edit_toml.is_bare(text, table):
+            without_table = edit_toml.remove(text, table)
             text = text if without_table is None else without_table
     return text
 

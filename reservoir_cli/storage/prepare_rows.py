@@ -58,7 +58,7 @@ def prepare(
         check_name(str(name))
     counted_by = counter_id(counter)
     sources = [source_of(message) for message in messages if message.source_id]
-    known = find_present(connection, scope, sources)
+    present = find_present(connection, scope, sources)
     prepared = Prepared([], [])
     question_times: dict[str, int] = {}
 
@@ -79,10 +79,10 @@ def prepare(
         if message.role == "user" and trace_id:
             question_times[trace_id] = moment
         row = _row(scope, message, trace_id, moment)
-        if row[-2:] in known:
+        if row[-2:] in present:
             prepared.added.append(None)
             continue
-        known.add(row[-2:])
+        present.add(row[-2:])
         tokens = counter.count(clean_text(plain_text(message)))
         row = (next(ids), *row, tokens, counted_by, join_kinds(message.secrets))
         text = clean_text(searchable_text(message))

@@ -282,8 +282,8 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
 
 
 def _suffix(name: str) -> str:
-    place = PurePath(name.lower())
-    return PurePath(place.stem).suffix if place.suffix in _COMPRESSED else place.suffix
+    path = PurePath(name.lower())
+    return PurePath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
 def _recognise(file: File, text: str) -> Importer | None:

@@ -323,7 +323,7 @@ class _Clock:
 
 
 class _Follower:
-    """Chooses where records go: a conversation stays in a place, folders go to their project.
+    """Chooses where records go: a conversation stays in its channel, folders go to their project.
 
     :param only_moved: conversations stay only if they were moved, and folders have no project.
     """
@@ -334,7 +334,7 @@ class _Follower:
         self._store, self._destination, self._only_moved = store, destination, only_moved
         self._partition_of = cache(config.partition_of)
         self._has_moved = cache(store.has_moved)
-        self._places: list[Scope] | None = None
+        self._channels: list[Scope] | None = None
         self._scopes: dict[tuple[Scope | None, str], Scope] = {}
 
     def scope_of(self, record: Record) -> Scope:
@@ -363,14 +363,14 @@ class _Follower:
             if not any(self._store.moved_away(usual, turns)):
                 return usual
         assigned = usual or self._assigned(record)
-        if self._places is None:
-            self._places = [Scope(*place[:2]) for place in self._store.places()]
-        places = [assigned, *self._places]
-        partitions = sorted({str(place.partition) for place in places})
+        if self._channels is None:
+            self._channels = [Scope(*row[:2]) for row in self._store.channels()]
+        scopes = [assigned, *self._channels]
+        partitions = sorted({str(scope.partition) for scope in scopes})
         for name in names:
             if (usual, name) in self._scopes:
                 return self._scopes[usual, name]
-            known = {Scope(*place) for place in self._store.places_of(partitions, name)}
-            if found := next((place for place in places if place in known), None):
-                return found
+            stored = {Scope(*channel) for channel in self._store.channels_of(partitions, name)}
+            if match := next((scope for scope in scopes if scope in stored), None):
+                return match
         return assigned

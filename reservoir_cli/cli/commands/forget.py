@@ -254,7 +254,7 @@ def print_found(reservoir: Reservoir, keys: Sequence[Key], as_json: bool) -> Non
 def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:
     """Say that no import brings a scope back; name the command that moves a partition instead."""
     note = "later imports, into any partition, will leave these messages out"
-    channels = reservoir.lookup.places()
+    channels = reservoir.lookup.channels()
     instances = {instance for partition, instance, _ in channels if partition == scope.partition}
     if instances and (scope.instance is None or instances == {scope.instance}):
         has_others = any(partition != scope.partition for partition, _, _ in channels)

@@ -12,7 +12,7 @@ from reservoir_cli.cli.help import ActionGroup, HelpfulCommand, new_app
 from reservoir_cli.cli.options import argument, complete_partitions
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
-from reservoir_cli.reservoir import PlaceSummary, Reservoir
+from reservoir_cli.reservoir import ChannelSummary, Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.projects import TABLE
@@ -152,7 +152,7 @@ def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None)
     if old == new:
         raise UsageError("the two names are the same", hint="give the old and the new name")
     counts: dict[str, list[int]] = {}
-    for partition, _, count in reservoir.lookup.places():
+    for partition, _, count in reservoir.lookup.channels():
         counts.setdefault(partition, []).append(count)
     if old not in counts:
         hint = f"partitions are {', '.join(sorted(counts))}" if counts else None
@@ -257,6 +257,6 @@ def _list(reservoir: Reservoir, as_json: bool) -> None:
         console.note(nothing_found.NOTHING_STORED)
 
 
-def _row(summary: PlaceSummary) -> dict[str, Any]:
+def _row(summary: ChannelSummary) -> dict[str, Any]:
     times = {"first": summary.first.isoformat(), "last": summary.last.isoformat()}
     return summary._asdict() | times

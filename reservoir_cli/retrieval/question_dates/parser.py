@@ -232,8 +232,8 @@ def _signs(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_OWN_SIGNS = {name: _signs(known.signs) for name, known in LANGUAGES.items()}
+_OWN_SIGNS = {name: _signs(language.signs) for name, language in LANGUAGES.items()}
 _ALL_SIGNS = {
-    name: _OWN_SIGNS[name] | _signs(known.shared_signs) for name, known in LANGUAGES.items()
+    name: _OWN_SIGNS[name] | _signs(language.shared_signs) for name, language in LANGUAGES.items()
 }
 _SIGNS = frozenset().union(*_ALL_SIGNS.values())

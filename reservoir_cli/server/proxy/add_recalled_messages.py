@@ -122,12 +122,12 @@ class Enricher:
 
         def read(reservoir: Reservoir) -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
             now, ledger = datetime.now(UTC), reservoir.exchanges.ledger
-            known = None
+            continued = None
             if not request.named and not request.continues:
-                known = reservoir.exchanges.find_continued(
+                continued = reservoir.exchanges.find_continued(
                     Scope(partition, instance), request.messages
                 )
-            conversation, version = known or request.conversation, ledger.version(partition)
+            conversation, version = continued or request.conversation, ledger.version(partition)
             entries = ledger.get(partition, conversation, masked=masked, now=now)
             return conversation, version, entries
 
@@ -136,9 +136,9 @@ class Enricher:
         ledger = await _wait_until(deadline, self._ledger.run(read))
         if ledger is None:
             return Enriched(request.text.encode(), "skipped; reason=store")
-        conversation, version, known = ledger
+        conversation, version, prior = ledger
         request = replace(request, conversation=conversation)
-        known = known | {
+        prior = prior | {
             key: pending.entry
             for key, pending in unwritten.get((partition, conversation), {}).items()
             if pending.version == version and pending.entry.masked >= masked
@@ -146,9 +146,9 @@ class Enricher:
         entries = {
             question.at: entry
             for question in request.questions
-            if not question.kept and (entry := known.get((question.ordinal, question.id)))
+            if not question.kept and (entry := prior.get((question.ordinal, question.id)))
         }
-        counted = known if request.continues else entries  # the provider keeps all earlier blocks
+        counted = prior if request.continues else entries  # the provider keeps all earlier blocks
         used = sum(entry.tokens for entry in counted.values())
         # Also what a hook of the client has added.
         quoted = quoted_numbers([request.text, *(entry.block for entry in counted.values())])
@@ -255,8 +255,8 @@ class Enricher:
         return ""
 
     def _window(self, request: ParsedRequest) -> int | None:
-        known = self._state.config.context_window(request.model) if request.model else None
-        return min(filter(None, (known, request.window)), default=None)
+        usual = self._state.config.context_window(request.model) if request.model else None
+        return min(filter(None, (usual, request.window)), default=None)
 
     def _is_masked(self, partition: str) -> bool:
         return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value

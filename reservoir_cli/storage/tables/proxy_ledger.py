@@ -91,8 +91,8 @@ class Ledger(Table):
         changed = read_version(self._connection, partition) != version
         if changed:
             return False
-        found = select_messages(self._connection, "id", partition, quoted)
-        if len(found) != len(set(quoted)):  # they may have been moved
+        present = select_messages(self._connection, "id", partition, quoted)
+        if len(present) != len(set(quoted)):  # they may have been moved
             return False
         self._connection.execute(_PUT, [partition, *key, *values])
         rows = [[partition, message_id, *key] for message_id in quoted]

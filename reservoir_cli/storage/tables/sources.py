@@ -145,12 +145,12 @@ class Sources(Table):
         return [state for (state,) in rows]
 
     @reading
-    def places(self, source: str) -> list[Scope]:
+    def scopes(self, source: str) -> list[Scope]:
         """Return the partitions and instances that have messages of a source."""
-        places = holdings.places(self._connection)
+        channels = holdings.channels(self._connection)
         return [
             Scope(partition, instance)
-            for partition, instance, _ in places
+            for partition, instance, _ in channels
             if self._connection.execute(
                 "SELECT 1 FROM messages WHERE partition = ? AND instance = ? AND source = ? "
                 "LIMIT 1",
@@ -160,11 +160,11 @@ class Sources(Table):
 
     @reading
     def find_present(
-        self, places: Collection[Scope], ids: Sequence[tuple[str, str]]
+        self, scopes: Collection[Scope], ids: Sequence[tuple[str, str]]
     ) -> set[tuple[str, str]]:
-        """Return the (source, source id) among these that one of the places has stored."""
-        known = [writes.find_present(self._connection, place, ids) for place in places]
-        return set().union(*known)
+        """Return the (source, source id) among these that one of the scopes has stored."""
+        present = [writes.find_present(self._connection, scope, ids) for scope in scopes]
+        return set().union(*present)
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:

@@ -47,7 +47,7 @@ class ExchangeLog:
             self._record_count(exchange, now)
             return 0
         if exchange.moves:
-            exchange = replace(exchange, scope=self._find_place(exchange))
+            exchange = replace(exchange, scope=self._find_scope(exchange))
         if not exchange.named and exchange.is_whole:
             known = self.find_continued(exchange.scope, exchange.messages)
             exchange = replace(exchange, conversation=known or exchange.conversation)
@@ -73,10 +73,10 @@ class ExchangeLog:
         if record:
             self._store.add_run(record)
 
-    def _find_place(self, exchange: Exchange) -> Scope:
-        places = [exchange.scope, *(Scope(*place[:2]) for place in self._store.places())]
+    def _find_scope(self, exchange: Exchange) -> Scope:
+        scopes = [exchange.scope, *(Scope(*row[:2]) for row in self._store.channels())]
         conversation = exchange.conversation
-        names = [(str(place.partition), str(place.instance), conversation) for place in places]
+        names = [(str(scope.partition), str(scope.instance), conversation) for scope in scopes]
         known = self._store.known_conversations(names)
         return next((Scope(*name[:2]) for name in names if name in known), exchange.scope)
 

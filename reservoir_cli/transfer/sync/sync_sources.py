@@ -216,9 +216,9 @@ class _SourceSync:
         except OSError as error:
             self._report_unreadable(file.path, error)
         except (Unreadable, ReservoirError) as error:
-            place = "" if file.path in str(error) else f"cannot read {file.path}: "
+            prefix = "" if file.path in str(error) else f"cannot read {file.path}: "
             hint = f"; {error.hint}" if isinstance(error, ReservoirError) and error.hint else ""
-            self.report.failures.append(f"{place}{error}{hint}")
+            self.report.failures.append(f"{prefix}{error}{hint}")
 
     def _report_unreadable(self, path: str, error: OSError) -> None:
         self.report.failures.append(watched_files.describe_unreadable(path, error))
@@ -226,8 +226,8 @@ class _SourceSync:
     def _read(self, file: FileState) -> None:
         self._time: datetime | None = None
         source = self._source
-        place = (source.partition, self._machine, escape_path(file.path), source.tool)
-        row = SourceFile(*place, self._version, file.size, file.mtime_ns)
+        key = (source.partition, self._machine, escape_path(file.path), source.tool)
+        row = SourceFile(*key, self._version, file.size, file.mtime_ns)
         previous = self._table.get(row.partition, row.machine, row.path)
         known = parse_state(previous.state if previous else "")
         if known is None:

@@ -177,7 +177,7 @@ def test_vectors_too_large_for_the_cache_are_read_each_time(warm_store, other, m
     assert_answers_like_new(warm_store)
     add_and_embed(other)
     assert_answers_like_new(warm_store)
-    cached = [codes for _, codes in warm_store._kept.blocks._kept.values()]
+    cached = [codes for _, codes in warm_store._cache.blocks._cache.values()]
     assert sum(code.nbytes for of_scope in cached for code in of_scope.values()) <= limit
 
 

@@ -119,7 +119,7 @@ def test_no_read_leaves_its_scope(store, add, scope, expected):
 def test_scopes_are_listed_by_size(store, add):
     add(Message("user", "1"))
     add(Message("user", "2"), Message("user", "3"), partition="q", instance="j")
-    assert store.places() == [("q", "j", 2), ("p", "i", 1)]
+    assert store.channels() == [("q", "j", 2), ("p", "i", 1)]
 
 
 def test_the_newest_instance_is_the_one_with_the_newest_message(store, add):
