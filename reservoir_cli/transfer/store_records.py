@@ -108,8 +108,8 @@ class FileImport:
         """Add what a stage dropped to the report, and the conversations of known messages."""
         for reason, records in passed.dropped.items():
             setattr(self.report, reason, getattr(self.report, reason) + len(records))
-        known = passed.dropped.get(ALREADY, ())
-        ids = {record.message.conversation_id for record in known} - {None, ""}
+        stored = passed.dropped.get(ALREADY, ())
+        ids = {record.message.conversation_id for record in stored} - {None, ""}
         names = {str(conversation) for conversation in ids}
         is_hidden = self._mode(scope) is Mode.REMOVE
         self.report.conversations |= set(map(redact_id, names)) if is_hidden else names
@@ -142,23 +142,23 @@ class FileImport:
         report.already += len(messages) - len(imported)
 
     def _replace_grown(self, scope: Scope, added: Added) -> None:
-        known = {
+        repeated = {
             (message.source, message.source_id): message
             for message, result in zip(added.messages, added.stored, strict=True)
             if result is None and message.source and message.source_id
         }
         grown: dict[Key, Message] = {}
-        for source in {source for source, _ in known if source}:
-            ids = [source_id for name, source_id in known if name == source and source_id]
+        for source in {source for source, _ in repeated if source}:
+            ids = [source_id for name, source_id in repeated if name == source and source_id]
             stored_by_id = Sources(self._store).find_stored(scope, source, ids)
             longer = [
                 stored
                 for source_id, stored in stored_by_id.items()
-                if _has_grown(stored, known[source, source_id])
+                if _has_grown(stored, repeated[source, source_id])
             ]
             edited = {stored.key for stored in self._store.edited(longer)} if longer else set()
             grown |= {
-                stored.key: known[source, stored.source_id]
+                stored.key: repeated[source, stored.source_id]
                 for stored in longer
                 if stored.key not in edited
             }

@@ -18,8 +18,8 @@ def find_title(fields: str) -> str:
 
 def body_start(text: str) -> int:
     """Return where a text begins after front matter; 0 without any, or if it is all there is."""
-    found = FRONT_MATTER.match(text)
-    if not found or not _FIELD.search(found[2]):
+    match = FRONT_MATTER.match(text)
+    if not match or not _FIELD.search(match[2]):
         return 0
-    line = _LINE.search(text, found.end())
+    line = _LINE.search(text, match.end())
     return line.start() if line else 0

@@ -157,8 +157,8 @@ def _workspace_folder(file: File) -> str | None:
     """Return the folder or workspace file open in VS Code, from ``workspace.json``."""
     folders = file.path.absolute().parents if file.path else ()
     for folder in folders[1:3]:  # a transcript is in a folder of its extension
-        known = read_small_object(folder / "workspace.json")
-        if path := uri_path(known.get("folder") or known.get("workspace")):
+        workspace = read_small_object(folder / "workspace.json")
+        if path := uri_path(workspace.get("folder") or workspace.get("workspace")):
             return path
     return None
 

@@ -297,13 +297,13 @@ def _typed(content: Any) -> Any:
 
 def _project_folder(slug: str) -> str:
     """Return a project's folder from its name with dashes, or the last part of that."""
-    found = Path("/")
+    folder = Path("/")
     rest = slug.split("-")
     while rest:
         for length in range(len(rest), 0, -1):
-            if (found / "-".join(rest[:length])).is_dir():
-                found, rest = found / "-".join(rest[:length]), rest[length:]
+            if (folder / "-".join(rest[:length])).is_dir():
+                folder, rest = folder / "-".join(rest[:length]), rest[length:]
                 break
         else:
             return f"/{'/'.join(slug.split('-'))}"
-    return str(found)
+    return str(folder)

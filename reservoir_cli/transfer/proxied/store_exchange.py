@@ -49,8 +49,8 @@ class ExchangeLog:
         if exchange.moves:
             exchange = replace(exchange, scope=self._find_scope(exchange))
         if not exchange.named and exchange.is_whole:
-            known = self.find_continued(exchange.scope, exchange.messages)
-            exchange = replace(exchange, conversation=known or exchange.conversation)
+            conversation = self.find_continued(exchange.scope, exchange.messages)
+            exchange = replace(exchange, conversation=conversation or exchange.conversation)
         exchange = self._repeated.keep_apart(exchange, now)
         history = list(_records(exchange, now))
         records = self._date_after_known(exchange, history, self._select_new(exchange, history))
@@ -77,8 +77,8 @@ class ExchangeLog:
         scopes = [exchange.scope, *(Scope(*row[:2]) for row in self._store.channels())]
         conversation = exchange.conversation
         names = [(str(scope.partition), str(scope.instance), conversation) for scope in scopes]
-        known = self._store.known_conversations(names)
-        return next((Scope(*name[:2]) for name in names if name in known), exchange.scope)
+        present = self._store.known_conversations(names)
+        return next((Scope(*name[:2]) for name in names if name in present), exchange.scope)
 
     def find_continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
         """Return the conversation that messages continue; clients drop the oldest from the list."""
@@ -112,14 +112,14 @@ class ExchangeLog:
         In a history that a client has shortened, some old messages have new identities.
         """
         ids = [(SOURCE, str(record.message.source_id)) for record in records]
-        known = self._sources.find_present([exchange.scope], ids)
+        present = self._sources.find_present([exchange.scope], ids)
         forgotten = self._forgotten_identities(exchange)
         new = [
             record
             for record, identity in zip(records, ids, strict=True)
-            if identity not in known and identity[1] not in forgotten
+            if identity not in present and identity[1] not in forgotten
         ]
-        if ids[0] in known or len(records) < _SHORTENED or not exchange.is_whole:
+        if ids[0] in present or len(records) < _SHORTENED or not exchange.is_whole:
             return new
         stored_parts = self._stored_parts(exchange)
         newest = {identity for _, identity in ids[-2:]}

@@ -71,15 +71,15 @@ class Database:
         self.connection = connection
         files = (path, path.with_name(f"{path.name}-wal"))
         size = sum(file.stat().st_size for file in files if file.exists())
-        self.left = STEPS + STEPS_A_BYTE * size
+        self.steps_left = STEPS + STEPS_A_BYTE * size
         connection.set_progress_handler(self._tick, _TICK)
         self.tables = _tables(connection)
-        self._wanted = {table: names.split() for table, names in columns.items()}
+        self._names = {table: names.split() for table, names in columns.items()}
         self._columns: dict[str, str] = {}
 
     def _tick(self) -> bool:
-        self.left -= _TICK
-        return self.left < 0
+        self.steps_left -= _TICK
+        return self.steps_left < 0
 
     def has_all_of(self, sets: Iterable[frozenset[str]]) -> bool:
         """Return whether the database has all tables and columns of one of some sets."""
@@ -88,8 +88,8 @@ class Database:
 
     def spend(self, steps: int) -> None:
         """Count work that SQLite's progress handler does not; raise WorkLimitExceeded."""
-        self.left -= steps
-        if self.left < 0:
+        self.steps_left -= steps
+        if self.steps_left < 0:
             raise WorkLimitExceeded
 
     def refuse_computed(self, reason: str, hint: str | None = None) -> None:
@@ -97,7 +97,7 @@ class Database:
 
         They have generated columns or a long default, or are virtual.
         """
-        for table in self._wanted.keys() & self.tables:
+        for table in self._names.keys() & self.tables:
             columns = self.connection.execute(f"PRAGMA table_xinfo([{table}])").fetchall()
             [sql] = self.connection.execute(
                 "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", [table]
@@ -108,8 +108,8 @@ class Database:
             ):
                 raise ReservoirError(f"{reason}: the table {table} is computed", hint=hint)
             names = {str(column["name"]) for column in columns}
-            wanted = [f"[{column}]" for column in self._wanted[table] if column in names]
-            self._columns[table] = ", ".join(wanted) or "NULL"
+            listed = [f"[{column}]" for column in self._names[table] if column in names]
+            self._columns[table] = ", ".join(listed) or "NULL"
 
     def has(self, table: str, column: str) -> bool:
         """Return whether a table has a column that is read."""
@@ -181,7 +181,7 @@ def read_database(
             database = Database(connection, file.path, columns)
             yield from read(database)
         except (*_DAMAGED, WorkLimitExceeded) as error:
-            if database and database.left < 0:
+            if database and database.steps_left < 0:
                 raise Unreadable("reading it takes too long for a file of its size") from None
             name = getattr(error, "sqlite_errorname", type(error).__name__)
             raise Unreadable(f"the database cannot be read: {name}") from None
@@ -212,12 +212,12 @@ class DatabaseImporter(Importer):
 
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
             with restoring():
-                known = dict((start.state or {}).get("read", {}))
+                earlier = dict((start.state or {}).get("read", {}))
             conversations = list(self.conversations(database, file.name))
             digests = _digests(conversations)
             for number, conversation in enumerate(conversations, 1):
                 group = _group(conversation)
-                is_new = digests[group] != known.get(group)
+                is_new = digests[group] != earlier.get(group)
                 for item in _read_or_skip(number, conversation) if is_new else ():
                     yield item
                     yield Checkpoint(state=start.state)

@@ -104,10 +104,10 @@ def discover_sources(partition: str, left_out: Container[Path] = ()) -> list[Sou
     return list(sources.values())
 
 
-def choose_name(tool: str, taken: Container[str]) -> str:
+def choose_name(tool: str, names: Container[str]) -> str:
     """Return a name for a new source: its tool's name, with a number if that is taken."""
     numbered = (f"{tool}-{number}" for number in count(2))
-    return next(name for name in chain([tool], numbered) if name not in taken)
+    return next(name for name in chain([tool], numbered) if name not in names)
 
 
 def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
