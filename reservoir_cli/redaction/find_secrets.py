@@ -206,7 +206,7 @@ def _find_tokens(text: str, scanned: list[str], secrets: list[Secret]) -> None:
                 _add(Secret(kind.kind, *match.span(match.lastindex or 0)), secrets)
 
 
-class _Lookup(NamedTuple):
+class _SearchWords(NamedTuple):
     """What is looked for in a text to find the rules that may match it."""
 
     first: tuple[str, ...]  #: In every text; prose contains few of them.
@@ -219,7 +219,7 @@ class _Lookup(NamedTuple):
 
 
 @cache
-def _lookup(is_ascii: bool, has_digit: bool) -> _Lookup:
+def _lookup(is_ascii: bool, has_digit: bool) -> _SearchWords:
     """Return what is looked for in a kind of texts: most lack a digit, and letters beyond ASCII."""
     words = {
         number: tuple([word for word in rule.words if word.isascii() or not is_ascii])
@@ -251,7 +251,7 @@ def _lookup(is_ascii: bool, has_digit: bool) -> _Lookup:
             first.append(text)
     # A letter beyond ASCII may be in the other word of a name of two, as of a plain "accès wifi".
     in_words = [text for text in first if text.isalpha() and text.isascii()]
-    return _Lookup(
+    return _SearchWords(
         tuple([text for text in first if text not in in_words]),
         tuple(in_words),
         {part: tuple(texts) for part, texts in longer.items()},

@@ -26,7 +26,7 @@ class TokenKind(NamedTuple):
     source: str  #: Where the format is documented.
 
 
-class _Table(NamedTuple):
+class _KindTable(NamedTuple):
     """The kinds in their order, and how to find those that a text may contain."""
 
     kinds: tuple[TokenKind, ...]
@@ -71,7 +71,7 @@ def possible_kinds(words: str) -> Iterator[tuple[TokenKind, tuple[str, ...]]]:
 
 
 @cache
-def _table() -> _Table:
+def _table() -> _KindTable:
     kinds = token_kinds()
     by_head: dict[str, list[tuple[int, str]]] = {}
     inside: list[tuple[int, str]] = []
@@ -86,7 +86,7 @@ def _table() -> _Table:
             else:
                 inside.append((number, literal))
     any_regular = "|".join(kinds[number].literals[0] for number in regular)
-    return _Table(kinds, by_head, inside, regular, any_regular)
+    return _KindTable(kinds, by_head, inside, regular, any_regular)
 
 
 def _parse(line: str) -> TokenKind:

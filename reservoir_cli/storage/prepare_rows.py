@@ -32,7 +32,7 @@ from reservoir_cli.util.unicode_text import has_question_mark
 LATEST = 2**62  #: A time after that of every message.
 
 
-class Prepared(NamedTuple):
+class PreparedRows(NamedTuple):
     """Messages ready to be inserted."""
 
     added: list[StoredMessage | None]
@@ -48,7 +48,7 @@ def prepare(
     ids: Iterator[int],
     *,
     pair: bool,
-) -> Prepared:
+) -> PreparedRows:
     """Build the rows of those messages that are not stored yet.
 
     :param now_ms: the time of messages without one; a reply is placed after its question.
@@ -59,7 +59,7 @@ def prepare(
     counted_by = counter_id(counter)
     sources = [source_of(message) for message in messages if message.source_id]
     present = find_present(connection, scope, sources)
-    prepared = Prepared([], [])
+    prepared = PreparedRows([], [])
     question_times: dict[str, int] = {}
 
     def moment_of(message: Message, trace_id: str | None) -> int:

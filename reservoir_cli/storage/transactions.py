@@ -14,7 +14,7 @@ from reservoir_cli.storage.portable_sql import Connection
 
 Result = TypeVar("Result")
 _Parameters = ParamSpec("_Parameters")
-_Store = TypeVar("_Store", bound="Transactions | Table")
+_Store = TypeVar("_Store", bound="Transactions | TableAccess")
 _Method = Callable[Concatenate[_Store, _Parameters], Result]
 _Function = Callable[Concatenate[Connection, _Parameters], Result]
 
@@ -115,7 +115,7 @@ class Transactions(ABC):
             self._run_write(lambda: properties.put(self._connection, key, value))
 
 
-class Table:
+class TableAccess:
     """The methods that read and write a table beside the messages of a store."""
 
     def __init__(self, store: Transactions) -> None:

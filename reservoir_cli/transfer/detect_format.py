@@ -75,7 +75,7 @@ class DetectedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class FileSelection:
     """The files of a file, folder or zip that are read, and what is left out.
 
     :param links: the paths of symbolic links, which are not followed.
@@ -110,7 +110,7 @@ class Owners:
         return next((self._folders[part] for part in parts[:-1] if part in self._folders), None)
 
 
-def find(source: Path | File, form: str | None, open_files: ExitStack) -> Selection:
+def find(source: Path | File, form: str | None, open_files: ExitStack) -> FileSelection:
     """List the files to read in a file, folder or zip.
 
     In a folder or zip only the most specific formats are read, as exports come with other data and
@@ -124,7 +124,7 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     passed_over = PassedOver([], [])
     files, alone = gather(source, open_files, passed_over)
     if alone:
-        return Selection([_require_format(files[0], form)])
+        return FileSelection([_require_format(files[0], form)])
     files = [member for file in files for member in _open_zip(file, open_files, passed_over)]
     candidates = [file for file in files if file.unlisted or _may_have_messages(file.name, form)]
     owners = Owners([importer_named(form)] if form else list(importers().values()))
@@ -142,7 +142,7 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     chosen += [DetectedFile(file, importer) for file, _ in unreadable]
     read = {id(file.file) for file in chosen}  # files of a zip may share a name
     ignored = [file.name for file in files if id(file) not in read]
-    return Selection(chosen, ignored + passed_over.others, passed_over.links)
+    return FileSelection(chosen, ignored + passed_over.others, passed_over.links)
 
 
 def _require_format(file: File, form: str | None) -> DetectedFile:

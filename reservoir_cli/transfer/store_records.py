@@ -18,7 +18,7 @@ from reservoir_cli.messages import (
     clean_text,
 )
 from reservoir_cli.redaction import Mode, redact_conversation, redact_id
-from reservoir_cli.retrieval.embed_messages import Model
+from reservoir_cli.retrieval.embed_messages import EmbeddingModel
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
@@ -59,7 +59,7 @@ class FileImport:
         self._ingestor, self._store = ingestor, ingestor.store
         self._options = options
         self._now = now
-        self._model: Model | None = None
+        self._model: EmbeddingModel | None = None
         self._last_conversations: dict[Scope, Conversation] = {}
         is_copy = options.elsewhere is None
         follower = _Follower(self._store, ingestor.config, destination, only_moved=is_copy)
@@ -230,7 +230,7 @@ def _has_grown(stored: StoredMessage, message: Message) -> bool:
     return is_longer and content.startswith(stored.content)
 
 
-def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passage]:
+def _to_passages(vectors: Vectors, message_id: int, model: EmbeddingModel) -> list[Passage]:
     """Return a file's vectors as passages; none if their model, size or length differs."""
     import numpy as np
 

@@ -25,7 +25,7 @@ _keys = complete_among(*SETTINGS)
 _assignments = complete_among(*(f"{key}=" for key in SETTINGS))
 
 
-class _Config(ActionGroup):
+class _ConfigGroup(ActionGroup):
     """The actions; a key alone means ``get``."""
 
     other_words: ClassVar = {  # users may edit the file that ``path`` prints
@@ -48,7 +48,7 @@ class _Config(ActionGroup):
 
 
 config = new_app(
-    cls=_Config,
+    cls=_ConfigGroup,
     invoke_without_command=True,
     help="""Show or change settings.
 

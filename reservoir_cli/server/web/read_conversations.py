@@ -43,7 +43,7 @@ class MissingError(ReservoirError):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ListItem:
     """A row of the list: a conversation, a document, or the single messages of an instance.
 
     :param document: the id of the document's message; ``None`` for the others.
@@ -70,7 +70,7 @@ class Listing:
     :param total: how many rows all pages have, with the single messages of instances.
     """
 
-    items: "Sequence[tuple[str, Sequence[Item]]]"
+    items: "Sequence[tuple[str, Sequence[ListItem]]]"
     hits: "Sequence[HitSnippet]"
     total: int
     conversations: int
@@ -170,7 +170,7 @@ def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     return Listing(by_month, (), listing.total, listing.conversations, listing.documents, pages)
 
 
-def _item(reservoir: Reservoir, listed: ListedConversation) -> Item:
+def _item(reservoir: Reservoir, listed: ListedConversation) -> ListItem:
     """Prepare a row of the list; secrets are redacted before anything is shortened."""
     redactor, partition = reservoir.redactor, listed.partition
     question, latest = (redactor.text(partition, text) for text in (listed.question, listed.latest))
@@ -184,7 +184,7 @@ def _item(reservoir: Reservoir, listed: ListedConversation) -> Item:
         title, snippet = split_title(latest)
     else:
         snippet = latest
-    return Item(
+    return ListItem(
         partition,
         listed.instance,
         conversation,

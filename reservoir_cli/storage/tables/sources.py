@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.portable_sql import Condition, Connection, replacing, select_by_source
 from reservoir_cli.storage.tables import holdings, reads, writes
-from reservoir_cli.storage.transactions import Table, reading, writing
+from reservoir_cli.storage.transactions import TableAccess, reading, writing
 
 MARKED = "do_not_index"  #: The key in a state for the conversations that must not be stored.
 #: The key in a state for a hash of the settings that left out messages of the file.
@@ -74,7 +74,7 @@ class FileRow(NamedTuple):
     left_out: str = ""
 
 
-class Sources(Table):
+class Sources(TableAccess):
     """Read and write the sources of a store."""
 
     @reading

@@ -72,7 +72,7 @@ class CopilotChat(Importer):
             folder = _project_folder(_workspace_folder(file))
             yield from read_events(file, self.name, None, folder)
             return
-        document = _Document(file)
+        document = _ChatLog(file)
         yield from document.build()
         if document.value is None:
             return
@@ -86,7 +86,7 @@ def _read_session(session: dict[str, Any], file: File) -> Iterator[Record | Skip
         yield from Skipped.if_invalid(f"request {number}", _read_request(request, thread))
 
 
-class _Document:
+class _ChatLog:
     def __init__(self, file: File) -> None:
         self._file = file
         self.value: dict[str, Any] | None = None

@@ -62,7 +62,7 @@ class WorkLimitExceeded(Exception):
     """Reading exceeds the limit of work for the size of the file."""
 
 
-class Database:
+class ToolDatabase:
     """A database of another tool, with a limit of work; tables and columns may be missing."""
 
     def __init__(
@@ -164,7 +164,7 @@ class Database:
 
 
 def read_database(
-    file: File, columns: Mapping[str, str], read: Callable[[Database], Iterator[Item]]
+    file: File, columns: Mapping[str, str], read: Callable[[ToolDatabase], Iterator[Item]]
 ) -> Iterator[Item | Skipped]:
     """Read the columns of another tool's database, or raise ReservoirError.
 
@@ -178,7 +178,7 @@ def read_database(
         if _lacks_log(connection, file.path):
             yield Skipped("its write-ahead log", "SQLite reads it only in a writable folder")
         try:
-            database = Database(connection, file.path, columns)
+            database = ToolDatabase(connection, file.path, columns)
             yield from read(database)
         except (*_DAMAGED, WorkLimitExceeded) as error:
             if database and database.steps_left < 0:
@@ -195,14 +195,14 @@ class DatabaseImporter(Importer):
     only_databases = True
 
     @abstractmethod
-    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+    def conversations(self, database: ToolDatabase, name: str) -> Iterator[DatabaseConversation]:
         """Yield all conversations; raise ReservoirError if the database is another program's."""
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages by conversation; ReservoirError for another program's database."""
         return read_database(file, self.columns, partial(self.read_all, file.name))
 
-    def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
+    def read_all(self, name: str, database: ToolDatabase) -> Iterator[Record | Skipped]:
         """Yield the messages of an open database."""
         for number, conversation in enumerate(self.conversations(database, name), 1):
             yield from _read_or_skip(number, conversation)
@@ -210,7 +210,7 @@ class DatabaseImporter(Importer):
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of new or changed conversations; raises errors as :meth:`read`."""
 
-        def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
+        def read(database: ToolDatabase) -> Iterator[Record | Skipped | Checkpoint]:
             with restoring():
                 earlier = dict((start.state or {}).get("read", {}))
             conversations = list(self.conversations(database, file.name))
@@ -278,7 +278,7 @@ def may_contain(path: Path, words: bytes) -> bool:
             names = [row["name"] for row in connection.execute(query)]
             if any("]" in name for name in names):  # it cannot be quoted in brackets
                 return True
-            database = Database(connection, path, dict.fromkeys(names, ""))
+            database = ToolDatabase(connection, path, dict.fromkeys(names, ""))
             database.refuse_computed("not searched")
             connection.text_factory = bytes
             return any(

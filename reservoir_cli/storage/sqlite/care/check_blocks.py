@@ -24,7 +24,7 @@ _NOT_PENDING = "AND id NOT IN (SELECT message_id FROM pending)"
 def count_problems(connection: Connection, model_id: str) -> int:
     """Count the messages that are missing from a model's blocks, or wrong in them."""
     wrong: set[int] = set()
-    whole = _Whole()
+    whole = _WholeMessages()
     for _, _, entries, fresh, is_stored in _examine(connection, model_id):
         same = is_stored & _are_equal(entries, fresh)
         wrong.update(entries.ids[~same].tolist())
@@ -34,7 +34,7 @@ def count_problems(connection: Connection, model_id: str) -> int:
 
 def repair(connection: Connection, model_id: str) -> None:
     """Renew what blocks repeat of messages; drop what is damaged. Messages it lacks are pending."""
-    whole = _Whole()
+    whole = _WholeMessages()
     torn = _find_ids(connection, model_id)
     for block_id, channel, entries, fresh, is_stored in _examine(connection, model_id):
         torn.remove(block_id)
@@ -52,7 +52,7 @@ def repair(connection: Connection, model_id: str) -> None:
     )
 
 
-class _Whole:
+class _WholeMessages:
     """Tells which messages have all of their passages in blocks."""
 
     def __init__(self) -> None:
