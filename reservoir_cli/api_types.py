@@ -37,7 +37,7 @@ from reservoir_cli.retrieval.lookup import Lookup as Lookup
 from reservoir_cli.settings.config import Config as Config
 from reservoir_cli.settings.models import Model as Model
 from reservoir_cli.storage.tables.conversations import ConversationSummary as ConversationSummary
-from reservoir_cli.storage.tables.holdings import PlaceSummary as PlaceSummary
+from reservoir_cli.storage.tables.holdings import ChannelSummary as ChannelSummary
 from reservoir_cli.transfer.ingest import Ingestor as Ingestor
 from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog as ExchangeLog
 from reservoir_cli.transfer.reading.decompressed_file import File as File

@@ -135,11 +135,11 @@ def wrong_type(name: str, expected: str, value: object) -> UsageError:
     return UsageError(f"{name} must be {expected}, not {kind}")
 
 
-def unknown_format(name: str, known: Collection[str]) -> UsageError:
+def unknown_format(name: str, names: Collection[str]) -> UsageError:
     """Return the error for an unknown format; its hint suggests the likely one and lists all."""
     from difflib import get_close_matches
 
     alias = _OTHER_NAMES.get(name.lower(), "")
-    matches = [alias] if alias in known else get_close_matches(name.lower(), known, 1)
+    matches = [alias] if alias in names else get_close_matches(name.lower(), names, 1)
     question = f"did you mean {matches[0]}? " if matches else ""
-    return UsageError(f"unknown format {name!r}", hint=f"{question}formats are {', '.join(known)}")
+    return UsageError(f"unknown format {name!r}", hint=f"{question}formats are {', '.join(names)}")

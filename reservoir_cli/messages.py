@@ -100,6 +100,7 @@ class Message:
         _check_values("tags", self.tags, str, "texts")
 
 
+Channel = tuple[str, str]  #: A partition and an instance.
 #: Partition, instance and conversation: ``None`` for the messages outside of any conversation.
 ConversationName = tuple[str, str, str | None]
 
@@ -146,7 +147,7 @@ class StoredMessage:
         return Key(self.partition, self.id)
 
     def as_new(self) -> Message:
-        """Return the message without its id, place and token count."""
+        """Return the message without its id, scope and token count."""
         return Message(**{field.name: getattr(self, field.name) for field in fields(Message)})
 
     def to_row(self) -> dict[str, Any]:

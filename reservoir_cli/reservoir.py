@@ -30,8 +30,8 @@ from reservoir_cli.settings.store_locations import is_on_a_server
 from reservoir_cli.storage.open_store import open_for_use
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.tables.conversations import ConversationSummary as ConversationSummary
+from reservoir_cli.storage.tables.holdings import ChannelSummary as ChannelSummary
 from reservoir_cli.storage.tables.holdings import NamedField as NamedField
-from reservoir_cli.storage.tables.holdings import PlaceSummary as PlaceSummary
 from reservoir_cli.storage.tables.list_conversations import ConversationList as ConversationList
 from reservoir_cli.storage.tables.list_conversations import ListedConversation as ListedConversation
 from reservoir_cli.storage.tables.proxy_ledger import LedgerEntry as LedgerEntry
@@ -134,8 +134,8 @@ class Reservoir:
             known = config.load(config_file, settings)
             for warning in known.warnings:
                 notify(warning)
-        place = known.store_location(location)
-        store = open_for_use(place, create=create, patience=patience, notify=notify)
+        path = known.store_location(location)
+        store = open_for_use(path, create=create, patience=patience, notify=notify)
         return cls(
             store,
             known,
@@ -191,8 +191,8 @@ class Reservoir:
         """Return messages by their ids in the scope, or by their keys, oldest first."""
         keys = [key for key in ids if isinstance(key, Key)]
         numbers = [number for number in ids if isinstance(number, int)]
-        found = self.store.by_key(keys) if keys else self.store.by_id(numbers, scope)
-        return self.redactor.messages(found)
+        messages = self.store.by_key(keys) if keys else self.store.by_id(numbers, scope)
+        return self.redactor.messages(messages)
 
     def find(self, scope: Scope, where: Filter = EVERYTHING) -> Sequence[Key]:
         """Return the keys of the messages that match, in order of time."""
@@ -208,9 +208,9 @@ class Reservoir:
         summaries = self.store.conversations(scope, only)
         return [_redact(summary, self.redactor) for summary in summaries]
 
-    def partitions(self) -> list[PlaceSummary]:
+    def partitions(self) -> list[ChannelSummary]:
         """Return a summary of each instance of each partition, sorted by name."""
-        return self.store.place_summaries(EVERYWHERE)
+        return self.store.channel_summaries(EVERYWHERE)
 
     def export(
         self,
@@ -294,9 +294,9 @@ class Reservoir:
         if mode != "keyword":
             embedder = self.indexer.embedder_for_question(scope, required=mode == "semantic")
         settings, now = self.config.settings(scope.partition), datetime.now().astimezone()
-        found = search.search(self.store, embedder, criteria, settings, now)
-        shown = [hit.masked(self.redactor) for hit in found]
-        return search.with_words(shown, term, mode) if passages else shown
+        matches = search.search(self.store, embedder, criteria, settings, now)
+        masked = [hit.masked(self.redactor) for hit in matches]
+        return search.with_words(masked, term, mode) if passages else masked
 
     def context(
         self,
@@ -363,8 +363,8 @@ class Reservoir:
             without=without,
         )
         if save and (question := window.request.question()):
-            place = self.scope(window.request.partition, window.request.instance)
-            self._ingestor.ingest(place, [question])
+            scope = self.scope(window.request.partition, window.request.instance)
+            self._ingestor.ingest(scope, [question])
         return window
 
     def recall(
@@ -644,7 +644,7 @@ class Reservoir:
     ) -> tuple[list[Key], int]:
         """Move messages to another partition, which may exist.
 
-        They keep their times, tags and source ids, and imports know them in the new place.
+        They keep their times, tags and source ids, and imports know them in the new channel.
 
         :param keys: as :meth:`find` returns them; those that are there already stay.
         :param instance: ``None`` to keep each message's own; one that is named like its partition
@@ -661,8 +661,8 @@ class Reservoir:
         merged = 0
         counter, now = self._ingestor.counter(partition), datetime.now(UTC)
         for target, chosen in targets.items():
-            there, known = self.store.move(chosen, target, counter=counter, now=now)
-            moved, merged = moved + there, merged + known
+            there, twins = self.store.move(chosen, target, counter=counter, now=now)
+            moved, merged = moved + there, merged + twins
         return moved, merged
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:

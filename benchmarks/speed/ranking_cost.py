@@ -49,7 +49,7 @@ def candidates(size: int) -> Candidates:
         by_id=positions,
         absent=(),
         passages=np.ones(size, np.int32),
-        known={},
+        cache={},
         postings=tuple(
             Posting(
                 np.sort(random.choice(size, max(1, int(share * size)), replace=False)),

@@ -59,7 +59,7 @@ def count_messages(target: str) -> int:
     """Return the number of messages in a store; 0 if it does not exist yet, or is incomplete."""
     try:
         with closing(open_store(target, create=False)) as store:
-            return sum(count for *_, count in store.places()) if store.size() else 0
+            return sum(count for *_, count in store.channels()) if store.size() else 0
     except ReservoirError:
         return 0
 

@@ -81,7 +81,7 @@ def _current_folder() -> str | None:
 
 def _require_messages(reservoir: Reservoir, partition: str | None, db: str | None) -> None:
     name = reservoir.scope(partition).partition
-    partitions = {place[0] for place in reservoir.lookup.places()}
+    partitions = {entry[0] for entry in reservoir.lookup.channels()}
     if db and not partitions:
         raise ReservoirError(f"the store {reservoir.location} is empty or missing")
     if partitions and name not in partitions:

@@ -59,10 +59,10 @@ def last_injections(
     location: str, client: str | None = None, partition: str | None = None
 ) -> list[Injection]:
     """Return the last injection of each client from a store, oldest first."""
-    store, wanted = _store_id(location), (client or "").casefold()
+    store, prefix = _store_id(location), (client or "").casefold()
     last: dict[str | None, Injection] = {}
     for injection in _read(store):
-        is_wanted = (injection.client or "").casefold().startswith(wanted)
+        is_wanted = (injection.client or "").casefold().startswith(prefix)
         if is_wanted and partition in (None, injection.partition):
             last[injection.client] = injection
     return sorted(last.values(), key=lambda injection: injection.at)
@@ -70,8 +70,8 @@ def last_injections(
 
 def _read(store: str) -> Iterator[Injection]:
     for line in log_file.read_lines():
-        if (match := _LINE.fullmatch(line)) and (found := _parse(match[1], match[2], store)):
-            yield found
+        if (match := _LINE.fullmatch(line)) and (injection := _parse(match[1], match[2], store)):
+            yield injection
 
 
 def _parse(time: str, text: str, store: str) -> Injection | None:
@@ -102,5 +102,5 @@ def _plain(name: str | None) -> str | None:
 
 def _store_id(location: str) -> str:
     """Return a checksum that tells stores apart; hashlib would load OpenSSL."""
-    place = location if is_on_a_server(location) else os.path.realpath(location)
-    return f"{crc32(os.fsencode(place)):08x}"
+    name = location if is_on_a_server(location) else os.path.realpath(location)
+    return f"{crc32(os.fsencode(name)):08x}"

@@ -23,14 +23,14 @@ _COMPACTIONS = ("compact_boundary", "compacted", "context_compacted")
 _NOTHING: tuple[tuple[str, str], ...] = ()
 
 
-class Transcript(NamedTuple):
+class SessionEnd(NamedTuple):
     """The end of a session, since it was compacted last."""
 
     talk: tuple[tuple[str, str], ...] = _NOTHING
     recalled: frozenset[int] = frozenset()
 
 
-def read_transcript(path: str | None) -> Transcript:
+def read_transcript(path: str | None) -> SessionEnd:
     """Read the transcript of a session; empty if it is missing or has another form."""
     lines = _read_end(path) if path else []
     talk: list[tuple[str, str]] = []
@@ -44,7 +44,7 @@ def read_transcript(path: str | None) -> Transcript:
         turn = _turn(entry)
         if turn:
             talk.append(turn)
-    return Transcript(tuple(talk[-_TURNS:]), frozenset(recalled))
+    return SessionEnd(tuple(talk[-_TURNS:]), frozenset(recalled))
 
 
 def quoted_numbers(texts: Iterable[str]) -> tuple[int, ...]:

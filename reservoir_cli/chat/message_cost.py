@@ -58,17 +58,17 @@ def _without_attachments(value: Any, depth: int = 0) -> tuple[Any, int]:
         return value, 0
     if isinstance(value, list):
         items = [_without_attachments(item, depth + 1) for item in value]
-        kept = [item for item, count in items if item is not None or not count]
-        return kept, sum(count for _, count in items)
+        remaining = [item for item, count in items if item is not None or not count]
+        return remaining, sum(count for _, count in items)
     if _is_attachment(value):
         return None, 1
-    found, rest = 0, {}
+    total, rest = 0, {}
     for key, item in value.items():
-        left, count = (item, 0) if key in _ARGUMENTS else _without_attachments(item, depth + 1)
-        found += count
-        if left is not None or not count:
-            rest[key] = left
-    return rest, found
+        remainder, count = (item, 0) if key in _ARGUMENTS else _without_attachments(item, depth + 1)
+        total += count
+        if remainder is not None or not count:
+            rest[key] = remainder
+    return rest, total
 
 
 def _is_attachment(part: dict[Any, Any]) -> bool:

@@ -93,9 +93,9 @@ def content_of(message: ChatMessage) -> Any:
 
 def _blocks(message: ChatMessage, marks: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the blocks that one of these types or keys marks, without such a key."""
-    content, found = content_of(message), []
+    content, blocks = content_of(message), []
     for block in content if isinstance(content, list) else []:
         if isinstance(block, dict):
             held = [block[mark] for mark in marks if isinstance(block.get(mark), dict)]
-            found += held or ([block] if block.get("type") in marks else [])
-    return found
+            blocks += held or ([block] if block.get("type") in marks else [])
+    return blocks

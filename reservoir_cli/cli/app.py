@@ -35,14 +35,14 @@ app = new_app(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_set: bool) -> None:
+    if is_set:
         console.write(f"{describe_version(__version__)}\n")
         raise typer.Exit
 
 
-def _give_completion(param: typer.CallbackParam, wanted: bool) -> None:
-    if wanted:
+def _give_completion(param: typer.CallbackParam, is_set: bool) -> None:
+    if is_set:
         from reservoir_cli.cli import completion_scripts
 
         if param.name == "_install":
@@ -52,8 +52,8 @@ def _give_completion(param: typer.CallbackParam, wanted: bool) -> None:
         raise typer.Exit
 
 
-def _leave_out_plugins(wanted: bool) -> None:
-    if wanted:
+def _leave_out_plugins(is_set: bool) -> None:
+    if is_set:
         installed_plugins.leave_out()
 
 

@@ -52,10 +52,10 @@ def _note_absent_model(name: str | None) -> None:
 def _note_wrong_sources(ctx: typer.Context, keys: Iterable[str]) -> None:
     changed = dict.fromkeys(name for table, name, _ in map(split_key, keys) if table == "sources")
     if changed:
-        known = config.load(globals_of(ctx).config)
+        current = config.load(globals_of(ctx).config)
         for name in filter(None, changed):
             try:
-                check(known, name)
+                check(current, name)
             except UsageError as error:
                 console.note(f"{error.message}; {error.hint}")
 
@@ -65,8 +65,8 @@ def note_empty_partition(ctx: typer.Context, partition: str | None) -> None:
     if partition is None:
         return
     with suppress(ReservoirError), open_store.open_reservoir(ctx) as reservoir:
-        if places := reservoir.lookup.places():
-            nothing_found.tell(Scope(partition), places)
+        if channels := reservoir.lookup.channels():
+            nothing_found.tell(Scope(partition), channels)
 
 
 def _note_stored_secrets(ctx: typer.Context, partition: str | None) -> None:

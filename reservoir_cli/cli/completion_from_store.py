@@ -29,9 +29,9 @@ def read(
 def _names(kind: str, reservoir: Reservoir, options: Mapping[str, Any]) -> list[str]:
     partition, lookup = options.get("partition"), reservoir.lookup
     if kind == "partition":
-        return sorted({place[0] for place in lookup.places()})
+        return sorted({row[0] for row in lookup.channels()})
     if kind == "instance":
-        return sorted({place[1] for place in lookup.places() if partition in (None, place[0])})
+        return sorted({row[1] for row in lookup.channels() if partition in (None, row[0])})
     scope = Scope(reservoir.scope(partition).partition, options.get("instance"))
     if options.get("all_partitions"):
         scope = EVERYWHERE

@@ -94,8 +94,8 @@ def _for_bash(
 ) -> list[str]:
     """Return values as bash inserts them, in place of ``replaced``: it breaks words at colons."""
     typed = _value_of(word)
-    kept = len(typed) - len(replaced) if typed.endswith(replaced) else 0
-    values = [value[kept:] for value, _ in items if value.startswith(typed)]
+    start = len(typed) - len(replaced) if typed.endswith(replaced) else 0
+    values = [value[start:] for value, _ in items if value.startswith(typed)]
     return values if is_quoted else [value.replace(" ", "\\ ") for value in values]
 
 

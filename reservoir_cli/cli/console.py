@@ -45,10 +45,10 @@ def _uses_color() -> bool:
     return _color and not os.environ.get("NO_COLOR")
 
 
-def be_quiet(wanted: bool) -> None:
+def be_quiet(quiet: bool) -> None:
     """Suppress notes and summaries from now on, if wanted; warnings and errors stay."""
     global _quiet
-    _quiet = _quiet or wanted
+    _quiet = _quiet or quiet
 
 
 class ClosedPipe(Exception):
@@ -199,13 +199,13 @@ def describe_error(failure: ReservoirError) -> dict[str, Any]:
 
 
 def messages(
-    found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool, focus: int | None = None
+    rows: Sequence[StoredMessage], *, timestamps: bool, oneline: bool, focus: int | None = None
 ) -> None:
-    """Print messages as ``role: content``; a terminal also shows ids, and places that differ."""
+    """Print messages as ``role: content``; a terminal also shows ids, and channels that differ."""
     if sys.stdout.isatty():
-        width = max((len(f"#{message.id}") for message in found), default=0)
-        prefix_of = _place_prefix(found)
-        for message in found:
+        width = max((len(f"#{message.id}") for message in rows), default=0)
+        prefix_of = _channel_prefix(rows)
+        for message in rows:
             line = _dim(f"#{message.id} ".rjust(width + 1))
             if message.id == focus:
                 line.stylize("not dim bold reverse", 0, width)
@@ -213,13 +213,13 @@ def messages(
             line.append_text(_styled_message(message, timestamps, oneline))
             _console(sys.stdout).print(line, soft_wrap=True)
     else:
-        write("".join(f"{message_line(message, timestamps, oneline)}\n" for message in found))
+        write("".join(f"{message_line(message, timestamps, oneline)}\n" for message in rows))
 
 
-def _place_prefix(found: Sequence[StoredMessage]) -> Callable[[StoredMessage], str]:
-    if len({(message.partition, message.instance) for message in found}) < 2:
+def _channel_prefix(rows: Sequence[StoredMessage]) -> Callable[[StoredMessage], str]:
+    if len({(message.partition, message.instance) for message in rows}) < 2:
         return lambda _: ""
-    if len({message.partition for message in found}) < 2:
+    if len({message.partition for message in rows}) < 2:
         return lambda message: f"{message.instance} · "
     return lambda message: f"{message.partition}/{message.instance} · "
 

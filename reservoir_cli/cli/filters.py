@@ -135,7 +135,7 @@ def complete_new_trace(
     ids = reservoir.lookup.ids_starting_with("trace_id", beginning, scope)
     if beginning in ids:
         return typed
-    uuids = [known for known in ids if _is_random(known)]
+    uuids = [identity for identity in ids if _is_random(identity)]
     trace_id = _only(reservoir, scope, uuids, beginning, "--trace-id")
     note_completed(reservoir, beginning, trace_id, scope)
     return trace_id
@@ -145,9 +145,9 @@ def note_completed(
     reservoir: Reservoir, typed: str | None, whole: str | None, scope: Scope
 ) -> None:
     """Print the whole id for one that was typed in part."""
-    shown = whole and reservoir.redactor.id(scope.partition, whole)
-    if typed not in (whole, shown):
-        console.note(f"{typed} is {shown}")
+    masked = whole and reservoir.redactor.id(scope.partition, whole)
+    if typed not in (whole, masked):
+        console.note(f"{typed} is {masked}")
 
 
 def _is_random(identity: str) -> bool:
@@ -164,16 +164,16 @@ def complete_session(reservoir: Reservoir, typed: str | None, partition: str | N
         return None
     scope = Scope(reservoir.scope(partition).partition)
     ids = reservoir.lookup.ids_starting_with("conversation_id", beginning, scope)
-    if any(f"{known}/".startswith(f"{beginning}/") for known in ids):
+    if any(f"{session}/".startswith(f"{beginning}/") for session in ids):
         return beginning
-    sessions = [known for known in ids if not any(known.startswith(f"{top}/") for top in ids)]
+    sessions = [session for session in ids if not any(session.startswith(f"{top}/") for top in ids)]
     return _only(reservoir, scope, sessions, beginning, "--exclude-conversation")
 
 
 def _only(reservoir: Reservoir, scope: Scope, ids: Sequence[str], typed: str, option: str) -> str:
     """Return the only id; the typed text if there is none."""
     if len(ids) > 1:
-        shown = ", ".join(reservoir.redactor.id(scope.partition, known) for known in ids[:3])
-        shown += ", …" if len(ids) > 3 else ""
-        raise UsageError(f"{option} {typed} is not unique: {shown}", hint="type more of the id")
+        names = ", ".join(reservoir.redactor.id(scope.partition, identity) for identity in ids[:3])
+        names += ", …" if len(ids) > 3 else ""
+        raise UsageError(f"{option} {typed} is not unique: {names}", hint="type more of the id")
     return ids[0] if ids else typed

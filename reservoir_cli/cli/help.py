@@ -107,8 +107,8 @@ class _Helpful(_Base):
             usual = panels.pop("Options")
             rare = [param.opts[-1] for others in panels.values() for param in others]
             panels = {"Options": [param for param in usual if param.opts[-1] not in _HELP]}
-        for title, shown in panels.items():
-            _write_section(formatter, title, _records(ctx, shown))
+        for title, parameters in panels.items():
+            _write_section(formatter, title, _records(ctx, parameters))
         if self.shows_summary(ctx):
             more = f"{ctx.command_path} --help says more"
             more += f", also about {', '.join(rare)}." if rare else "."
@@ -128,9 +128,9 @@ def _write_section(formatter: Any, title: str, records: list[tuple[str, str]]) -
             formatter.write_dl([(words, about.replace("-", _HYPHEN)) for words, about in records])
 
 
-def _show_summary(ctx: Any, option: object, wanted: bool) -> None:
-    ctx.meta[_SUMMARY] = wanted
-    _show_help(ctx, option, wanted)
+def _show_summary(ctx: Any, option: object, is_set: bool) -> None:
+    ctx.meta[_SUMMARY] = is_set
+    _show_help(ctx, option, is_set)
 
 
 def _summary_option() -> TyperOption:
@@ -144,8 +144,8 @@ def _summary_option() -> TyperOption:
     )
 
 
-def _show_help(ctx: Any, _option: object, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _show_help(ctx: Any, _option: object, is_set: bool) -> None:
+    if is_set and not ctx.resilient_parsing:
         console.write(ctx.get_help() + "\n", styled=True)
         ctx.exit()
 
@@ -155,7 +155,7 @@ def _quiet_option() -> TyperOption:
         param_decls=["-q", "--quiet"],
         is_flag=True,
         expose_value=False,
-        callback=lambda ctx, option, wanted: console.be_quiet(wanted),
+        callback=lambda ctx, option, is_set: console.be_quiet(is_set),
         help="Print no notes or summaries.",
     )
 
@@ -293,11 +293,11 @@ def _refuse_dashes(words: Sequence[str], parameters: Iterable[Any]) -> None:
     words = words[: words.index("--") if "--" in words else None]
     unusual = (word for word in words if not word.isascii())
     dashed = [match for word in unusual if (match := re.fullmatch(_DASHED, word))]
-    known = {name for parameter in parameters for name in parameter.opts} if dashed else ()
+    names = {name for parameter in parameters for name in parameter.opts} if dashed else ()
     meant = {
         match[0]: f"{option}{match[2] or ''}"
         for match in dashed
-        if (option := f"{'-' if len(match[1]) == 1 else '--'}{match[1]}") in known
+        if (option := f"{'-' if len(match[1]) == 1 else '--'}{match[1]}") in names
     }
     if meant:
         first = next(iter(meant))

@@ -127,9 +127,9 @@ def _replace_option(typed: str, command: Any) -> str | None:
         return _replace_word(typed, "--format", "json")
     if typed.removeprefix("--") in getattr(command, "commands", ()):
         return replace_words({typed: typed.removeprefix("--")})
-    known = {name for parameter in command.params for name in (*parameter.opts, parameter.metavar)}
+    names = {name for parameter in command.params for name in (*parameter.opts, parameter.metavar)}
     for option in _SIMILAR_OPTIONS.get("-n" if number else typed, ()):
-        if option in known:
+        if option in names:
             replacement = [*([] if option == _COUNT else [option]), *([number] if number else [])]
             return _replace_word(typed, *replacement)
     return None

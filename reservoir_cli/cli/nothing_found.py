@@ -13,12 +13,12 @@ from reservoir_cli.reservoir import NamedField, Reservoir
 from reservoir_cli.util.progress import counted
 from reservoir_cli.util.unicode_text import similar_names
 
-#: The partition, instance and number of messages of several places.
-_Places = Sequence[tuple[str, str, int]]
-_Known = _Places | None  # the same; ``None`` if other partitions are not read for a note
+#: The partition, instance and number of messages of several channels.
+_Channels = Sequence[tuple[str, str, int]]
+_Known = _Channels | None  # the same; ``None`` if other partitions are not read for a note
 #: The note for an empty store.
 NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"
-_MOST_NAMED = 3  # how many other places a note names
+_MOST_NAMED = 3  # how many other channels a note names
 _MOST_VALUES = 6  # how many sources, projects or tags a note names
 #: The options whose values a note can name.
 _NAMED_FIELDS: dict[str, NamedField] = {
@@ -28,9 +28,9 @@ _NAMED_FIELDS: dict[str, NamedField] = {
 }
 
 
-def tell(scope: Scope, places: _Known, in_partition: str | None = "") -> None:
+def tell(scope: Scope, channels: _Known, in_partition: str | None = "") -> None:
     """Print where messages are, after a command that found none in its scope."""
-    if text := describe_elsewhere(scope, places, in_partition):
+    if text := describe_elsewhere(scope, channels, in_partition):
         console.note(text)
 
 
@@ -43,7 +43,7 @@ def fail_or_warn(text: str, hint: str | None = None, *, fails: bool) -> None:
         console.note(hint)
 
 
-def place(scope: Scope) -> str:
+def name_scope(scope: Scope) -> str:
     """Return the name of a scope for a sentence."""
     if scope.partition is None:
         return "the store"
@@ -51,7 +51,7 @@ def place(scope: Scope) -> str:
 
 
 def describe_elsewhere(
-    scope: Scope, places: _Known, in_partition: str | None = "", beyond: str = ""
+    scope: Scope, channels: _Known, in_partition: str | None = "", beyond: str = ""
 ) -> str:
     """Return a note on where messages are, if a scope has none; empty if it has some.
 
@@ -59,49 +59,49 @@ def describe_elsewhere(
         ``-i``, and ``None`` if the note should not say how.
     :param beyond: the option for all partitions, if the command takes one instance.
     """
-    if places is None:
-        return f"nothing in {place(scope)}; reservoir partitions lists all"
-    if not places:
+    if channels is None:
+        return f"nothing in {name_scope(scope)}; reservoir partitions lists all"
+    if not channels:
         return NOTHING_STORED
-    if any(_contains(scope, entry) for entry in places):
+    if any(_contains(scope, entry) for entry in channels):
         return ""
-    elsewhere = _name_places(scope, places, in_partition, beyond)
-    return f"nothing in {place(scope)}; {elsewhere}"
+    elsewhere = _name_channels(scope, channels, in_partition, beyond)
+    return f"nothing in {name_scope(scope)}; {elsewhere}"
 
 
 def describe_others(
-    scope: Scope, places: _Known, in_partition: str | None = "", beyond: str = ""
+    scope: Scope, channels: _Known, in_partition: str | None = "", beyond: str = ""
 ) -> str:
     """Return where messages outside of a scope are, if any, as :func:`describe_elsewhere` does."""
-    others = [entry for entry in places or () if not _contains(scope, entry)]
+    others = [entry for entry in channels or () if not _contains(scope, entry)]
     if not others:
         return ""
-    named = _name_places(scope, others, in_partition, beyond)
+    named = _name_channels(scope, others, in_partition, beyond)
     own = [entry for entry in others if entry[0] == scope.partition]
     beyond_own = [entry for entry in others if entry[0] != scope.partition]
     return f"{named}; {name_partitions(beyond_own)}" if own and beyond_own else named
 
 
-def _name_places(scope: Scope, places: _Places, in_partition: str | None, beyond: str) -> str:
-    own = [entry for entry in places if entry[0] == scope.partition]
+def _name_channels(scope: Scope, channels: _Channels, in_partition: str | None, beyond: str) -> str:
+    own = [entry for entry in channels if entry[0] == scope.partition]
     if own or beyond:
-        near = own or places
+        near = own or channels
         partition, instance, count = max(near, key=lambda entry: entry[2])
         nearest = f"{counted(count, 'message')} in {partition}/{instance}"
         total = sum(entry[2] for entry in near)
         whole = f"{total:,} in {partition if own else 'other partitions'}" if total != count else ""
         option = shlex.join([*(() if own else ("-p", partition)), "-i", instance])
         return _join_ways(nearest, option, whole, in_partition if own else beyond)
-    similar = _similar_names(scope, places)
-    totals = similar or _totals(places).most_common(_MOST_NAMED)
+    similar = _similar_names(scope, channels)
+    totals = similar or _totals(channels).most_common(_MOST_NAMED)
     named = [
         f"{counted(count, 'message')} in {name} ({_option('-p', name)})" for name, count in totals
     ]
-    return ", ".join([*named, *(() if similar else _count_rest(places, totals))])
+    return ", ".join([*named, *(() if similar else _count_rest(channels, totals))])
 
 
 def _join_ways(nearest: str, option: str, whole: str, wider: str | None) -> str:
-    """Return the nearest place and the whole, each with its option; ``wider=None`` for no way."""
+    """Return the nearest channel and the whole, each with its option; ``wider=None`` for no way."""
     if whole and wider is None:
         return f"{nearest} ({option}), {whole}"
     if whole:
@@ -109,26 +109,26 @@ def _join_ways(nearest: str, option: str, whole: str, wider: str | None) -> str:
     return f"{nearest} ({', or '.join(filter(None, (option, wider)))})"
 
 
-def describe_missing_partition(scope: Scope, places: _Places) -> str:
+def describe_missing_partition(scope: Scope, channels: _Channels) -> str:
     """Say which partitions exist if the scope's does not, but no option to read them."""
-    totals = _totals(places)
+    totals = _totals(channels)
     if scope.partition is None or scope.partition in totals:
         return ""
     missing = f"there is no partition {scope.partition}"
-    if similar := _similar_names(scope, places):
+    if similar := _similar_names(scope, channels):
         return f"{missing}; did you mean {' or '.join(name for name, _ in similar)}?"
-    return f"{missing}; {name_partitions(places)}"
+    return f"{missing}; {name_partitions(channels)}"
 
 
-def name_partitions(places: _Places) -> str:
+def name_partitions(channels: _Channels) -> str:
     """Return the largest partitions with their numbers of messages."""
-    largest = _totals(places).most_common(_MOST_NAMED)
+    largest = _totals(channels).most_common(_MOST_NAMED)
     named = [f"{counted(count, 'message')} in {name}" for name, count in largest]
-    return ", ".join([*named, *_count_rest(places, largest)])
+    return ", ".join([*named, *_count_rest(channels, largest)])
 
 
-def _count_rest(places: _Places, named: Sequence[tuple[str, int]]) -> list[str]:
-    totals = _totals(places)
+def _count_rest(channels: _Channels, named: Sequence[tuple[str, int]]) -> list[str]:
+    totals = _totals(channels)
     for name, _ in named:
         del totals[name]
     if not totals:
@@ -140,15 +140,15 @@ def _option(option: str, name: str) -> str:
     return shlex.join([option, name])
 
 
-def _totals(places: _Places) -> Counter[str]:
+def _totals(channels: _Channels) -> Counter[str]:
     totals: Counter[str] = Counter()
-    for partition, _, count in places:
+    for partition, _, count in channels:
         totals[partition] += count
     return totals
 
 
-def _similar_names(scope: Scope, places: _Places) -> list[tuple[str, int]]:
-    totals = _totals(places)
+def _similar_names(scope: Scope, channels: _Channels) -> list[tuple[str, int]]:
+    totals = _totals(channels)
     if scope.partition is None or scope.partition in totals:
         return []
     from difflib import get_close_matches
@@ -158,8 +158,8 @@ def _similar_names(scope: Scope, places: _Places) -> list[tuple[str, int]]:
     return [(names[match], totals[names[match]]) for match in matches]
 
 
-def _contains(scope: Scope, place: tuple[str, str, int]) -> bool:
-    return scope.partition in (None, place[0]) and scope.instance in (None, place[1])
+def _contains(scope: Scope, channel: tuple[str, str, int]) -> bool:
+    return scope.partition in (None, channel[0]) and scope.instance in (None, channel[1])
 
 
 def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
@@ -182,14 +182,14 @@ def describe_no_match(
     """Return the note that nothing in a scope matches the options of a filter."""
     if filters == ["--conversation"]:
         option = f" {_option('-p', scope.partition)}" if scope.partition else ""
-        missing = f"no conversation in {place(scope)} has the id {where.conversation_id}"
+        missing = f"no conversation in {name_scope(scope)} has the id {where.conversation_id}"
         if others := describe_others(scope, reservoir.lookup.elsewhere(scope, where)):
             return f"{missing}; {others}"
         return f"{missing}; reservoir conversations{option} lists them"
     verb = (
         f"has the tag {where.tag}" if filters == ["--tag"] else f"matches {' and '.join(filters)}"
     )
-    missing = f"no {noun} in {place(scope)} {verb}"
+    missing = f"no {noun} in {name_scope(scope)} {verb}"
     named = _NAMED_FIELDS.get(filters[0]) if len(filters) == 1 else None
     return f"{missing}{_name_existing(reservoir, named, scope, where)}" if named else missing
 
@@ -200,8 +200,8 @@ def _name_existing(reservoir: Reservoir, field: NamedField, scope: Scope, where:
         return "; the messages that have it are in no conversation"
     if near := similar_names(typed, names):
         return f"; did you mean {' or '.join(near)}?"
-    shown = [*names[:_MOST_VALUES], *(["…"] if len(names) > _MOST_VALUES else [])]
-    return f"; {field}s: {', '.join(shown)}" if names else ""
+    examples = [*names[:_MOST_VALUES], *(["…"] if len(names) > _MOST_VALUES else [])]
+    return f"; {field}s: {', '.join(examples)}" if names else ""
 
 
 def no_message(reservoir: Reservoir, number: int, scope: Scope) -> ReservoirError:
@@ -211,7 +211,7 @@ def no_message(reservoir: Reservoir, number: int, scope: Scope) -> ReservoirErro
         hint = f"it is in partition {message.partition}: {_option('-p', message.partition)}"
         if message.partition == scope.partition:
             hint = f"it is in {message.partition}/{message.instance}: leave -i out"
-    return ReservoirError(f"no message {number} in {place(scope)}", hint=hint)
+    return ReservoirError(f"no message {number} in {name_scope(scope)}", hint=hint)
 
 
 def keys_of(reservoir: Reservoir, numbers: Sequence[int], scope: Scope) -> Sequence[Key]:
@@ -228,7 +228,7 @@ def say_elsewhere(
     """Explain why a context has no stored message: name its filters, or where messages are."""
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        places = reservoir.lookup.elsewhere(scope)
-        tell(scope, places, in_partition="--recall-scope partition")
+        channels = reservoir.lookup.elsewhere(scope)
+        tell(scope, channels, in_partition="--recall-scope partition")
     elif where != EVERYTHING and not reservoir.view(scope, 1, where):
         console.note(why_nothing(reservoir, scope, where))

@@ -132,8 +132,8 @@ def complete_stored(kind: str) -> Completer:
     def complete(ctx: typer.Context) -> list[str]:
         from reservoir_cli.cli import completion_from_store
 
-        place = _root_option(ctx, "db"), _root_option(ctx, "config_file")
-        return completion_from_store.read(kind, ctx.params, *place)
+        locations = _root_option(ctx, "db"), _root_option(ctx, "config_file")
+        return completion_from_store.read(kind, ctx.params, *locations)
 
     return complete
 
@@ -163,7 +163,7 @@ def _instance(about: str) -> Any:
 
 def model_option(about: str) -> Any:
     """Return the option for a known model."""
-    names = complete_configured(lambda known: [model.name for model in known.known_models()])
+    names = complete_configured(lambda config: [model.name for model in config.known_models()])
     return name_option(about, complete=names)
 
 
@@ -208,10 +208,10 @@ _SHOWN = 100  # characters of a message's one-line preview
 
 def load_config(ctx: typer.Context) -> Config:
     """Read the settings of this run, and print their warnings."""
-    known = config.load(globals_of(ctx).config)
-    for warning in known.warnings:
+    loaded = config.load(globals_of(ctx).config)
+    for warning in loaded.warnings:
         console.warn(warning)
-    return known
+    return loaded
 
 
 def wants_json(ctx: typer.Context, as_json: bool) -> bool:

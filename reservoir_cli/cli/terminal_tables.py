@@ -57,8 +57,8 @@ class Terminal(Console):
                 columns, rows = _without(columns.index(name), columns, rows)
         if cut in columns:
             index = columns.index(cut)
-            left = self.width - _width(*_without(index, columns, rows)) - 2
-            rows = [[*row[:index], _shorten(row[index], left), *row[index + 1 :]] for row in rows]
+            room = self.width - _width(*_without(index, columns, rows)) - 2
+            rows = [[*row[:index], _shorten(row[index], room), *row[index + 1 :]] for row in rows]
         table = Table(
             box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0)
         )
@@ -96,10 +96,10 @@ def _without(
 def _shorten(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
-    shown = set_cell_size(text, width - 1)
-    words = shown.rpartition(" ")[0]
+    beginning = set_cell_size(text, width - 1)
+    words = beginning.rpartition(" ")[0]
     # A word is not divided, unless it is the only one or a very long one.
-    return f"{(words if len(words) > len(shown) // 2 else shown).rstrip()}…"
+    return f"{(words if len(words) > len(beginning) // 2 else beginning).rstrip()}…"
 
 
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:

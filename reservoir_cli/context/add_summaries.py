@@ -59,12 +59,12 @@ def _allowed_summaries(
         return summaries
     matching = store.ids_by_conversation(scope, where)
     sizes = {entry.name: entry.messages for entry in store.conversations(scope)}
-    left = set(without)
+    left_out = set(without)
     return [
         summary
         for summary in summaries
         for name in [(summary.partition, summary.instance, summary.conversation_id)]
-        if len(set(matching.get(name, ())) - left) == sizes.get(name)
+        if len(set(matching.get(name, ())) - left_out) == sizes.get(name)
     ]
 
 

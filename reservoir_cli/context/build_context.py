@@ -49,9 +49,9 @@ def build_context(
     :raises UsageError: the budget does not fit the model.
     """
     started_at = perf_counter()
-    given, settings = prepared.request, prepared.settings
-    request = cap_sections(given, settings, meter)
-    left_out = len(given.knowledge + given.episodes) - len(request.knowledge + request.episodes)
+    whole, settings = prepared.request, prepared.settings
+    request = cap_sections(whole, settings, meter)
+    left_out = len(whole.knowledge + whole.episodes) - len(request.knowledge + request.episodes)
     budget = budgets.plan(
         window=prepared.window,
         reserve=prepared.reserve,
@@ -131,7 +131,7 @@ def build_context(
         used,
         left_out,
         (*cap_notes(request, left_out, settings, meter), *budget.notes, *count_notes),
-        {name: 1000 * taken for name, taken in timings.items()},
+        {name: 1000 * seconds for name, seconds in timings.items()},
         ranking.scored.relevance,
         nothing_found,
         find_hints,

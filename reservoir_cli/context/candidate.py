@@ -104,13 +104,13 @@ def cache_by(
     key: Callable[[Candidate], Hashable], function: Callable[[Candidate], Value]
 ) -> Callable[[Candidate], Value]:
     """Return a function that computes its value once for all candidates with the same key."""
-    known: dict[Hashable, Value] = {}
+    values: dict[Hashable, Value] = {}
 
     def compute_once(candidate: Candidate) -> Value:
         form = key(candidate)
-        if form not in known:
-            known[form] = function(candidate)
-        return known[form]
+        if form not in values:
+            values[form] = function(candidate)
+        return values[form]
 
     return compute_once
 

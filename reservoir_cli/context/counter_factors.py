@@ -82,11 +82,11 @@ def find_factor(
         return None
     return next(
         (
-            known.factor
-            for known in counter_factors(store, now, partition)
-            if known.answers >= ENOUGH
-            and known.counter == counter_id(counter)
-            and is_same_model(model, known.model)
+            measure.factor
+            for measure in counter_factors(store, now, partition)
+            if measure.answers >= ENOUGH
+            and measure.counter == counter_id(counter)
+            and is_same_model(model, measure.model)
         ),
         None,
     )

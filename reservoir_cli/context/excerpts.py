@@ -299,16 +299,16 @@ def _mark(text: str, start: int, end: int, tokens: int) -> list[str]:
 
 def _close_fences(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
     """Return a part of a text; a fence that is cut is opened before it and closed after it."""
-    shown = text[start:end]
+    excerpt = text[start:end]
     first = bisect_right(fences, start, key=_START) - 1
     if first >= 0 and (fence := fences[first]).body <= start < fence.tail:
-        shown = text[fence.start : fence.body].rstrip("\n") + "\n" + shown
+        excerpt = text[fence.start : fence.body].rstrip("\n") + "\n" + excerpt
     last = bisect_left(fences, end, key=_START) - 1
     opened = fences[last] if last >= 0 and start < end else None
     if opened and (opened.holds(end) or opened.tail == opened.end == end):
         indent = text[opened.start : opened.body]
-        shown += "\n" + indent[: len(indent) - len(indent.lstrip(" \t"))] + opened.sign
-    return shown
+        excerpt += "\n" + indent[: len(indent) - len(indent.lstrip(" \t"))] + opened.sign
+    return excerpt
 
 
 def _strip(text: str, start: int, end: int) -> Span:
@@ -378,10 +378,10 @@ def map_to_printed(
 ) -> dict[int, list[Span]]:
     """Return the spans of passages of stored messages, by id, in their redacted text."""
     raw = {row.id: row.content for row in stored}
-    shown = {row.id: row.content for row in rows}
+    printed = {row.id: row.content for row in rows}
     return {
         number: spans
-        if raw[number] == shown[number]
+        if raw[number] == printed[number]
         else map_spans(spans, replacements(raw[number]))
         for number, spans in parts.items()
     }

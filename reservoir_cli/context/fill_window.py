@@ -109,8 +109,8 @@ class _Filling:
             self.push(groups, part + tried)
 
     def _take_exchange(self, groups: list[MessageGroup], priority: float) -> None:
-        kept, fits, others = self._add_exchange(self.find_pending(groups))
-        self.last = priority if kept else self.last
+        is_added, fits, others = self._add_exchange(self.find_pending(groups))
+        self.last = priority if is_added else self.last
         self.missed = self.missed or not fits
         for group in others:
             self.push([group])

@@ -196,9 +196,9 @@ def _recalled_turn(
     previous, previous_day, quoted = None, "", []
     for candidate in recalled:
         day, text = quote(candidate)
-        shown = "" if numbered else day  # a numbered message names its day itself
-        quoted.append(_heading(candidate, shown, previous, previous_day, compact=compact) + text)
-        previous, previous_day = candidate, shown
+        label = "" if numbered else day  # a numbered message names its day itself
+        quoted.append(_heading(candidate, label, previous, previous_day, compact=compact) + text)
+        previous, previous_day = candidate, label
     notes = [introduction(request.recall_note, compact=compact)]
     if request.excerpts_explained and any(row.spans is not None for row in recalled):
         lead = "Whole messages of excerpts" if numbered else "Excerpts have a number"
@@ -272,5 +272,5 @@ def defuse_call(call: ToolCall) -> ToolCall:
 
 def ends_with_a_question(turns: Iterable[Turn]) -> bool:
     """Return whether there is a user message to answer: the question, or one of history."""
-    asked = (Section.HISTORY, Section.CURRENT)
-    return any(turn.role == Role.USER and turn.section in asked for turn in turns)
+    sections = (Section.HISTORY, Section.CURRENT)
+    return any(turn.role == Role.USER and turn.section in sections for turn in turns)

@@ -28,7 +28,7 @@ _LONGEST = 500  # the longest beginning of a turn that is embedded with the ques
 _Turn = TypeVar("_Turn", bound=StoredMessage | Said)
 
 
-class History(NamedTuple):
+class HistorySource(NamedTuple):
     """Where history comes from."""
 
     instance: str  # the one whose newest messages are recent
@@ -36,7 +36,7 @@ class History(NamedTuple):
     runs: bool  # whether its newest session is still running
 
 
-def find_history(request: ContextRequest, settings: Settings, store: Store) -> History | None:
+def find_history(request: ContextRequest, settings: Settings, store: Store) -> HistorySource | None:
     """Return where history comes from; ``None`` for a recall, which has no history.
 
     With an instance that the caller names, with ``order = "tiers"``, and without a question, all
@@ -51,9 +51,9 @@ def find_history(request: ContextRequest, settings: Settings, store: Store) -> H
         instance = partition if own else store.newest_instance(partition) or partition
     newest = store.last(Scope(partition, instance), 1, _SAID)
     if not newest:
-        return History(instance or partition, whole, runs=False)
+        return HistorySource(instance or partition, whole, runs=False)
     gap = timedelta(seconds=settings.session_gap)
-    return History(newest[0].instance, whole, runs=request.now - newest[0].created_at <= gap)
+    return HistorySource(newest[0].instance, whole, runs=request.now - newest[0].created_at <= gap)
 
 
 def read_running_talk(

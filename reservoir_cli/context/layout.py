@@ -78,7 +78,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(
-    kept: Mapping[int, Candidate], run: Sequence[Candidate], exchanges: Exchanges
+    candidates: Mapping[int, Candidate], run: Sequence[Candidate], exchanges: Exchanges
 ) -> Layout:
     """Lay out kept messages; of exchanges with equal texts, only the first kept is printed.
 
@@ -88,10 +88,10 @@ def lay_out(
     def order(candidate: Candidate) -> tuple[float, int, int]:
         number = candidate.message.id
         caller, call = exchanges.call_of.get(number, (number, -1))
-        return (*by_time(kept[caller]), call)
+        return (*by_time(candidates[caller]), call)
 
     in_history = _find_whole_exchanges(run, exchanges)
-    history = sorted((kept[number] for number in in_history), key=order)
+    history = sorted((candidates[number] for number in in_history), key=order)
     copies = exchanges.copy_of
     printed_exchanges = {}
     for number in in_history:
@@ -99,7 +99,7 @@ def lay_out(
         printed_exchanges[copies.get(exchange, exchange)] = 0
     recalled: list[Candidate] = []
     duplicates: list[Candidate] = []
-    for number, candidate in kept.items():
+    for number, candidate in candidates.items():
         if number in in_history:
             continue
         exchange = exchanges.exchange_of[number]
@@ -110,7 +110,7 @@ def lay_out(
 
 
 def find_run(
-    kept: Mapping[int, Candidate], by_age: Mapping[int, Candidate], passed: Set[int]
+    candidates: Mapping[int, Candidate], by_age: Mapping[int, Candidate], passed: Set[int]
 ) -> list[Candidate]:
     """Return the unbroken run of the newest messages, newest first.
 
@@ -121,7 +121,7 @@ def find_run(
     age = 0
     while True:
         candidate = by_age.get(age)
-        printed = kept.get(candidate.message.id) if candidate else None
+        printed = candidates.get(candidate.message.id) if candidate else None
         if printed and printed.spans is not None:
             return run
         if printed and not is_system(printed):

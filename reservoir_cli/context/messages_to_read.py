@@ -65,7 +65,7 @@ def longest_whole(settings: Settings) -> int | None:
 
 def _find_pins(candidates: Candidates, store: Store, scope: Scope) -> set[int]:
     numbers = [key.id for key in store.find(scope, Filter(pinned=True))]
-    positions, _ = candidates.places(np.array(numbers, np.int64))
+    positions, _ = candidates.positions(np.array(numbers, np.int64))
     return set(positions.tolist())
 
 
@@ -129,10 +129,10 @@ def find_passed(
 
 def compute_ages(turns: NDArray[np.bool_], positions: NDArray[np.intp]) -> list[int | None]:
     """Return how many possible turns are newer than each given one; ``None`` for no turn."""
-    places = np.flatnonzero(turns)
-    older = places.searchsorted(positions).tolist()
+    turn_positions = np.flatnonzero(turns)
+    older = turn_positions.searchsorted(positions).tolist()
     return [
-        len(places) - 1 - older_count if is_turn else None
+        len(turn_positions) - 1 - older_count if is_turn else None
         for older_count, is_turn in zip(older, turns[positions].tolist(), strict=True)
     ]
 
@@ -154,7 +154,7 @@ def _assign_tiers(inputs: Inputs, ranking: Ranking, hidden: NDArray[np.bool_]) -
     depth = settings.synapse_depth if has_question else 0
     linked_ids = inputs.store.linked(seeds, depth, ranking.scope, settings.link_cosine)
     tiers = dict.fromkeys(similar, Tier.OLDER)
-    linked, _ = candidates.places(np.array(linked_ids, np.int64))
+    linked, _ = candidates.positions(np.array(linked_ids, np.int64))
     tiers |= dict.fromkeys(linked[~hidden[linked]].tolist(), Tier.SYNAPSE)
     tiers |= {position: Tier.SIMILAR for position, passes in similar.items() if passes}
     return tiers | dict.fromkeys(recent, Tier.RECENT)
@@ -187,7 +187,7 @@ def _find_unprintable(
         unprintable = [row for row in rows if not is_printable(row, query, options)]
         if not unprintable:
             return hidden, repeated
-        unprintable_positions, _ = candidates.places(
+        unprintable_positions, _ = candidates.positions(
             np.array([row.id for row in unprintable], np.int64)
         )
         hidden[unprintable_positions] = True
@@ -203,6 +203,6 @@ def _best(scores: Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
     return [int(position) for position in ranked[~hidden[ranked]][:count]]
 
 
-def _newest(wanted: NDArray[np.bool_], count: int) -> list[int]:
-    positions = np.flatnonzero(wanted)
+def _newest(mask: NDArray[np.bool_], count: int) -> list[int]:
+    positions = np.flatnonzero(mask)
     return [int(position) for position in positions[max(0, len(positions) - count) :]]

@@ -40,7 +40,7 @@ def read_rows(
     candidates, store = ranking.scored.candidates, inputs.store
     ids = [int(number) for number in candidates.ids[sorted(wanted.positions)]]
     stored = store.with_partners(ids, ranking.scope)
-    _, is_candidate = candidates.places(np.array([row.id for row in stored], np.int64))
+    _, is_candidate = candidates.positions(np.array([row.id for row in stored], np.int64))
     shown = inputs.request.shown
     stored = [
         row
@@ -132,7 +132,7 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
     """Return messages as candidates with their scores; long tool results are cut."""
     scored, messages, meter = ranking.scored, rows.messages, inputs.meter
     candidates = scored.candidates
-    positions, _ = candidates.places(np.array([row.id for row in messages], np.int64))
+    positions, _ = candidates.positions(np.array([row.id for row in messages], np.int64))
     max_result_tokens = inputs.settings.max_tool_result_tokens
     limit = int(max_result_tokens / meter.factor)
     about_asker = is_about_speaker(inputs.request.query)

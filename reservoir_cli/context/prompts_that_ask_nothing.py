@@ -180,17 +180,17 @@ def asks_nothing(text: str) -> bool:
     text = text.strip().casefold()
     if _is_command(text):
         return True
-    words, asked = _WORD.findall(text), has_question_mark(text)
-    if asked and len(words) == 1 and words[0] in _ALSO_NAMES:
+    words, has_mark = _WORD.findall(text), has_question_mark(text)
+    if has_mark and len(words) == 1 and words[0] in _ALSO_NAMES:
         return False
-    left = [word for word in words if word not in SAYS_NOTHING and not _is_word_run(word)]
-    if not left:
+    rest = [word for word in words if word not in SAYS_NOTHING and not _is_word_run(word)]
+    if not rest:
         return True
-    if asked or len(words) == 1:
+    if has_mark or len(words) == 1:
         return False
-    left = [word for word in left if word not in _BESIDE_OTHERS]
-    language = "en" if STOP_WORDS.issuperset(left) else language_of_function_words(left)
-    return language is not None and not _has_question_word(left, language)
+    rest = [word for word in rest if word not in _BESIDE_OTHERS]
+    language = "en" if STOP_WORDS.issuperset(rest) else language_of_function_words(rest)
+    return language is not None and not _has_question_word(rest, language)
 
 
 def is_question(text: str) -> bool:
@@ -206,7 +206,7 @@ def _asks(text: str) -> bool:
     skipped = SAYS_NOTHING | _PRECEDING
     first = next((word for word in words if word not in skipped), "")
     begins = (_FIRST_OTHERS, *_QUESTION_WORDS.values(), *_FIRST_WORDS.values())
-    return any(first in known for known in begins)
+    return any(first in beginnings for beginnings in begins)
 
 
 def _after_request(text: str) -> list[str] | None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.history import History, embed_talk, read_running_talk
+from reservoir_cli.context.history import HistorySource, embed_talk, read_running_talk
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
@@ -53,7 +53,7 @@ class Ranking(NamedTuple):
 
 def rank_messages(
     inputs: Inputs,
-    history: History | None,
+    history: HistorySource | None,
     vector: QuestionVector | None,
     where: Filter,
     *,

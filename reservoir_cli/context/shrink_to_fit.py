@@ -130,7 +130,7 @@ class Chooser:
             return ()
         together = self._together(best)
         used = self.count_printed(self.request, selection)
-        printed = {kept.message.id for kept in (*selection.recalled, *selection.history)}
+        printed = {candidate.message.id for candidate in (*selection.recalled, *selection.history)}
         missing = [member for member in together if member.message.id not in printed]
         with_best = sorted((*selection.recalled, *missing), key=by_time)
         whole = selection._replace(recalled=tuple(with_best))

@@ -57,9 +57,9 @@ def _choose(ranking: Ranking, request: ContextRequest, room: int) -> Positions:
     tokens = ranking.scored.candidates.tokens
     fitting = np.where(tokens <= room, similarity, -np.inf)
     most = _FEWEST_READ + _READ_AHEAD * room // _FRAME_TOKENS
-    found = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
-    found.append(_fit_alike(ranking)[::-1])
-    return np.concatenate([_enough(positions, tokens, room) for positions in found])
+    choices = [_near_best(scores, _NEAR, most) for scores in (similarity, fitting)]
+    choices.append(_fit_alike(ranking)[::-1])
+    return np.concatenate([_enough(positions, tokens, room) for positions in choices])
 
 
 def _enough(positions: Positions, tokens: NDArray[np.int32], room: int) -> Positions:

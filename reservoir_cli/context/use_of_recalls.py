@@ -25,7 +25,7 @@ _OLDEST, _MOST, _MOST_MESSAGES = timedelta(days=30), 100, 12
 _RARE_SHARE, _RARE_COUNT = 0.05, 4
 
 
-class _Turn(NamedTuple):
+class _RecallTurn(NamedTuple):
     """A question for which messages were recalled, and the messages that answer it."""
 
     question: StoredMessage
@@ -68,7 +68,7 @@ def measure_use(
         }
 
 
-def _find_turn(store: Store, run: Mapping[str, Any], session: str) -> _Turn | None:
+def _find_turn(store: Store, run: Mapping[str, Any], session: str) -> _RecallTurn | None:
     """Return the question of a recall and its answer; ``None`` unless both are stored."""
     scope, asked_at = Scope(run["partition"]), from_epoch_ms(run["at"])
     where = Filter(session=session, since=asked_at - _NEARLY, until=asked_at + _ANSWERED)
@@ -88,27 +88,29 @@ def _find_turn(store: Store, run: Mapping[str, Any], session: str) -> _Turn | No
             break
         if row.role is Role.ASSISTANT and row.content.strip():
             answer.append(row)
-    return _Turn(rows[first], tuple(answer)) if answer else None
+    return _RecallTurn(rows[first], tuple(answer)) if answer else None
 
 
-def _count_used(store: Store, scope: Scope, message: StoredMessage, turn: _Turn) -> tuple[int, int]:
+def _count_used(
+    store: Store, scope: Scope, message: StoredMessage, turn: _RecallTurn
+) -> tuple[int, int]:
     """Return how many rare stems a message has that the question lacks, and how many were used."""
     import numpy as np  # takes 40 ms; most statistics measure nothing
 
     candidates = store.gather(scope, None, message.content, None).candidates
-    own, asked = (
-        candidates.places(np.array([row.id], np.int64))[0] for row in (message, turn.question)
+    own, question = (
+        candidates.positions(np.array([row.id], np.int64))[0] for row in (message, turn.question)
     )
-    answer = candidates.places(np.array([row.id for row in turn.answer], np.int64))[0]
+    answer = candidates.positions(np.array([row.id for row in turn.answer], np.int64))[0]
     most = max(_RARE_COUNT, _RARE_SHARE * len(candidates.ids))
     rare = [
-        posting.places
+        posting.positions
         for posting in candidates.postings
-        if len(posting.places) <= most
-        and np.isin(own, posting.places).any()
-        and not np.isin(asked, posting.places).any()
+        if len(posting.positions) <= most
+        and np.isin(own, posting.positions).any()
+        and not np.isin(question, posting.positions).any()
     ]
-    return len(rare), sum(bool(np.isin(answer, places).any()) for places in rare)
+    return len(rare), sum(bool(np.isin(answer, positions).any()) for positions in rare)
 
 
 def summarize_use(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -127,8 +127,8 @@ class WindowBuilder:
         """Return the layout of the window, with answers marked off from other questions."""
         return self._lay_out(self.kept)
 
-    def _lay_out(self, kept: Mapping[int, Candidate]) -> Layout:
-        return lay_out(kept, find_run(kept, self.by_age, self.passed), self.exchanges)
+    def _lay_out(self, candidates: Mapping[int, Candidate]) -> Layout:
+        return lay_out(candidates, find_run(candidates, self.by_age, self.passed), self.exchanges)
 
     def _most_tokens(self, members: Sequence[Candidate]) -> int:
         costs, answers = self.costs, self.exchanges.answer_of
@@ -166,13 +166,13 @@ class WindowBuilder:
         tried = self._failed * len(self.kept)
         if self._failed >= self.costs.trials or tried >= _MOST_TRIED:
             return False
-        kept = {**self.kept, **added}
-        layout = self._lay_out(kept)
+        candidates = {**self.kept, **added}
+        layout = self._lay_out(candidates)
         tokens = self._count(layout, budget)
         if tokens > budget:
             self._failed += 1
             return False
-        self.kept = kept
+        self.kept = candidates
         self._note_count(tokens, layout)
         return True
 
@@ -184,9 +184,9 @@ class WindowBuilder:
 
     def _note_count(self, tokens: int, layout: Layout) -> None:
         turning = sum(max(forms) - forms[0] for forms in map(self._forms, layout.recalled))
-        shown = {candidate.message.id for candidate in (*layout.recalled, *layout.history)}
+        printed = {candidate.message.id for candidate in (*layout.recalled, *layout.history)}
         # Copies are left out where they would be recalled; as turns, all are printed.
-        copies = [row for number, row in self.kept.items() if number not in shown]
+        copies = [row for number, row in self.kept.items() if number not in printed]
         turning += sum(max(forms) for forms in map(self._forms, copies) if len(forms) > 1)
         self._spent, self._excess = tokens, 0
         self._growth = turning + (0 if layout.recalled else self.costs.recalled_title)

@@ -74,7 +74,7 @@ class Manifest(NamedTuple):
     vocabulary: int = 0
 
 
-def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 - it is frozen
+def folder_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 - it is frozen
     """Return the cache folder for a model's compiled form, which all copies of the model share."""
     inferred = [[prompts.query, prompts.document]] if prompts.inferred else []
     inputs = json.dumps([*_rules(), contents_of(source, model_files(source)), *inferred])
@@ -269,16 +269,16 @@ def tool_versions() -> dict[str, str]:
 
 def _are_intact(folder: Path, recorded: Mapping[str, FileFingerprint], *, thorough: bool) -> bool:
     """Return whether files are unchanged; by default, their contents count if their times do."""
-    for name, known in recorded.items():
+    for name, fingerprint in recorded.items():
         path = folder / name
         state = path.stat()
-        if state.st_size != known.size:
+        if state.st_size != fingerprint.size:
             return False
-        if thorough or state.st_mtime_ns != known.modified:
-            if sha256(path) != known.sha256:
+        if thorough or state.st_mtime_ns != fingerprint.modified:
+            if sha256(path) != fingerprint.sha256:
                 return False
             with suppress(OSError):
-                os.utime(path, ns=(known.modified, known.modified))
+                os.utime(path, ns=(fingerprint.modified, fingerprint.modified))
     return True
 
 

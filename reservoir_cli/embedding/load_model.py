@@ -140,7 +140,7 @@ def compiled_is_damaged(name: str, *, remove: bool) -> bool:
 
 
 def _cache_folder(name: str, source: ModelSource) -> Path:
-    return compiled_models.place_of(source.folder, prompts_of(name, source.folder))
+    return compiled_models.folder_of(source.folder, prompts_of(name, source.folder))
 
 
 def _locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:

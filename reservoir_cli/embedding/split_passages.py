@@ -37,13 +37,13 @@ _IDEOGRAPHIC_END = r"[。！？｡][」』”’）]*\Z"  # noqa: RUF001 - inten
 _NEAR = 8  #: Characters before a cut to check for a sentence end: the stop and closing quotes.
 
 
-def limit_for(max_length: int, taken: int) -> int:
+def limit_for(max_length: int, prompt_pieces: int) -> int:
     """Return the most word pieces that a passage may have for a model.
 
     A tenth of the model's limit is left free: a passage that begins inside a word can have more
     pieces than it had in the whole text.
     """
-    return min(PIECES, max(1, (max_length - taken) * 9 // 10)) if max_length else PIECES
+    return min(PIECES, max(1, (max_length - prompt_pieces) * 9 // 10)) if max_length else PIECES
 
 
 def cut(text: str, pieces: Sequence[Span], limit: int = PIECES) -> list[Span]:
@@ -110,11 +110,11 @@ class _Positions(NamedTuple):
             for position in range(first + max(1, limit * _SHORT // PIECES), high + 1)
             if self._is_possible(position) and self._rank(position) == _PARAGRAPH
         ]
-        wanted = first + limit * _PARAGRAPHS // PIECES
-        return min(possible, key=lambda position: abs(position - wanted), default=None)
+        target = first + limit * _PARAGRAPHS // PIECES
+        return min(possible, key=lambda position: abs(position - target), default=None)
 
-    def best(self, low: int, high: int, wanted: int, after: int) -> int:
-        """Return the best position in low…high; among equals, the nearest to ``wanted``.
+    def best(self, low: int, high: int, target: int, after: int) -> int:
+        """Return the best position in low…high; among equals, the nearest to ``target``.
 
         If no position in the range allows a cut, return the nearest before it, or else after it.
         """
@@ -122,7 +122,7 @@ class _Positions(NamedTuple):
         possible = [position for position in range(low, high + 1) if self._is_possible(position)]
         if possible:
             return max(
-                possible, key=lambda position: (self._rank(position), -abs(position - wanted))
+                possible, key=lambda position: (self._rank(position), -abs(position - target))
             )
         for position in chain(range(low - 1, after, -1), range(high + 1, len(self.starts))):
             if self._is_possible(position):

@@ -145,15 +145,17 @@ def _measure(
     for number, question in enumerate(questions):
         progress("calibrating", number, len(questions))
         scope, text = Scope(question.partition), question.content
-        found = store.candidates(scope, None, text, embedder.encode_query(text))
-        grouped = group_sessions(found, round(1000 * config.settings(scope.partition).session_gap))
-        session, itself = grouped.to_candidate_order(grouped.number), found.ids == question.id
+        candidates = store.candidates(scope, None, text, embedder.encode_query(text))
+        grouped = group_sessions(
+            candidates, round(1000 * config.settings(scope.partition).session_gap)
+        )
+        session, itself = grouped.to_candidate_order(grouped.number), candidates.ids == question.id
         elsewhere = session != session[itself]
         undated, running = np.zeros(len(itself)), np.zeros(len(itself), bool)
-        reply = found.ids == replies[Key(question.partition, question.id)]
-        absent = count_absent(text, found.absent)
+        reply = candidates.ids == replies[Key(question.partition, question.id)]
+        absent = count_absent(text, candidates.absent)
         related, unrelated = (
-            fit(found._replace(matching=matching), undated, running, absent).max()
+            fit(candidates._replace(matching=matching), undated, running, absent).max()
             for matching in (~(itself | reply), elsewhere)
         )
         yield related, unrelated if elsewhere.any() else np.nan

@@ -13,11 +13,11 @@ from reservoir_cli.tokens import load_counter
 _REMOTE = "anthropic:"
 
 
-def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
+def check_changes(config: Config, changes: Mapping[str, str | None]) -> None:
     """Check the counters and models in a change of the settings file, before it is written."""
-    contents = edit_settings_file.contents_after(known.path, changes)
+    contents = edit_settings_file.contents_after(config.path, changes)
     changed = replace(
-        known, values=contents.values, partitions=contents.partitions, models=contents.models
+        config, values=contents.values, partitions=contents.partitions, models=contents.models
     )
     for key, text in changes.items():
         table, _, setting = split_key(key)
@@ -30,23 +30,23 @@ def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
             required_window(changed, text, changed.settings())
 
 
-def unusable(known: Config) -> Iterator[tuple[str, ReservoirError]]:
+def unusable(config: Config) -> Iterator[tuple[str, ReservoirError]]:
     """Yield the counters and the model of the settings that cannot be used, with the errors."""
-    for key, name in _named_counters(known):
+    for key, name in _named_counters(config):
         try:
             load_counter(name)
         except ReservoirError as error:
             yield key, error
-    model, _ = known.lookup("model")
+    model, _ = config.lookup("model")
     try:
-        required_window(known, None if model is None else str(model), known.settings())
+        required_window(config, None if model is None else str(model), config.settings())
     except ReservoirError as error:
         yield "language model", error
 
 
-def _named_counters(known: Config) -> Iterator[tuple[str, str]]:
-    yield "token_counter", str(known.lookup("token_counter")[0])
-    for table, group in (("partitions", known.partitions), ("models", known.models)):
+def _named_counters(config: Config) -> Iterator[tuple[str, str]]:
+    yield "token_counter", str(config.lookup("token_counter")[0])
+    for table, group in (("partitions", config.partitions), ("models", config.models)):
         for name, values in group.items():
             if "token_counter" in values:
                 key = dotted_key(table, name, "token_counter")

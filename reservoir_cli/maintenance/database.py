@@ -110,7 +110,7 @@ def shard_statements() -> list[str]:
 
 def _largest_partitions(store: Store) -> list[dict[str, Any]]:
     counts = Counter[str]()
-    for partition, _, messages in store.places():
+    for partition, _, messages in store.channels():
         counts[partition] += messages
     return [
         {"partition": partition, "messages": messages}

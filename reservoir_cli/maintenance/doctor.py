@@ -132,8 +132,8 @@ def _log_checks() -> Iterator[Check]:
 
 
 def _open_store(location: str | Path | None, config: Config | None) -> Store:
-    place = config.store_location(location) if config else location or paths.store_location()
-    return open_store(str(place), create=False)
+    path = config.store_location(location) if config else location or paths.store_location()
+    return open_store(str(path), create=False)
 
 
 _Part = TypeVar("_Part")
@@ -229,34 +229,34 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
 
 
 def _factor_checks(store: Store, config: Config) -> Iterator[Check]:
-    for known in counter_factors(store, datetime.now(UTC)):
-        settings = config.settings(None, known.model)
+    for row in counter_factors(store, datetime.now(UTC)):
+        settings = config.settings(None, row.model)
         try:
             counter = storing_counter(settings.token_counter)
         except ReservoirError:  # reported with the settings
             continue
-        if counter_id(counter) != known.counter:
+        if counter_id(counter) != row.counter:
             continue
         detail = (
-            f"{known.model} has {known.factor:.2f} times the tokens that {counter.name} counts, "
-            f"by {counted(known.answers, 'answer')}"
+            f"{row.model} has {row.factor:.2f} times the tokens that {counter.name} counts, "
+            f"by {counted(row.answers, 'answer')}"
         )
-        fix, is_set = None, config.lookup("token_multiplier", None, known.model)[1] != "default"
-        if known.answers < ENOUGH:
+        fix, is_set = None, config.lookup("token_multiplier", None, row.model)[1] != "default"
+        if row.answers < ENOUGH:
             detail += f"; used after {ENOUGH}"
         elif not (is_set or counter.exact):
             detail += ", and its counts are multiplied by that"
-        elif abs(settings.token_multiplier / known.factor - 1) > _FACTOR_ERROR:
-            key = dotted_key("models", known.model, "token_multiplier")
+        elif abs(settings.token_multiplier / row.factor - 1) > _FACTOR_ERROR:
+            key = dotted_key("models", row.model, "token_multiplier")
             detail += f"; token_multiplier is {settings.token_multiplier:g}"
-            fix = f"reservoir config set {shlex.quote(f'{key}={known.factor:.2f}')}"
+            fix = f"reservoir config set {shlex.quote(f'{key}={row.factor:.2f}')}"
         yield Check("token_counts", Status.NOTE if fix else Status.OK, detail, fix)
 
 
 def _partition_checks(store: Store, config: Config | None) -> Iterator[Check]:
     tables = config.partitions if config else {}
-    known = {partition for partition, *_ in store.places()} if tables else set()
-    for name in sorted(tables.keys() - known) if known else ():
+    partitions = {partition for partition, *_ in store.channels()} if tables else set()
+    for name in sorted(tables.keys() - partitions) if partitions else ():
         keys = [dotted_key("partitions", name, setting) for setting in tables[name]]
         detail = f"there are settings for the partition {name}, which the store does not have"
         fix = f"reservoir config unset {shlex.join(keys)}; reservoir partitions lists the names"
@@ -396,17 +396,19 @@ def _sources_checks(config: Config, check_source: _CheckSource) -> Iterator[Chec
 
 def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
     """Measure how long a question takes once modules are imported, in the largest partition."""
-    places = store.places()
-    scope = Scope(places[0][0] if places else config.settings().partition)
+    channels = store.channels()
+    scope = Scope(channels[0][0] if channels else config.settings().partition)
     settings, now = config.settings(scope.partition), datetime.now(UTC)
     parts: dict[str, list[float]] = {"embedding it": [], "reading": [], "ranking": []}
     for _ in range(_REPETITIONS):
         start = perf_counter()
         vector = embedder.encode_query(_QUESTION) if embedder else None
         embedded = perf_counter()
-        found = store.candidates(scope, None, _QUESTION, vector)
+        candidates = store.candidates(scope, None, _QUESTION, vector)
         read = perf_counter()
-        ranking.score(found, settings, round(1000 * now.timestamp()), 0 * found.ids.astype(float))
+        ranking.score(
+            candidates, settings, round(1000 * now.timestamp()), 0 * candidates.ids.astype(float)
+        )
         for part, seconds in zip(
             parts, (embedded - start, read - embedded, perf_counter() - read), strict=True
         ):
@@ -416,6 +418,6 @@ def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
     return Check(
         "speed",
         Status.OK,
-        f"a question among {counted(len(found.ids), 'message')}: {', '.join(medians)} "
+        f"a question among {counted(len(candidates.ids), 'message')}: {', '.join(medians)} "
         f"(Python {version})",
     )

@@ -86,7 +86,7 @@ def summarize(
     stored, active = summaries.read(scope), store.active_model()
     if not dry_run and any(not active or summary.model_id != active[0] for summary in stored):
         embed_summaries(store, load_embedder(), scope)
-    known = {
+    digests = {
         (summary.instance, summary.conversation_id): (summary.digest, summary.made_by)
         for summary in stored
     }
@@ -97,7 +97,7 @@ def summarize(
         messages = mask.messages(store.by_key(list(store.find(own_scope, selection))))
         digest = _digest(messages)
         key = (conversation.instance, conversation_id)
-        if not messages or _is_current(known.get(key), digest, made_by, command):
+        if not messages or _is_current(digests.get(key), digest, made_by, command):
             continue
         if dry_run:
             yield Outcome(conversation)
@@ -143,14 +143,14 @@ def summarize(
 
 
 def _is_current(
-    known: tuple[str, str] | None, digest: str, made_by: str, command: Sequence[str]
+    summary: tuple[str, str] | None, digest: str, made_by: str, command: Sequence[str]
 ) -> bool:
     """Return whether a summary may stay: an extract never replaces what a program wrote."""
-    if known is None:
+    if summary is None:
         return False
     if not command:
-        return known[0].partition(":")[0] == digest
-    return known == (_add_command(digest, command), made_by)
+        return summary[0].partition(":")[0] == digest
+    return summary == (_add_command(digest, command), made_by)
 
 
 def _add_command(digest: str, command: Sequence[str]) -> str:

@@ -106,8 +106,8 @@ def _add_of_plugins(text: str, secrets: list[Secret]) -> None:
 
 def find_values(texts: Iterable[str]) -> dict[str, str]:
     """Return the kinds of the longer secrets in some texts, by value."""
-    found = ((text, secret) for text in texts for secret in find(text))
-    values = {text[start:end]: kind for text, (kind, start, end) in found}
+    secrets = ((text, secret) for text in texts for secret in find(text))
+    values = {text[start:end]: kind for text, (kind, start, end) in secrets}
     long = ((value, kind) for value, kind in values.items() if len(value) >= _REPEATABLE_LENGTH)
     return dict(islice(long, _MOST_REPEATED))
 
@@ -206,7 +206,7 @@ def _find_tokens(text: str, scanned: list[str], secrets: list[Secret]) -> None:
                 _add(Secret(kind.kind, *match.span(match.lastindex or 0)), secrets)
 
 
-class _Lookup(NamedTuple):
+class _SearchWords(NamedTuple):
     """What is looked for in a text to find the rules that may match it."""
 
     first: tuple[str, ...]  #: In every text; prose contains few of them.
@@ -219,7 +219,7 @@ class _Lookup(NamedTuple):
 
 
 @cache
-def _lookup(is_ascii: bool, has_digit: bool) -> _Lookup:
+def _lookup(is_ascii: bool, has_digit: bool) -> _SearchWords:
     """Return what is looked for in a kind of texts: most lack a digit, and letters beyond ASCII."""
     words = {
         number: tuple([word for word in rule.words if word.isascii() or not is_ascii])
@@ -251,7 +251,7 @@ def _lookup(is_ascii: bool, has_digit: bool) -> _Lookup:
             first.append(text)
     # A letter beyond ASCII may be in the other word of a name of two, as of a plain "accès wifi".
     in_words = [text for text in first if text.isalpha() and text.isascii()]
-    return _Lookup(
+    return _SearchWords(
         tuple([text for text in first if text not in in_words]),
         tuple(in_words),
         {part: tuple(texts) for part, texts in longer.items()},
@@ -275,16 +275,16 @@ def _words_by_rule(lowered: str, scanned: str, *, is_ascii: bool) -> dict[int, l
         longer = {text for part in parts for text in lookup.longer[part] if text in lowered}
         present |= longer
         parts = longer & lookup.longer.keys()
-    found: dict[int, list[str]] = {}
+    words_by_rule: dict[int, list[str]] = {}
     for word in sorted(present & lookup.rules.keys()):
         for number in lookup.rules[word]:
-            found.setdefault(number, []).append(word)
+            words_by_rule.setdefault(number, []).append(word)
     for number, words in lookup.with_needs.items() if present & lookup.needs else ():
         if not present.isdisjoint(GUESSES[number].needs):
             present.update([word for word in words if word in lookup.late and word in lowered])
             if contained := [word for word in words if word in present]:
-                found[number] = contained
-    return dict(sorted(found.items()))
+                words_by_rule[number] = contained
+    return dict(sorted(words_by_rule.items()))
 
 
 def _apply_rule(

@@ -157,8 +157,8 @@ def redact_id(text: str) -> str:
 def redact_conversation(conversation: Conversation) -> Conversation:
     """Return the metadata of a conversation without its secrets."""
     names = ("title", "source", "model", "project", "branch")
-    known = {name: text for name in names if (text := getattr(conversation, name))}
-    redacted = {name: without_secrets(text)[0] for name, text in known.items()}
+    texts = {name: text for name in names if (text := getattr(conversation, name))}
+    redacted = {name: without_secrets(text)[0] for name, text in texts.items()}
     return replace(conversation, id=redact_id(conversation.id), **redacted)
 
 
@@ -180,7 +180,7 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
     name, further = without_secrets(message.name or "", known)
     tags = [without_secrets(tag, known) for tag in message.tags]
     # The same id in another message has to be replaced by the same hash, so only by its own text.
-    further += [kind for _, found in tags for kind in found]
+    further += [kind for _, tag_kinds in tags for kind in tag_kinds]
     further += [secret.kind for text in _collect_ids(message) for secret in find(text)]
     if further:
         ids: dict[str, Any] = {

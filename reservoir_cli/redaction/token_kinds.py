@@ -26,7 +26,7 @@ class TokenKind(NamedTuple):
     source: str  #: Where the format is documented.
 
 
-class _Table(NamedTuple):
+class _KindTable(NamedTuple):
     """The kinds in their order, and how to find those that a text may contain."""
 
     kinds: tuple[TokenKind, ...]
@@ -54,24 +54,24 @@ def possible_kinds(words: str) -> Iterator[tuple[TokenKind, tuple[str, ...]]]:
     else:
         heads = set()
     heads.update([run[:_HEAD] for run in _RUNS.findall(words)])
-    found: dict[int, list[str]] = {}
+    literals: dict[int, list[str]] = {}
     for head in heads & table.by_head.keys():
         for number, literal in table.by_head[head]:
             if literal in words:
-                found.setdefault(number, []).append(literal)
+                literals.setdefault(number, []).append(literal)
     for number, literal in table.inside:
         if literal in words:
-            found.setdefault(number, []).append(literal)
+            literals.setdefault(number, []).append(literal)
     # Most texts hold nothing like them: one search instead of many.
     for number in table.regular if re.search(table.any_regular, words) else ():
         if re.search(table.kinds[number].literals[0], words):
-            found[number] = []
-    for number in sorted(found):
-        yield table.kinds[number], tuple(found[number])
+            literals[number] = []
+    for number in sorted(literals):
+        yield table.kinds[number], tuple(literals[number])
 
 
 @cache
-def _table() -> _Table:
+def _table() -> _KindTable:
     kinds = token_kinds()
     by_head: dict[str, list[tuple[int, str]]] = {}
     inside: list[tuple[int, str]] = []
@@ -86,7 +86,7 @@ def _table() -> _Table:
             else:
                 inside.append((number, literal))
     any_regular = "|".join(kinds[number].literals[0] for number in regular)
-    return _Table(kinds, by_head, inside, regular, any_regular)
+    return _KindTable(kinds, by_head, inside, regular, any_regular)
 
 
 def _parse(line: str) -> TokenKind:

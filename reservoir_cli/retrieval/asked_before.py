@@ -1,6 +1,6 @@
 """Find earlier askings of a question: those whose replies say nothing, and the newest answer.
 
-An exchange without an answer contains every word of the question and nothing else, so it would rank
+An asking without an answer contains every word of the question and nothing else, so it would rank
 before the messages that answer it, which need not contain any word of their question. A reply is
 empty if it says nothing that its question does not say.
 """
@@ -42,7 +42,7 @@ _NAMED = 2  # content words of a request that a reply names which does not know 
 _EQUAL = 0.7  # the share of their words that two equal replies have in common
 
 #: A message and what the assistant said after it, with their positions.
-_Turn = list[tuple[int, StoredMessage]]
+_TurnRows = list[tuple[int, StoredMessage]]
 
 
 class _Stored(NamedTuple):
@@ -54,7 +54,7 @@ class _Stored(NamedTuple):
     sessions: Sessions
 
 
-class _Exchange(NamedTuple):
+class _Asking(NamedTuple):
     """A question that was asked before, and its replies."""
 
     positions: tuple[int, ...]
@@ -68,38 +68,38 @@ def find_echoes(
     store: Store, scope: Scope, candidates: Candidates, sessions: Sessions, question: str
 ) -> Echoes | None:
     """Find earlier askings that got no answer or that of a later one, and the newest, if any."""
-    asked = content_words(question)
+    words = content_words(question)
     suspects = _find_suspects(candidates, question)
-    if not asked or not len(suspects):
+    if not words or not len(suspects):
         return None
-    exchanges: list[_Exchange] = []
+    askings: list[_Asking] = []
     stored = _Stored(store, scope, candidates, sessions)
     for start, end in ((0, _FIRST_READ), (_FIRST_READ, _READ)):
-        exchanges += _read(stored, suspects[start:end], question)
-        if not exchanges:
+        askings += _read(stored, suspects[start:end], question)
+        if not askings:
             return None
-    exchanges.sort(key=lambda exchange: -exchange.positions[0])  # newest first
-    echoes = [exchange for exchange in exchanges if exchange.says_nothing]
-    older = [exchange for exchange in echoes if exchange.repeats][1:]
+    askings.sort(key=lambda asking: -asking.positions[0])  # newest first
+    echoes = [asking for asking in askings if asking.says_nothing]
+    older = [asking for asking in echoes if asking.repeats][1:]
     answers: list[frozenset[str]] = []
-    for exchange in exchanges:
-        if not exchange.says_nothing:
-            if any(_are_equal(exchange.reply, newer) for newer in answers):
-                older.append(exchange)
-            answers.append(exchange.reply)
-    answered = next((row.answer for row in exchanges if not row.says_nothing), ())
+    for asking in askings:
+        if not asking.says_nothing:
+            if any(_are_equal(asking.reply, newer) for newer in answers):
+                older.append(asking)
+            answers.append(asking.reply)
+    answered = next((row.answer for row in askings if not row.says_nothing), ())
     return Echoes(_positions([*echoes, *older]), _positions(older), answered)
 
 
-def _positions(exchanges: Sequence[_Exchange]) -> Positions:
-    return np.array(sorted({at for row in exchanges for at in row.positions}), np.intp)
+def _positions(askings: Sequence[_Asking]) -> Positions:
+    return np.array(sorted({at for row in askings for at in row.positions}), np.intp)
 
 
 def _find_suspects(candidates: Candidates, question: str) -> Positions:
     """Return the positions of messages that may repeat a question, the nearest first."""
     counts = np.zeros(len(candidates.ids))
     for posting in candidates.postings:
-        counts[posting.places] += 1
+        counts[posting.positions] += 1
     share = counts / max(1, len(candidates.postings) + len(candidates.absent))
     cosine = candidates.cosine
     near = (share >= _SHARE) & ~(cosine < _NEAR)
@@ -110,14 +110,14 @@ def _find_suspects(candidates: Candidates, question: str) -> Positions:
     return positions[order]
 
 
-def _read(stored: _Stored, suspects: Positions, question: str) -> list[_Exchange]:
+def _read(stored: _Stored, suspects: Positions, question: str) -> list[_Asking]:
     """Read messages, and return those that repeat the question or asked in vain, with replies."""
     turns = _read_turns(stored, suspects, _REPLIES)
     working = [first for first, turn in turns.items() if any(row.tool_calls for _, row in turn)]
     if working:
         longer = np.array(working, np.intp)
         turns |= _read_turns(stored, longer, _STEPS)
-    exchanges = []
+    askings = []
     for first, turn in turns.items():
         replies = [(at, row) for at, row in turn[1:] if row.content.strip()]
         if not turn or turn[0][1].role is not Role.USER:
@@ -129,32 +129,32 @@ def _read(stored: _Stored, suspects: Positions, question: str) -> list[_Exchange
             says_nothing = not adds_something(texts, f"{question} {message.content}")
             if says_nothing and turn[-1][1].tool_calls:  # the reply may be further on
                 continue
-            places = (first, *(at for at, _ in replies))
+            positions = (first, *(at for at, _ in replies))
             answer = (first, *(at for at, row in replies if not row.tool_calls))
             words = content_words(texts)
-            exchanges.append(_Exchange(places, answer, words, says_nothing, is_same))
-    return exchanges
+            askings.append(_Asking(positions, answer, words, says_nothing, is_same))
+    return askings
 
 
-def _asked_in_vain(asked: str, reply: str) -> bool:
+def _asked_in_vain(text: str, reply: str) -> bool:
     """Return whether a text is only a question, and the reply that its answer is not known."""
-    if len(sentences(asked)) > 1:
+    if len(sentences(text)) > 1:
         return False
-    if not has_question_mark(asked) and len(content_words(asked) & content_words(reply)) < _NAMED:
+    if not has_question_mark(text) and len(content_words(text) & content_words(reply)) < _NAMED:
         return False
-    return knows_nothing(reply) and not adds_something(reply, asked)
+    return knows_nothing(reply) and not adds_something(reply, text)
 
 
-def _read_turns(stored: _Stored, positions: Positions, most: int) -> dict[int, _Turn]:
+def _read_turns(stored: _Stored, positions: Positions, most: int) -> dict[int, _TurnRows]:
     """Return by position a message and what the assistant said after it, with their positions."""
     following = _following(stored.sessions, positions, most)
     read, ids = sorted({at for row in following.values() for at in row}), stored.candidates.ids
     rows = {row.id: row for row in stored.store.by_id(ids[read].tolist(), stored.scope)}
     turns = {}
-    for first, places in following.items():
-        known = [(at, row) for at in places if (row := rows.get(int(ids[at])))]
-        turn = known[:1]
-        for at, row in known[1:]:
+    for first, following_positions in following.items():
+        pairs = [(at, row) for at in following_positions if (row := rows.get(int(ids[at])))]
+        turn = pairs[:1]
+        for at, row in pairs[1:]:
             if row.role not in (Role.ASSISTANT, Role.TOOL):
                 break
             if row.role is Role.ASSISTANT:
@@ -186,11 +186,11 @@ def repeats(message: StoredMessage, question: str, reply: str, *, same: bool) ->
     """Return whether a message asks the same; ``same`` says whether it means nearly that."""
     if not reply.strip() and not has_question_mark(message.content):
         return False
-    asked, words = content_words(question), content_words(_without_lead(message.content))
-    added = words - asked
-    if not added and len(words & asked) >= _SUBSET * len(asked):
+    terms, words = content_words(question), content_words(_without_lead(message.content))
+    added = words - terms
+    if not added and len(words & terms) >= _SUBSET * len(terms):
         return True
-    alike = len(words & asked) >= _REPEATED * len(asked) and len(added) <= max(2, len(asked) / 2)
+    alike = len(words & terms) >= _REPEATED * len(terms) and len(added) <= max(2, len(terms) / 2)
     if not alike and not same:
         return False
     return has_question_mark(message.content) or knows_nothing(reply)

@@ -29,10 +29,10 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], sessions: Sessio
     if not postings or not total:
         return scores
     words = sessions.to_session_order(terms)
-    if "norms" not in sessions.known:
+    if "norms" not in sessions.cache:
         around = _words_around(words, sessions)
-        sessions.known["norms"] = norm(around, float(around.mean()))
-    length_norms = sessions.known["norms"]
+        sessions.cache["norms"] = norm(around, float(around.mean()))
+    length_norms = sessions.cache["norms"]
     for posting in postings:
         positions, counts = _with_neighbours(posting, words, sessions)
         scores[positions] += rarity(total, len(positions)) * saturate(
@@ -45,7 +45,7 @@ def _with_neighbours(
     posting: Posting, words: NDArray[np.int32], sessions: Sessions
 ) -> tuple[Positions, Floats]:
     """Return the positions where a term counts, neighbours and titles included, and its weights."""
-    positions, counts = sessions.session_positions(posting.places), posting.counts
+    positions, counts = sessions.session_positions(posting.positions), posting.counts
     share = np.minimum(1.0, weights.MOST_LENT_WORDS / np.maximum(words[positions], 1))
     lent = np.asarray(weights.NEIGHBOUR_WEIGHT * counts * share, np.float64)
     position_lists, shares = [positions], [counts.astype(np.float64)]
@@ -70,13 +70,13 @@ def _with_neighbours(
 
 def _has_neighbour(sessions: Sessions, distance: int) -> NDArray[np.bool_]:
     key = "neighbour", distance
-    if key not in sessions.known:
+    if key not in sessions.cache:
         mask = np.zeros(len(sessions.number), bool)
         if abs(distance) < len(mask):
             inside = slice(max(0, -distance), len(mask) - max(0, distance))
             mask[inside] = sessions.same_session(abs(distance))
-        sessions.known[key] = mask
-    has_neighbour: NDArray[np.bool_] = sessions.known[key]
+        sessions.cache[key] = mask
+    has_neighbour: NDArray[np.bool_] = sessions.cache[key]
     return has_neighbour
 
 

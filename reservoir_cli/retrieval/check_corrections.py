@@ -18,10 +18,10 @@ def drop_known_words(candidates: Candidates, embedder: Embedder | None) -> Candi
         for word, posting in zip(candidates.corrections, candidates.postings[present:], strict=True)
         if not embedder.knows(word.typed)
     ]
-    known = [word for word in candidates.corrections if embedder.knows(word.typed)]
+    correct = [word for word in candidates.corrections if embedder.knows(word.typed)]
     return candidates._replace(
         postings=(*candidates.postings[:present], *(posting for _, posting in misspelt)),
-        absent=(*candidates.absent, *(word.absent for word in known)),
+        absent=(*candidates.absent, *(word.absent for word in correct)),
         corrections=tuple(word for word, _ in misspelt),
     )
 
@@ -35,7 +35,7 @@ def correction_notes(
 
     def spell_as_written(word: Correction) -> str:
         """Return a word as a message spells it, without revealing one that is part of a secret."""
-        messages = redactor.messages(store.by_id([int(candidates.ids[word.place])], scope))
+        messages = redactor.messages(store.by_id([int(candidates.ids[word.position])], scope))
         spellings = (word_with_stem(searchable_text(message), word.stem) for message in messages)
         return next((text for text in spellings if text), "a similar word")
 

@@ -36,7 +36,7 @@ _CACHED_QUESTIONS = 16  # how many of the latest questions keep their embeddings
 _INTERRUPTED = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
 
 
-class Model(NamedTuple):
+class EmbeddingModel(NamedTuple):
     """A model whose embeddings a store accepts from a file."""
 
     model_id: str
@@ -185,8 +185,8 @@ class Indexer:
         :param named: the user named the model; abandons a change to another one.
         """
         if named and not rebuild:
-            wanted, active = self.embedder().model_id, self._store.active_model()
-            rebuild = active is not None and active[0] != wanted
+            model_id, active = self.embedder().model_id, self._store.active_model()
+            rebuild = active is not None and active[0] != model_id
         if rebuild:
             return self.rebuild()
         if named:
@@ -220,18 +220,18 @@ class Indexer:
         self._clear_former_model()
         return count
 
-    def importable_model(self) -> Model | None:
+    def importable_model(self) -> EmbeddingModel | None:
         """Return the model that imported embeddings must be from: the store's, else our own."""
         active, dimensions = self._store.active_model(), self._store.dimensions()
         if active and dimensions:
-            return Model(*active, dimensions)
+            return EmbeddingModel(*active, dimensions)
         try:
             embedder = self.embedder()
         except ModelUnavailableError:
             return None
         if active and active[0] != embedder.model_id:
             return None
-        return Model(embedder.model_id, embedder.name, embedder.dimensions)
+        return EmbeddingModel(embedder.model_id, embedder.name, embedder.dimensions)
 
     def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
         """Return the model if the store has messages to compare, after embedding a few pending.

@@ -61,12 +61,12 @@ class Lookup:
         if not expiring:
             return None
         keys, ahead = Keys(), now + FAR_AHEAD
-        for place, until in expiring:
-            keys.extend(self._store.find(place, Filter(until=until)))
-        for place, _ in expiring:
+        for scope, until in expiring:
+            keys.extend(self._store.find(scope, Filter(until=until)))
+        for scope, _ in expiring:
             since = ahead + timedelta(milliseconds=1)
-            if later := self._store.find(place, Filter(since=since)):
-                others = sorted(self._store.find(place, Filter(until=ahead)))
+            if later := self._store.find(scope, Filter(since=since)):
+                others = sorted(self._store.find(scope, Filter(until=ahead)))
                 keys.extend(_stored_after(later, others, set(keys)))
         return keys
 
@@ -79,20 +79,20 @@ class Lookup:
         masked = {stored: redact_id(stored) for stored in self._store.ids(field, scope)}
         return ids + [
             stored
-            for stored, shown in masked.items()
-            if shown != stored and shown.startswith(beginning)
+            for stored, masked_id in masked.items()
+            if masked_id != stored and masked_id.startswith(beginning)
         ]
 
     def ids(self, field: IdField, scope: Scope) -> list[str]:
         """Return all trace or conversation ids of a scope, in order."""
         return self._store.ids(field, scope)
 
-    def stored_id(self, field: IdField, shown: str, scope: Scope) -> str:
+    def stored_id(self, field: IdField, masked_id: str, scope: Scope) -> str:
         """Return the stored id of one that is shown masked; the same id if there is none."""
-        if not shown.startswith(MASKED_ID):
-            return shown
-        ids = self.ids_starting_with(field, shown, scope)
-        return shown if shown in ids or not ids else ids[0]
+        if not masked_id.startswith(MASKED_ID):
+            return masked_id
+        ids = self.ids_starting_with(field, masked_id, scope)
+        return masked_id if masked_id in ids or not ids else ids[0]
 
     def names(self, field: NamedField, scope: Scope) -> list[str]:
         """Return the sources, projects or tags of a scope, in order, without those with secrets."""
@@ -119,24 +119,24 @@ class Lookup:
         """Return a page of conversations, those with the newest messages first, not redacted."""
         return self._store.newest_conversations(scope, where, count, start)
 
-    def places(self, where: Filter = EVERYTHING) -> list[tuple[str, str, int]]:
+    def channels(self, where: Filter = EVERYTHING) -> list[tuple[str, str, int]]:
         """Return (partition, instance, number of messages) for messages that match a filter."""
         if where == EVERYTHING:
-            return self._store.places()
+            return self._store.channels()
         counts = Counter[tuple[str, str]]()
         for (partition, instance, _), ids in self.ids_by_conversation(EVERYWHERE, where).items():
             counts[partition, instance] += len(ids)
-        return [(*place, count) for place, count in counts.items()]
+        return [(*channel, count) for channel, count in counts.items()]
 
     def elsewhere(
         self, scope: Scope, where: Filter = EVERYTHING
     ) -> list[tuple[str, str, int]] | None:
-        """Return :meth:`places`; ``None`` if the scope must not be left for a note."""
-        return None if self.keeps_to(scope) else self.places(where)
+        """Return :meth:`channels`; ``None`` if the scope must not be left for a note."""
+        return None if self.keeps_to(scope) else self.channels(where)
 
     def keeps_to(self, scope: Scope) -> bool:
         """Return whether work in a partition must not read others, which are on other machines."""
-        return scope.partition is not None and not self._store.lists_places
+        return scope.partition is not None and not self._store.lists_channels
 
 
 def retention(config: Config, partition: str) -> timedelta | None:
@@ -149,7 +149,7 @@ def _expiring(
     store: Store, config: Config, scope: Scope, now: datetime
 ) -> Iterator[tuple[Scope, datetime]]:
     """Yield the scopes in which messages expire, with the time before which they have."""
-    for partition, instance, _ in store.places():
+    for partition, instance, _ in store.channels():
         if scope.partition not in (None, partition) or scope.instance not in (None, instance):
             continue
         if age := retention(config, partition):

@@ -85,12 +85,12 @@ def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
 
     def without(postings: Sequence[Posting]) -> tuple[Posting, ...]:
         others = (
-            posting.at(~is_echo[posting.places])._replace(
+            posting.at(~is_echo[posting.positions])._replace(
                 titled=None if posting.titled is None else posting.titled[~is_echo[posting.titled]]
             )
             for posting in postings
         )
-        return tuple(posting for posting in others if len(posting.all_places()))
+        return tuple(posting for posting in others if len(posting.all_positions()))
 
     postings = without(candidates.postings)
     stems = {posting.stem for posting in postings}
@@ -161,9 +161,9 @@ def score(
     if settings.recency == "age":
         recencies = recency_by_age(candidates.created_at, now_ms, settings.recency_half_life)
     else:
-        if "recency" not in candidates.known:
-            candidates.known["recency"] = recency(np.arange(len(candidates.ids))[::-1])
-        recencies = candidates.known["recency"]
+        if "recency" not in candidates.cache:
+            candidates.cache["recency"] = recency(np.arange(len(candidates.ids))[::-1])
+        recencies = candidates.cache["recency"]
     if echoes is not None:
         recencies = _without(recencies, echoes)
         similarities, components = _without(similarities, echoes), _without(components, echoes)
@@ -273,15 +273,15 @@ def _score_terms(
 
 
 def _own_scores(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -> Floats:
-    if "penalties" not in candidates.known:
+    if "penalties" not in candidates.cache:
         long_messages = np.flatnonzero(candidates.passages > 1)
         penalties = np.zeros(len(cosine))
         penalties[long_messages] = weights.LENGTH_PENALTY * np.log(
             candidates.passages[long_messages]
         )
-        candidates.known["penalties"] = penalties
+        candidates.cache["penalties"] = penalties
     scores = min_max(words.copy(), weights.BM25_SHARE)
-    scores += min_max(cosine - candidates.known["penalties"], weights.COSINE_SHARE)
+    scores += min_max(cosine - candidates.cache["penalties"], weights.COSINE_SHARE)
     without_vector = np.flatnonzero(np.isnan(cosine))
     if len(without_vector):
         scores[without_vector] = min_max(words.copy())[without_vector]
@@ -292,12 +292,12 @@ def _add_neighbours(
     own: Floats, asks: NDArray[np.bool_], lengths: NDArray[np.int32], sessions: Sessions
 ) -> tuple[Floats, Floats]:
     """Return each score, in session order, with its question's added, then with its neighbours'."""
-    if "answers" not in sessions.known:
+    if "answers" not in sessions.cache:
         answers = asks[:-1] * sessions.same_session(1)
         short = np.minimum(1.0, weights.SHORT_REPLY / np.maximum(lengths[1:], 1))
-        sessions.known["answers"] = weights.REPLY_LINK * answers * short
+        sessions.cache["answers"] = weights.REPLY_LINK * answers * short
     inherited = own.copy()
-    inherited[1:] += own[:-1] * sessions.known["answers"]
+    inherited[1:] += own[:-1] * sessions.cache["answers"]
     around = window_max(inherited, sessions, weights.WINDOW)
     around *= weights.WINDOW_SHARE
     around += inherited
@@ -316,15 +316,15 @@ def _balance(
 
     A question loses a little: it shares words with its answer without being one.
     """
-    if "mean share" not in sessions.known:
+    if "mean share" not in sessions.cache:
         means = window_mean(lengths, sessions, weights.MEAN_WINDOW)
         short_talk = np.clip(2.0 - means / weights.SHORT_TALK, 0.0, 1.0)
-        sessions.known["mean share"] = weights.MEAN_SHARE * short_talk
-        sessions.known["asking loss"] = weights.ASKING_LOSS * asks * short_talk
+        sessions.cache["mean share"] = weights.MEAN_SHARE * short_talk
+        sessions.cache["asking loss"] = weights.ASKING_LOSS * asks * short_talk
     adjustment = window_mean(inherited, sessions, weights.MEAN_WINDOW)
     adjustment -= inherited
-    adjustment *= sessions.known["mean share"]
-    adjustment -= sessions.known["asking loss"] * own
+    adjustment *= sessions.cache["mean share"]
+    adjustment -= sessions.cache["asking loss"] * own
     return adjustment
 
 

@@ -157,9 +157,9 @@ def _weights(postings: Iterable[Posting], absent: float, total: int) -> tuple[Fl
     """Return the total weight of the stems in each message, and that of all and the absent."""
     matched, total_weight = np.zeros(total), absent * _weight(total, 1)
     for posting in postings:
-        places = posting.all_places()
-        weight = _weight(total, len(places))
-        matched[places] += weight
+        positions = posting.all_positions()
+        weight = _weight(total, len(positions))
+        matched[positions] += weight
         total_weight += weight
     return matched, total_weight
 

@@ -55,8 +55,8 @@ def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> N
 
 
 def _sole_positions(candidates: Candidates) -> NDArray[np.intp]:
-    places = [posting.places for posting in candidates.postings if len(posting.places) == 1]
-    positions = np.array(sorted({int(place) for [place] in places}), np.intp)
+    single = [posting.positions for posting in candidates.postings if len(posting.positions) == 1]
+    positions = np.array(sorted({int(position) for [position] in single}), np.intp)
     return positions[candidates.terms[positions] >= _LONG]
 
 
@@ -86,7 +86,7 @@ def _read_hits(
     if not by_meaning:
         ranked = _add_sole(ranked, sole[matches[sole]], criteria.limit)
     rows = read_rows(store, candidates.ids[ranked].tolist(), criteria)
-    row_positions, _ = candidates.places(np.array([row.id for row in rows], np.int64))
+    row_positions, _ = candidates.positions(np.array([row.id for row in rows], np.int64))
     return [
         Hit(
             row,

@@ -19,7 +19,7 @@ class Sessions(NamedTuple):
 
     order: Positions | None  # shape (n,), among the candidates; ``None`` if they are in this order
     number: NDArray[np.int32]  # shape (n,), the number of its session, in this order; ascending
-    known: dict[Hashable, Any]
+    cache: dict[Hashable, Any]
 
     def to_session_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the candidates' values in this order."""
@@ -37,9 +37,9 @@ class Sessions(NamedTuple):
         """Return the positions of candidates in this order."""
         if self.order is None:
             return positions
-        if "spots" not in self.known:
-            self.known["spots"] = self.to_candidate_order(np.arange(len(self.order)))
-        session_positions: Positions = self.known["spots"][positions]
+        if "spots" not in self.cache:
+            self.cache["spots"] = self.to_candidate_order(np.arange(len(self.order)))
+        session_positions: Positions = self.cache["spots"][positions]
         return session_positions
 
     def same_session(self, distance: int) -> NDArray[np.float64]:
@@ -47,43 +47,43 @@ class Sessions(NamedTuple):
 
         Scores are multiplied by it, which takes half as long again with booleans.
         """
-        if distance not in self.known:
+        if distance not in self.cache:
             same = self.number[distance:] == self.number[:-distance]
-            self.known[distance] = same.astype(np.float64)
-        same_session: NDArray[np.float64] = self.known[distance]
+            self.cache[distance] = same.astype(np.float64)
+        same_session: NDArray[np.float64] = self.cache[distance]
         return same_session
 
     def windows(self, reach: int) -> tuple[Positions, Positions, NDArray[np.float64]]:
         """Return where windows of so many neighbours on each side begin and end, and their size."""
-        if ("edges", reach) not in self.known:
+        if ("edges", reach) not in self.cache:
             positions = np.arange(len(self.number))
             begins = np.flatnonzero(np.diff(self.number, prepend=-1))
             lengths = np.diff(begins, append=len(positions))
             starts = np.maximum(np.repeat(begins, lengths), positions - reach)
             ends = np.minimum(np.repeat(begins + lengths, lengths), positions + reach + 1)
-            self.known["edges", reach] = starts, ends, (ends - starts).astype(np.float64)
-        windows: tuple[Positions, Positions, NDArray[np.float64]] = self.known["edges", reach]
+            self.cache["edges", reach] = starts, ends, (ends - starts).astype(np.float64)
+        windows: tuple[Positions, Positions, NDArray[np.float64]] = self.cache["edges", reach]
         return windows
 
     def parts(self) -> list[tuple[slice, "Sessions"]]:
         """Divide the messages into parts of whole sessions that fit the processor's cache."""
-        if "parts" not in self.known:
+        if "parts" not in self.cache:
             ends = np.flatnonzero(np.diff(self.number, append=-1)) + 1
             full = ends.searchsorted(np.arange(_PART, len(self.number) + _PART, _PART))
             cuts = sorted({0, *ends[full.clip(max=len(ends) - 1)].tolist()}) if len(ends) else []
-            self.known["parts"] = [
+            self.cache["parts"] = [
                 (slice(start, end), Sessions(None, self.number[start:end], {}))
                 for start, end in itertools.pairwise(cuts)
             ]
-        parts: list[tuple[slice, Sessions]] = self.known["parts"]
+        parts: list[tuple[slice, Sessions]] = self.cache["parts"]
         return parts
 
 
 def group_sessions(candidates: Candidates, gap_ms: int) -> Sessions:
     """Group messages: a conversation is a session; outside of one, a long gap ends a session."""
-    grouped: Sessions | None = candidates.known.get(gap_ms)
+    grouped: Sessions | None = candidates.cache.get(gap_ms)
     if grouped is None:
-        grouped = candidates.known[gap_ms] = _group_sessions(candidates, gap_ms)
+        grouped = candidates.cache[gap_ms] = _group_sessions(candidates, gap_ms)
     return grouped
 
 
@@ -102,20 +102,20 @@ def _group_sessions(candidates: Candidates, gap_ms: int) -> Sessions:
 
 def thread_positions(candidates: Candidates) -> Positions:
     """Return the position of each message when sorted by thread, in order of time within each."""
-    if "threads" not in candidates.known:
+    if "threads" not in candidates.cache:
         order, positions = _by_thread(candidates), np.arange(len(candidates.thread))
         if order is not None:
             positions[order] = positions.copy()
-        candidates.known["threads"] = positions
-    positions_by_candidate: Positions = candidates.known["threads"]
+        candidates.cache["threads"] = positions
+    positions_by_candidate: Positions = candidates.cache["threads"]
     return positions_by_candidate
 
 
 def _by_thread(candidates: Candidates) -> Positions | None:
     """Return the order that groups each conversation; ``None`` if they are already grouped."""
-    if "by thread" not in candidates.known:
-        candidates.known["by thread"] = _grouping_order(candidates.thread)
-    order: Positions | None = candidates.known["by thread"]
+    if "by thread" not in candidates.cache:
+        candidates.cache["by thread"] = _grouping_order(candidates.thread)
+    order: Positions | None = candidates.cache["by thread"]
     return order
 
 

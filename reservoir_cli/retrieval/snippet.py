@@ -76,14 +76,14 @@ def _on_one_line(text: str, start: int, end: int, words: Sequence[Span]) -> tupl
     if not front:
         part = part.lstrip()
         start = end - len(part)
-    shown = (front + _GAP.sub(" ", part)).rstrip()
+    line = (front + _GAP.sub(" ", part)).rstrip()
     if text[end:].strip():
-        shown += "…"
+        line += "…"
     gaps = [(start + gap.end(), gap.end() - gap.start() - 1) for gap in _WIDE_GAP.finditer(part)]
     ends, missing = [where for where, _ in gaps], [0, *accumulate(size for _, size in gaps)]
 
-    def place(offset: int) -> int:
+    def shift(offset: int) -> int:
         return len(front) + offset - start - missing[bisect_right(ends, offset)]
 
-    spans = [(place(a), place(min(b, end))) for a, b in words]
-    return shown, [(a, b) for a, b in spans if a < b <= len(shown)]
+    spans = [(shift(a), shift(min(b, end))) for a, b in words]
+    return line, [(a, b) for a, b in spans if a < b <= len(line)]

@@ -58,10 +58,10 @@ def _without_line_ends(text: str, start: int, end: int) -> str:
 
 def _find_new(parts: Iterable[str]) -> Iterator[bool]:
     """Yield for each part of a text whether it has words, and a line that no earlier part has."""
-    known: set[str] = set()
+    earlier: set[str] = set()
     for part in parts:
-        lines = {_without_numbers(line) for line in part.splitlines()} - known - {""}
-        known |= lines
+        lines = {_without_numbers(line) for line in part.splitlines()} - earlier - {""}
+        earlier |= lines
         yield bool(lines) and _has_words(part)
 
 

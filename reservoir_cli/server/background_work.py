@@ -74,9 +74,9 @@ class Traffic:
         """Wait until ``due`` while a question is answered, unless one waits for this thread."""
         with self._changed:
             while self._open_questions.total() and not self._open_questions[thread]:
-                if (left := due - time.monotonic()) <= 0:
+                if (seconds := due - time.monotonic()) <= 0:
                     return
-                self._changed.wait(left)
+                self._changed.wait(seconds)
 
     @contextmanager
     def take_turn(self) -> Iterator[None]:

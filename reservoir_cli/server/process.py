@@ -110,7 +110,7 @@ def new_state(
 ) -> ServerState:
     """Return the state of a new server, with its threads started."""
     settings = LiveConfig(
-        config, log, lambda known: upstreams.resolve(known.upstreams, typed_upstreams)
+        config, log, lambda current: upstreams.resolve(current.upstreams, typed_upstreams)
     )
     traffic = Traffic()
 

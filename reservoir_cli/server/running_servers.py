@@ -90,8 +90,8 @@ class RunningServer:
 
 def _receive(connection: socket.socket) -> Iterator[bytes]:
     deadline, size = time.monotonic() + SERVER_ANSWER, 0
-    while size < _MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
-        connection.settimeout(left)
+    while size < _MAX_ANSWER and (seconds := deadline - time.monotonic()) > 0:
+        connection.settimeout(seconds)
         piece = connection.recv(_MAX_ANSWER - size)
         if not piece:
             return

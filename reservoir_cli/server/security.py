@@ -49,8 +49,8 @@ class Guard:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             host, scope = split_target(scope)
-            known = host is None or is_known_host(host, self._hosts)
-            problem = refusal(Headers(scope=scope), self._hosts) if known else _FOREIGN_HOST
+            is_known = host is None or is_known_host(host, self._hosts)
+            problem = refusal(Headers(scope=scope), self._hosts) if is_known else _FOREIGN_HOST
             if problem:
                 await PlainTextResponse(f"403: {problem}\n", 403)(scope, receive, send)
             else:

@@ -119,11 +119,11 @@ class Config(settings_file.Contents):
     def context_window(self, model: str) -> int | None:
         """Return a model's context window: from the file, else from the built-in table."""
         table = self.model_table(model)
-        known = find_model(model)
+        entry = find_model(model)
         if "context_window" in table:
             return _as_int(table["context_window"])
-        if known:
-            return known.context_window
+        if entry:
+            return entry.context_window
         return _as_int(table["max_context_tokens"]) if "max_context_tokens" in table else None
 
     def reserve(self, model: str | None, settings: Settings) -> int:
@@ -133,18 +133,18 @@ class Config(settings_file.Contents):
 
     def known_models(self, partition: str | None = None) -> list[Model]:
         """Return the built-in models with the file's additions and changes, sorted by name."""
-        names = {known.name: known.name for known in built_in_models()}
+        names = {entry.name: entry.name for entry in built_in_models()}
         for name in self.models:
-            known = find_model(name)
-            is_found = known and match_name(known.name, self.models) == name
-            names[known.name if known and is_found else name] = name
+            entry = find_model(name)
+            is_found = entry and match_name(entry.name, self.models) == name
+            names[entry.name if entry and is_found else name] = name
         models = []
         for key, name in sorted(names.items()):
-            window, known = self.context_window(name), find_model(name)
+            window, entry = self.context_window(name), find_model(name)
             if window is not None:
                 reserve = self.lookup("reserve_tokens", partition, name)[0]
                 reserve = _default_reserve(name) if reserve is None else _as_int(reserve)
-                models.append(Model(key, window, reserve, known.recommended if known else None))
+                models.append(Model(key, window, reserve, entry.recommended if entry else None))
         return models
 
     def _default_model(self) -> str | None:
@@ -217,8 +217,8 @@ def effective_value(config: Config, key: str) -> tuple[Value, Origin]:
 def _single_value(config: Config, table: str, setting: str) -> tuple[Value, Origin]:
     default = TABLES[table][setting].default
     value = config.table(table)[""].get(setting, default)
-    shown = ", ".join(value) or None if isinstance(value, list) else value
-    return shown, "default" if value == default else "file"
+    text = ", ".join(value) or None if isinstance(value, list) else value
+    return text, "default" if value == default else "file"
 
 
 def list_settings(config: Config) -> list[tuple[str, Value, Origin]]:
@@ -277,8 +277,8 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
     if budget == "recommended":
         if model is None:
             raise UsageError("--budget recommended needs a model", hint="add --model NAME")
-        known = find_model(model)
-        return min(known.recommended, available) if known and known.recommended else available
+        entry = find_model(model)
+        return min(entry.recommended, available) if entry and entry.recommended else available
     text = plain_number(str(budget))
     if not text.isascii() or not text.isdigit() or int(text[:20]) < 1:
         thousands = text[:-1].isdecimal() and text[-1] in "kK"
@@ -316,8 +316,8 @@ def model_rows(config: Config, partition: str | None = None) -> list[dict[str, s
 
 
 def _default_reserve(model: str | None) -> int:
-    known = find_model(model) if model else None
-    return known.reserve if known else DEFAULT_RESERVE
+    entry = find_model(model) if model else None
+    return entry.reserve if entry else DEFAULT_RESERVE
 
 
 def _as_int(value: Value) -> int:

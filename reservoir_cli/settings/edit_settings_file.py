@@ -197,14 +197,14 @@ def _apply(contents: Contents, changes: list[_Change]) -> Contents:
 
 def _name_in(contents: Contents, table: str | None, name: str | None) -> str:
     """Return the name that the file uses for a table, which may be another name of a model."""
-    known = match_name(name or "", contents.models) if table == "models" else None
-    return known or name or ""
+    match = match_name(name or "", contents.models) if table == "models" else None
+    return match or name or ""
 
 
 def _edit_text(
     path: Path, text: str, changes: list[_Change], renamed: tuple[str, str, str] | None
 ) -> str:
-    wanted = _without_empty(_apply(contents_of(path, text), changes))
+    target = _without_empty(_apply(contents_of(path, text), changes))
     try:
         if renamed:
             group, old, new = renamed
@@ -212,7 +212,7 @@ def _edit_text(
                 text = edit_toml.rename_table(text, (group, old), (group, new))
         for change in changes:
             text = _edit_entry(path, text, change)
-        if _without_empty(contents_of(path, text)) == wanted:
+        if _without_empty(contents_of(path, text)) == target:
             return text
     except (ValueError, RecursionError):
         pass
@@ -231,18 +231,18 @@ def _edit_entry(path: Path, text: str, change: _Change) -> str:
     names = [*before, setting]
     if value is None:
         return _remove(text, names)
-    place = next(_split_names(tomllib.loads(text), before), before)
-    return edit_toml.set_value(text, [*place, setting], value)
+    path_of_table = next(_split_names(tomllib.loads(text), before), before)
+    return edit_toml.set_value(text, [*path_of_table, setting], value)
 
 
 def _remove(text: str, names: list[str]) -> str:
-    for place in _split_names(tomllib.loads(text), names[:-1]):
-        after = edit_toml.remove(text, [*place, names[-1]])
+    for table in _split_names(tomllib.loads(text), names[:-1]):
+        after = edit_toml.remove(text, [*table, names[-1]])
         if after is None:
             continue
         text = after
-        if place and edit_toml.is_bare(text, place):
-            without_table = edit_toml.remove(text, place)
+        if table and edit_toml.is_bare(text, table):
+            without_table = edit_toml.remove(text, table)
             text = text if without_table is None else without_table
     return text
 

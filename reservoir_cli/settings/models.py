@@ -108,18 +108,18 @@ def is_same_model(name: str, other: str) -> bool:
     return not set(forms[0]).isdisjoint(forms[1])
 
 
-def match_name(name: str, known: Iterable[str]) -> str | None:
+def match_name(name: str, names: Iterable[str]) -> str | None:
     """Return the known name that matches a name.
 
     Case is ignored. The name is tried unchanged, then without the provider's prefix, then without a
     date or version suffix, then with the `:tag` shortened step by step; each form is also looked up
     among the other names. A prefix does not match: gpt-4.1 and gpt-4-32k are not gpt-4.
 
-    :param known: names of the table, of the settings, or both. Among names that differ only in
+    :param names: those of the table, of the settings, or both. Among names that differ only in
         case, one spelled like `name` wins, else the first.
     """
     spelling: dict[str, str] = {}
-    for candidate in known:
+    for candidate in names:
         if candidate == name:
             return candidate
         spelling.setdefault(candidate.casefold(), candidate)
@@ -138,19 +138,19 @@ def find_model(name: str) -> Model | None:
     return None if match is None else by_name[match]
 
 
-def near_names(name: str, known: Iterable[str]) -> list[str]:
+def near_names(name: str, names: Iterable[str]) -> list[str]:
     """Return at most three known names of the same family as a name, else the most similar ones."""
-    spelling = {candidate.casefold(): candidate for candidate in known}
-    wanted = _without_prefixes(name.strip().casefold())[-1]
+    spelling = {candidate.casefold(): candidate for candidate in names}
+    base = _without_prefixes(name.strip().casefold())[-1]
     import difflib
 
-    close = difflib.get_close_matches(wanted, spelling, n=len(spelling), cutoff=0.5)
-    family = [near for near in close if near.startswith(wanted) and _is_family(wanted, near)]
-    near = family or difflib.get_close_matches(wanted, spelling)
+    close = difflib.get_close_matches(base, spelling, n=len(spelling), cutoff=0.5)
+    family = [near for near in close if near.startswith(base) and _is_family(base, near)]
+    near = family or difflib.get_close_matches(base, spelling)
     return [spelling[name] for name in near[:3]]
 
 
-def _is_family(name: str, known: str) -> bool:
+def _is_family(name: str, other: str) -> bool:
     """Return whether one name extends the other after a separator, such as gpt-3.5-turbo."""
-    short, long = sorted((name, known), key=len)
+    short, long = sorted((name, other), key=len)
     return long.startswith(short) and long[len(short) :][:1] in "-:.@_"

@@ -214,10 +214,10 @@ def read_environment(file: Path | None) -> tuple[dict[str, Value], tuple[str, ..
 
 def unknown_variables() -> Iterator[str]:
     """Yield a warning for each variable that begins as ours, but is none of them."""
-    known = [name.upper() for name in VARIABLES]
+    names = [name.upper() for name in VARIABLES]
     for variable in sorted(os.environ):
         name = variable.removeprefix("RESERVOIR_")
-        if name not in (variable, *known) and not _OTHERS.fullmatch(name):
+        if name not in (variable, *names) and not _OTHERS.fullmatch(name):
             near = similar_settings(name.lower(), list(VARIABLES), "environment")
             suggestion = f"; did you mean RESERVOIR_{near[0].upper()}?" if near else ""
             yield f"{variable} is not a setting{suggestion}"

@@ -169,13 +169,13 @@ def similar_settings(typed: str, names: Sequence[str], table: str | None) -> lis
     first, dot, rest = typed.partition(".")
     if dot:
         return [f"{near}{dot}{rest}" for near in similar_names(first, tables)]
-    known = {name: name for name in (*names, *tables)}
-    known |= {other: name for other, name in _MEANT.items() if name in names}
-    scores = {name: _similarity(typed.lower(), name) for name in known}
+    meanings = {name: name for name in (*names, *tables)}
+    meanings |= {other: name for other, name in _MEANT.items() if name in names}
+    scores = {name: _similarity(typed.lower(), name) for name in meanings}
     best = max(scores.values())
     least = best if best == 1 else max(_SIMILAR, best - _NEARLY)
-    ranked = sorted(known, key=lambda name: -scores[name])
-    return list(dict.fromkeys(known[name] for name in ranked if scores[name] >= least))[:3]
+    ranked = sorted(meanings, key=lambda name: -scores[name])
+    return list(dict.fromkeys(meanings[name] for name in ranked if scores[name] >= least))[:3]
 
 
 def _similarity(typed: str, name: str) -> float:

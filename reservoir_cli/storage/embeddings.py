@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import EVERYWHERE, Key, Scope, StoredMessage, plain_text
+from reservoir_cli.messages import EVERYWHERE, Channel, Key, Scope, StoredMessage, plain_text
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.passage import Passage
@@ -262,8 +262,8 @@ class Embeddings(Transactions):
         if model_id is None:
             return []
 
-        def read(place: links.Place, ids: Sequence[int]) -> links.Vectors | None:
-            return self._read_vectors(place, model_id, ids)
+        def read(channel: Channel, ids: Sequence[int]) -> links.Vectors | None:
+            return self._read_vectors(channel, model_id, ids)
 
         return links.find_linked(self._connection, read, ids, depth, scope, min_cosine)
 
@@ -275,9 +275,9 @@ class Embeddings(Transactions):
 
     @abstractmethod
     def _read_vectors(
-        self, place: links.Place, model_id: str, ids: Sequence[int]
+        self, channel: Channel, model_id: str, ids: Sequence[int]
     ) -> links.Vectors | None:
-        """Return the vectors of messages of a place, in order of id; ``None`` without any."""
+        """Return the vectors of messages of a channel, in order of id; ``None`` without any."""
 
     @abstractmethod
     def _add_vectors(

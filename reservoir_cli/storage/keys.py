@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import overload
 
-from reservoir_cli.messages import Key, StoredMessage
+from reservoir_cli.messages import Channel, Key, StoredMessage
 
 
 class Keys(Sequence[Key]):
@@ -52,14 +52,14 @@ def by_partition(keys: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     return {partition: sorted(ids[partition]) for partition in sorted(ids)}
 
 
-def conversation_ids(messages: Iterable[StoredMessage]) -> dict[tuple[str, str], list[str]]:
+def conversation_ids(messages: Iterable[StoredMessage]) -> dict[Channel, list[str]]:
     """Return the conversations of messages by partition and instance."""
-    ids: dict[tuple[str, str], set[str]] = {}
+    ids: dict[Channel, set[str]] = {}
     for message in messages:
         if message.conversation_id is not None:
-            place = message.partition, message.instance
-            ids.setdefault(place, set()).add(message.conversation_id)
-    return {place: sorted(ids[place]) for place in sorted(ids)}
+            channel = message.partition, message.instance
+            ids.setdefault(channel, set()).add(message.conversation_id)
+    return {channel: sorted(ids[channel]) for channel in sorted(ids)}
 
 
 def thread_key(partition: str, instance: str, conversation_id: str | None) -> int:

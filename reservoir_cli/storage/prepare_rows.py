@@ -32,7 +32,7 @@ from reservoir_cli.util.unicode_text import has_question_mark
 LATEST = 2**62  #: A time after that of every message.
 
 
-class Prepared(NamedTuple):
+class PreparedRows(NamedTuple):
     """Messages ready to be inserted."""
 
     added: list[StoredMessage | None]
@@ -48,7 +48,7 @@ def prepare(
     ids: Iterator[int],
     *,
     pair: bool,
-) -> Prepared:
+) -> PreparedRows:
     """Build the rows of those messages that are not stored yet.
 
     :param now_ms: the time of messages without one; a reply is placed after its question.
@@ -58,8 +58,8 @@ def prepare(
         check_name(str(name))
     counted_by = counter_id(counter)
     sources = [source_of(message) for message in messages if message.source_id]
-    known = find_present(connection, scope, sources)
-    prepared = Prepared([], [])
+    present = find_present(connection, scope, sources)
+    prepared = PreparedRows([], [])
     question_times: dict[str, int] = {}
 
     def moment_of(message: Message, trace_id: str | None) -> int:
@@ -79,10 +79,10 @@ def prepare(
         if message.role == "user" and trace_id:
             question_times[trace_id] = moment
         row = _row(scope, message, trace_id, moment)
-        if row[-2:] in known:
+        if row[-2:] in present:
             prepared.added.append(None)
             continue
-        known.add(row[-2:])
+        present.add(row[-2:])
         tokens = counter.count(clean_text(plain_text(message)))
         row = (next(ids), *row, tokens, counted_by, join_kinds(message.secrets))
         text = clean_text(searchable_text(message))

@@ -59,7 +59,7 @@ def drop(connection: Connection, *keys: str) -> None:
         connection.execute("DELETE FROM properties WHERE key = ?", [key])
 
 
-def unfinished_copy_error(mark: str, place: str) -> StoreError:
+def unfinished_copy_error(mark: str, location: str) -> StoreError:
     """Return the error for a store that is an unfinished copy."""
     import json
     from shlex import quote
@@ -69,12 +69,12 @@ def unfinished_copy_error(mark: str, place: str) -> StoreError:
     except (ValueError, TypeError, LookupError):  # a damaged value
         source = "SOURCE"
     return StoreError(
-        f"the store {place} is a copy that is not finished",
-        hint=f"reservoir db copy {source} {quote(place)} resumes it",
+        f"the store {location} is a copy that is not finished",
+        hint=f"reservoir db copy {source} {quote(location)} resumes it",
     )
 
 
-def refuse_unfinished(mark: str | None, place: str) -> None:
+def refuse_unfinished(mark: str | None, location: str) -> None:
     """Refuse to write to or copy a store that is an unfinished copy."""
     if mark is not None:
-        raise unfinished_copy_error(mark, place)
+        raise unfinished_copy_error(mark, location)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import (
     EVERYTHING,
+    Channel,
     ConversationName,
     Filter,
     Key,
@@ -94,8 +95,8 @@ def derived_problems(connection: Connection, unindexed: int, unranked: int) -> I
 class Store(Embeddings):
     """A store of messages. All methods raise ``StoreError`` when the database fails."""
 
-    #: Whether a list of all places is read from one machine, and so at little cost.
-    lists_places = True
+    #: Whether a list of all channels is read from one machine, and so at little cost.
+    lists_channels = True
 
     @writing
     def add(
@@ -134,14 +135,14 @@ class Store(Embeddings):
     ) -> list[StoredMessage | None]:
         from reservoir_cli.storage.prepare_rows import prepare  # it loads the counters
 
-        place = str(scope.partition), str(scope.instance)
+        channel = str(scope.partition), str(scope.instance)
         prepared = prepare(self._connection, scope, messages, counter, now, ids, pair=pair)
         new = [stored for stored in prepared.added if stored]
         waiting = writes.read_waiting_tables(self._connection)
         with self._connection.together():
             self._insert_messages(prepared.rows)
-            self._index(place, new)
-            writes.add_waiting(self._connection, waiting, place[0], [row.id for row in new])
+            self._index(channel, new)
+            writes.add_waiting(self._connection, waiting, channel[0], [row.id for row in new])
         return [
             rows_of_tags_and_pins.add(self._connection, stored, message)
             for stored, message in zip(prepared.added, messages, strict=True)
@@ -240,11 +241,11 @@ class Store(Embeddings):
     def _take_out(self, messages: Sequence[StoredMessage], target: Scope) -> None:
         """Delete messages that will be stored again, and keep their conversations for a target."""
         names = {(row.partition, row.instance, row.conversation_id) for row in messages}
-        known = list(conversations.read_known(self._connection, names).values())
+        about = list(conversations.read_known(self._connection, names).values())
         self._remove(by_partition(row.key for row in messages), mark=False)
-        conversations.add(self._connection, target, known)
+        conversations.add(self._connection, target, about)
 
-    def _unindex(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
+    def _unindex(self, channel: Channel, messages: Sequence[StoredMessage]) -> None:
         """Remove messages of a partition and instance from the indexes."""
 
     @abstractmethod
@@ -273,16 +274,16 @@ class Store(Embeddings):
             nonlocal merged
             self._connection.lock(sorted({str(target.partition), *by_partition(keys)}))
             to = str(target.partition), str(target.instance)
-            for place, messages in reads.by_place(reads.by_key(self._connection, keys)).items():
+            for old, messages in reads.by_channel(reads.by_key(self._connection, keys)).items():
                 ids = [message.id for message in messages]
                 origins = [(row.conversation_id, row.source, row.source_id) for row in messages]
-                tombstones.mark_moved(self._connection, place, origins)
-                known = set(merge_twins.merge(self._connection, place, to, self._replace_text, ids))
-                self._remove({place[0]: sorted(known)} if known else {}, mark=False)
-                merged += len(known)
-                for batch in batches([own for own in ids if own not in known]):
+                tombstones.mark_moved(self._connection, old, origins)
+                twins = set(merge_twins.merge(self._connection, old, to, self._replace_text, ids))
+                self._remove({old[0]: sorted(twins)} if twins else {}, mark=False)
+                merged += len(twins)
+                for batch in batches([own for own in ids if own not in twins]):
                     moved.extend(
-                        self._move_chosen(Scope(*place), batch, target, counter, to_epoch_ms(now))
+                        self._move_chosen(Scope(*old), batch, target, counter, to_epoch_ms(now))
                     )
             if merged:  # one of two texts may be gone, which an edit was to erase
                 self._seal()
@@ -299,9 +300,9 @@ class Store(Embeddings):
         messages = reads.by_id(connection, ids, old)
         edited = reads.edit_times(connection, messages)
         self._take_out(messages, new)
-        taken = {row.id for row in reads.by_id(connection, ids, Scope(partition))}
+        used = {row.id for row in reads.by_id(connection, ids, Scope(partition))}
         fresh = connection.new_ids(partition)
-        own = [next(fresh) if row.id in taken else row.id for row in messages]
+        own = [next(fresh) if row.id in used else row.id for row in messages]
         self._put(new, [row.as_new() for row in messages], counter, now, iter(own))
         moved = [Key(partition, number) for number in own]
         for row, key in zip(messages, moved, strict=True):
@@ -318,19 +319,19 @@ class Store(Embeddings):
         moved = dropped = 0
         for (instance,) in instances:
             # An instance that is named like the partition is renamed with it.
-            places = (old, instance), (new, new if instance == old else instance)
+            channels = (old, instance), (new, new if instance == old else instance)
             origins = connection.execute(
                 "SELECT conversation_id, source, source_id FROM messages "
                 "WHERE partition = ? AND instance = ?",
-                places[0],
+                channels[0],
             )
-            tombstones.mark_moved(connection, places[0], origins)
-            if duplicates := merge_twins.merge(connection, *places, self._replace_text):
+            tombstones.mark_moved(connection, channels[0], origins)
+            if duplicates := merge_twins.merge(connection, *channels, self._replace_text):
                 self._remove({old: duplicates}, mark=False)
             dropped += len(duplicates)
-            moved += self._move_messages(*places)
-            conversations.move(connection, *places)
-            copy_rows(connection, "summaries", summaries.COLUMNS, Scope(*places[0]), places[1])
+            moved += self._move_messages(*channels)
+            conversations.move(connection, *channels)
+            copy_rows(connection, "summaries", summaries.COLUMNS, Scope(*channels[0]), channels[1])
         copy_rows(connection, "sources", sources.COLUMNS, Scope(old), [new])
         for table in ("conversations", "summaries", "sources"):
             connection.delete(table, old)
@@ -361,7 +362,7 @@ class Store(Embeddings):
         """Copy the changed tokens of messages to where ranking reads them."""
 
     @abstractmethod
-    def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
+    def _index(self, channel: Channel, messages: Sequence[StoredMessage]) -> None:
         """Add messages of a partition and instance to the full-text index."""
 
     @abstractmethod
@@ -474,9 +475,9 @@ class Store(Embeddings):
     moved_away = reads_with(tombstones.find_moved)
     runs = reads_with(context_runs.read)
     answer_counts = reads_with(context_runs.read_answer_counts)
-    places = reads_with(holdings.places)
-    places_of = reads_with(holdings.places_of)
-    place_summaries = reads_with(holdings.place_summaries)
+    channels = reads_with(holdings.channels)
+    channels_of = reads_with(holdings.channels_of)
+    channel_summaries = reads_with(holdings.channel_summaries)
     stored_by_week = reads_with(holdings.stored_by_week)
     newest_instance = reads_with(holdings.newest_instance)
     names = reads_with(holdings.names)

@@ -14,7 +14,7 @@ from reservoir_cli.storage.portable_sql import Connection
 
 Result = TypeVar("Result")
 _Parameters = ParamSpec("_Parameters")
-_Store = TypeVar("_Store", bound="Transactions | Table")
+_Store = TypeVar("_Store", bound="Transactions | TableAccess")
 _Method = Callable[Concatenate[_Store, _Parameters], Result]
 _Function = Callable[Concatenate[Connection, _Parameters], Result]
 
@@ -79,16 +79,16 @@ class Transactions(ABC):
     @contextmanager
     def _reserve(self, patience: float) -> Iterator[float]:
         """Keep other threads from the connection; yield the seconds that are left of a patience."""
-        left = patience
+        seconds = patience
         if not self._lock.acquire(blocking=False):
             deadline = time.monotonic() + patience
             if not self._lock.acquire(timeout=patience):
                 raise StoreLockedError(
                     "the store is in use by another thread", hint="try again when it has finished"
                 )
-            left = max(0.0, deadline - time.monotonic())
+            seconds = max(0.0, deadline - time.monotonic())
         try:
-            yield left
+            yield seconds
         finally:
             self._lock.release()
 
@@ -115,7 +115,7 @@ class Transactions(ABC):
             self._run_write(lambda: properties.put(self._connection, key, value))
 
 
-class Table:
+class TableAccess:
     """The methods that read and write a table beside the messages of a store."""
 
     def __init__(self, store: Transactions) -> None:
@@ -132,11 +132,11 @@ def closed_error(location: str) -> StoreError:
     return StoreError(f"the store {location} is closed", hint="open it again")
 
 
-def refuse_newer(schema: int, known: int) -> None:
+def refuse_newer(schema: int, ours: int) -> None:
     """Refuse a store of a newer schema than this program knows."""
-    if schema > known:
+    if schema > ours:
         raise StoreError(
-            f"the store was written by a newer reservoir (schema {schema}, this one knows {known})",
+            f"the store was written by a newer reservoir (schema {schema}, this one knows {ours})",
             hint="upgrade reservoir-cli",
         )
 

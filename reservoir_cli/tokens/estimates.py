@@ -268,7 +268,7 @@ def _cost_of_signs(data: bytes) -> int:
     return sum(map(_run_costs.__getitem__, data.translate(_SIGNS).split()))
 
 
-class _Costs(dict[bytes, int]):
+class _WordCosts(dict[bytes, int]):
     """The costs of the words, or of the runs of signs, that were counted last."""
 
     def __init__(self, cost_of: Callable[[bytes], int]) -> None:
@@ -295,7 +295,7 @@ def _cost_of_run(signs: bytes) -> int:
     return _FIRST_SIGN + _UNIT * sum(map(_cost_of_seconds, pieces))
 
 
-_word_costs, _run_costs = _Costs(_cost_of_any_word), _Costs(_cost_of_run)
+_word_costs, _run_costs = _WordCosts(_cost_of_any_word), _WordCosts(_cost_of_run)
 
 
 def _cost_of_word(word: bytes) -> int:

@@ -75,7 +75,7 @@ class DetectedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class FileSelection:
     """The files of a file, folder or zip that are read, and what is left out.
 
     :param links: the paths of symbolic links, which are not followed.
@@ -110,7 +110,7 @@ class Owners:
         return next((self._folders[part] for part in parts[:-1] if part in self._folders), None)
 
 
-def find(source: Path | File, form: str | None, open_files: ExitStack) -> Selection:
+def find(source: Path | File, form: str | None, open_files: ExitStack) -> FileSelection:
     """List the files to read in a file, folder or zip.
 
     In a folder or zip only the most specific formats are read, as exports come with other data and
@@ -124,7 +124,7 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     passed_over = PassedOver([], [])
     files, alone = gather(source, open_files, passed_over)
     if alone:
-        return Selection([_require_format(files[0], form)])
+        return FileSelection([_require_format(files[0], form)])
     files = [member for file in files for member in _open_zip(file, open_files, passed_over)]
     candidates = [file for file in files if file.unlisted or _may_have_messages(file.name, form)]
     owners = Owners([importer_named(form)] if form else list(importers().values()))
@@ -142,7 +142,7 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> Select
     chosen += [DetectedFile(file, importer) for file, _ in unreadable]
     read = {id(file.file) for file in chosen}  # files of a zip may share a name
     ignored = [file.name for file in files if id(file) not in read]
-    return Selection(chosen, ignored + passed_over.others, passed_over.links)
+    return FileSelection(chosen, ignored + passed_over.others, passed_over.links)
 
 
 def _require_format(file: File, form: str | None) -> DetectedFile:
@@ -173,11 +173,11 @@ def _choose_named(detected: Sequence[DetectedFile], form: str) -> list[DetectedF
 def _describe_nothing(
     source: Path | File, form: str | None, files: Sequence[File], links: Sequence[str]
 ) -> ReservoirError:
-    wanted = f"the format {form}" if form else "a known format"
+    what = f"the format {form}" if form else "a known format"
     hint = _describe_zips(files) or (_NAMED if files else "there are no files in it to read")
     if links and not files:
         hint = f"it has only links, which are not followed: name the target of {links[0]}"
-    return ReservoirError(f"no file in {source} has {wanted}", hint=hint)
+    return ReservoirError(f"no file in {source} has {what}", hint=hint)
 
 
 def _may_have_messages(name: str, form: str | None) -> bool:
@@ -194,10 +194,10 @@ def _has_known_ending(name: str) -> bool:
     return name.endswith(_SUFFIXES)
 
 
-def _is_unknown(found: DetectedFile) -> bool:
+def _is_unknown(detected: DetectedFile) -> bool:
     """Return whether a file only has the ending of a plugin's files: it is no note either."""
-    is_expected = found.file.unlisted or _has_known_ending(found.file.name)
-    return found.importer.name in TEXTS and not is_expected
+    is_expected = detected.file.unlisted or _has_known_ending(detected.file.name)
+    return detected.importer.name in TEXTS and not is_expected
 
 
 def _detect_all(
@@ -206,8 +206,8 @@ def _detect_all(
     detected, unreadable = [], []
     for file in files:
         try:
-            if known := _detect(file, form, owners):
-                detected.append(known)
+            if match := _detect(file, form, owners):
+                detected.append(match)
         except FileNotFoundError:  # deleted since it was listed
             continue
         except (OSError, LockedError, Unreadable) as error:
@@ -231,10 +231,10 @@ def _open_zip(file: File, open_files: ExitStack, passed_over: PassedOver) -> lis
 
 def _has_conversations(file: File) -> bool:
     try:
-        found = _detect(file)
+        detected = _detect(file)
     except Unreadable:  # it is named when it is read
         return True
-    return found is not None and found.is_certain and found.importer.name not in TEXTS
+    return detected is not None and detected.is_certain and detected.importer.name not in TEXTS
 
 
 def _describe_zips(files: Sequence[File]) -> str:
@@ -282,8 +282,8 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
 
 
 def _suffix(name: str) -> str:
-    place = PurePath(name.lower())
-    return PurePath(place.stem).suffix if place.suffix in _COMPRESSED else place.suffix
+    path = PurePath(name.lower())
+    return PurePath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
 def _recognise(file: File, text: str) -> Importer | None:
@@ -292,43 +292,43 @@ def _recognise(file: File, text: str) -> Importer | None:
     Of a long document more is read: the keys of a format may come after a long prompt.
     """
     head = Head(text)
-    found = _recognise_ours(file, head)
-    if found and found.name not in LISTS:
-        return found
+    match = _recognise_ours(file, head)
+    if match and match.name not in LISTS:
+        return match
     plugins = plugin_importers().values()
-    return next((importer for importer in plugins if importer.detect(head)), found)
+    return next((importer for importer in plugins if importer.detect(head)), match)
 
 
 def _recognise_ours(file: File, head: Head) -> Importer | None:
-    found = _recognise_text(head)
-    if not head.is_json or head.objects or (found and found.name not in LISTS):
-        return found
+    match = _recognise_text(head)
+    if not head.is_json or head.objects or (match and match.name not in LISTS):
+        return match
     try:
         with file.open() as stream:
             stream.read(HEAD)
             while not head.objects and head.read_on(stream):
-                found = _recognise_text(head) or found
-                if found and found.name not in LISTS:
+                match = _recognise_text(head) or match
+                if match and match.name not in LISTS:
                     break
     except Unreadable:
-        if found is None:
+        if match is None:
             raise
-    return found
+    return match
 
 
 def _recognise_text(head: Head) -> Importer | None:
     if not head.is_json:
         aider = importer_named("aider")
         return aider if aider.detect(head) else None
-    found: Importer | None = None
+    match: Importer | None = None
     while head.advance():
         likely = likely_importers(head.keys)
-        found = next((importer for importer in likely if importer.detect(head)), None)
-        if found and (found.name not in LISTS or head.objects >= _ENOUGH):
+        match = next((importer for importer in likely if importer.detect(head)), None)
+        if match and (match.name not in LISTS or head.objects >= _ENOUGH):
             break
-    if found is None and head.start.split() == ["[]"]:
+    if match is None and head.start.split() == ["[]"]:
         return importer_named("openai")
-    return found
+    return match
 
 
 def is_of_tool(path: Path, tool: str) -> bool:
@@ -357,8 +357,8 @@ def is_of_tool(path: Path, tool: str) -> bool:
     return _is_likely(file, importer, tool)
 
 
-def _is_likely(file: File, found: Importer | None, tool: str) -> bool:
-    if found and found.name not in (*LISTS, *TEXTS):
+def _is_likely(file: File, importer: Importer | None, tool: str) -> bool:
+    if importer and importer.name not in (*LISTS, *TEXTS):
         return False
     return file.place.name.endswith(importer_named(tool).endings or ("\0",)) or _begins_damaged(
         file, tool
@@ -380,8 +380,8 @@ def _begins_damaged(file: File, form: str) -> bool:
         head = _head_behind_damage(file)
         if head is None:
             return True
-        found = _recognise_text(head)
-        return found is not None and found.name == form
+        importer = _recognise_text(head)
+        return importer is not None and importer.name == form
     return False
 
 
@@ -404,14 +404,14 @@ def _detect(
     file: File, form: str | None = None, owners: Owners | None = None
 ) -> DetectedFile | None:
     """Detect a format, or expect ``form`` even if the beginning of the file is damaged."""
-    found: Importer | None = None
+    importer: Importer | None = None
     damage: Unreadable | None = None
     try:
         # A folder of notes and exports may also contain other programs' databases.
         if file.path and file.head().startswith(SQLITE):
             database = _database_importer(file)
             return DetectedFile(file, database) if database else None
-        found = choose(file)
+        importer = choose(file)
     except (LockedError, PluginError):
         raise
     except Unreadable as error:
@@ -419,17 +419,17 @@ def _detect(
     except ReservoirError:
         pass
     owner = owners.owner_of(file.path) if owners and file.path else None
-    if found is None and file.path and file.name.endswith(COMPRESSED):
+    if importer is None and file.path and file.name.endswith(COMPRESSED):
         owner = owner or "codex"  # it compresses its sessions; one that is damaged is reported
-    if owner and (found is None or found.name != owner):
-        return DetectedFile(file, importer_named(owner), found is not None)
-    if form and (found is None or found.name != form) and _is_likely(file, found, form):
+    if owner and (importer is None or importer.name != owner):
+        return DetectedFile(file, importer_named(owner), importer is not None)
+    if form and (importer is None or importer.name != form) and _is_likely(file, importer, form):
         return DetectedFile(file, importer_named(form), False)
-    if found is None and form and file.name.lower().endswith(_LINES):
+    if importer is None and form and file.name.lower().endswith(_LINES):
         return DetectedFile(file, importer_named("text"), False)
     if damage:
         raise damage
-    return DetectedFile(file, found) if found else None
+    return DetectedFile(file, importer) if importer else None
 
 
 def _database_importer(file: File) -> Importer | None:
@@ -444,8 +444,8 @@ def _require_database_format(file: File) -> Importer:
     # The importer for llm names the command for a store of Reservoir, and for a database in a zip.
     if file.path is None or "context_runs" in _tables_of(file.path):
         return importer_named("llm")
-    if known := _database_importer(file):
-        return known
+    if database := _database_importer(file):
+        return database
     programs = ", ".join(importer.title for importer in importers().values() if importer.tables)
     raise ReservoirError(
         f"{file.name} is a database of an unknown format",

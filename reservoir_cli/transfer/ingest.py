@@ -61,8 +61,8 @@ class Ingestor:
         now = datetime.now(UTC)
         cleaned = [remove_contexts(message) for message in messages]
         if contexts := sum(result.contexts for result in cleaned):
-            left = any(result.contexts and result.message for result in cleaned)
-            rest = "their questions kept" if left else "nothing else to store"
+            has_message = any(result.contexts and result.message for result in cleaned)
+            rest = "their questions kept" if has_message else "nothing else to store"
             self.notify(f"contexts removed, {rest}: {contexts:,}")
         remaining = [result.message for result in cleaned if result.message]
         added = self.add(scope, remaining, now, pair=pair)

@@ -83,14 +83,14 @@ def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
 
     Tools record working folders without symbolic links, so links in the patterns are followed.
     """
-    wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
-    wanted += [os.path.realpath(pattern) for pattern in wanted if os.path.isabs(pattern)]
-    folders = [f"{pattern}{os.sep}" for pattern in wanted]
+    expanded = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
+    expanded += [os.path.realpath(pattern) for pattern in expanded if os.path.isabs(pattern)]
+    folders = [f"{pattern}{os.sep}" for pattern in expanded]
 
     def excluded(path: str) -> bool:
         return any(
             path == pattern or path.startswith(folder) or fnmatchcase(path, pattern)
-            for pattern, folder in zip(wanted, folders, strict=True)
+            for pattern, folder in zip(expanded, folders, strict=True)
         )
 
-    return excluded if wanted else lambda path: False
+    return excluded if expanded else lambda path: False

@@ -117,9 +117,9 @@ def describe_links(links: Sequence[str], most: int | None = _NAMES) -> str:
 
 
 def _list_names(names: Sequence[str], most: int | None) -> str:
-    shown = names[:most]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more (--json names all)" if more else "")
+    first = names[:most]
+    more = len(names) - len(first)
+    return ", ".join(first) + (f" and {more:,} more (--json names all)" if more else "")
 
 
 @dataclass

@@ -47,8 +47,8 @@ class ProxyFilter:
         if all(record.message.source == SOURCE for record in records):
             return list(records)
         if self._partitions is None:
-            places = Sources(self._store).places(SOURCE)
-            self._partitions = {place.partition for place in places}
+            scopes = Sources(self._store).scopes(SOURCE)
+            self._partitions = {scope.partition for scope in scopes}
         if scope.partition not in self._partitions:
             return list(records)
         return list(self._filter(str(scope.partition), records))
@@ -101,16 +101,16 @@ class ElsewhereFilter:
 
     def __init__(self, store: Store) -> None:
         self._sources = Sources(store)
-        self._places: dict[str, list[Scope]] = {}
+        self._scopes: dict[str, list[Scope]] = {}
 
     def find_known(self, scope: Scope, messages: Sequence[Message]) -> list[bool]:
         """Return for each message whether another scope than this one has it."""
         ids = [(str(message.source), str(message.source_id)) for message in messages]
         present = set()
         for source in {source for source, _ in ids}:
-            if source not in self._places:
-                self._places[source] = self._sources.places(source)
-            others = [place for place in self._places[source] if place != scope]
+            if source not in self._scopes:
+                self._scopes[source] = self._sources.scopes(source)
+            others = [other for other in self._scopes[source] if other != scope]
             if others:
                 of_source = {identity for identity in ids if identity[0] == source}
                 present |= self._sources.find_present(others, list(of_source))

@@ -147,7 +147,7 @@ class Stages:
         return [a or b for a, b in zip(forgotten, self._store.forgotten(clean), strict=True)]
 
     def _sort_forgotten(self, scope: Scope, records: Sequence[Record]) -> dict[str, list[Record]]:
-        """Return forgotten records by reason: those of another place may be stored in this one."""
+        """Return forgotten records by reason; those of another channel may be stored here."""
         unknown = self._skip_elsewhere(scope, records)
         messages = [record.message for record in unknown]
         if self._redactor.mode(str(scope.partition)) is Mode.REMOVE:

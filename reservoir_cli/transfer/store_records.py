@@ -18,7 +18,7 @@ from reservoir_cli.messages import (
     clean_text,
 )
 from reservoir_cli.redaction import Mode, redact_conversation, redact_id
-from reservoir_cli.retrieval.embed_messages import Model
+from reservoir_cli.retrieval.embed_messages import EmbeddingModel
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
@@ -59,7 +59,7 @@ class FileImport:
         self._ingestor, self._store = ingestor, ingestor.store
         self._options = options
         self._now = now
-        self._model: Model | None = None
+        self._model: EmbeddingModel | None = None
         self._last_conversations: dict[Scope, Conversation] = {}
         is_copy = options.elsewhere is None
         follower = _Follower(self._store, ingestor.config, destination, only_moved=is_copy)
@@ -108,8 +108,8 @@ class FileImport:
         """Add what a stage dropped to the report, and the conversations of known messages."""
         for reason, records in passed.dropped.items():
             setattr(self.report, reason, getattr(self.report, reason) + len(records))
-        known = passed.dropped.get(ALREADY, ())
-        ids = {record.message.conversation_id for record in known} - {None, ""}
+        stored = passed.dropped.get(ALREADY, ())
+        ids = {record.message.conversation_id for record in stored} - {None, ""}
         names = {str(conversation) for conversation in ids}
         is_hidden = self._mode(scope) is Mode.REMOVE
         self.report.conversations |= set(map(redact_id, names)) if is_hidden else names
@@ -142,23 +142,23 @@ class FileImport:
         report.already += len(messages) - len(imported)
 
     def _replace_grown(self, scope: Scope, added: Added) -> None:
-        known = {
+        repeated = {
             (message.source, message.source_id): message
             for message, result in zip(added.messages, added.stored, strict=True)
             if result is None and message.source and message.source_id
         }
         grown: dict[Key, Message] = {}
-        for source in {source for source, _ in known if source}:
-            ids = [source_id for name, source_id in known if name == source and source_id]
+        for source in {source for source, _ in repeated if source}:
+            ids = [source_id for name, source_id in repeated if name == source and source_id]
             stored_by_id = Sources(self._store).find_stored(scope, source, ids)
             longer = [
                 stored
                 for source_id, stored in stored_by_id.items()
-                if _has_grown(stored, known[source, source_id])
+                if _has_grown(stored, repeated[source, source_id])
             ]
             edited = {stored.key for stored in self._store.edited(longer)} if longer else set()
             grown |= {
-                stored.key: known[source, stored.source_id]
+                stored.key: repeated[source, stored.source_id]
                 for stored in longer
                 if stored.key not in edited
             }
@@ -230,7 +230,7 @@ def _has_grown(stored: StoredMessage, message: Message) -> bool:
     return is_longer and content.startswith(stored.content)
 
 
-def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passage]:
+def _to_passages(vectors: Vectors, message_id: int, model: EmbeddingModel) -> list[Passage]:
     """Return a file's vectors as passages; none if their model, size or length differs."""
     import numpy as np
 
@@ -323,7 +323,7 @@ class _Clock:
 
 
 class _Follower:
-    """Chooses where records go: a conversation stays in a place, folders go to their project.
+    """Chooses where records go: a conversation stays in its channel, folders go to their project.
 
     :param only_moved: conversations stay only if they were moved, and folders have no project.
     """
@@ -334,7 +334,7 @@ class _Follower:
         self._store, self._destination, self._only_moved = store, destination, only_moved
         self._partition_of = cache(config.partition_of)
         self._has_moved = cache(store.has_moved)
-        self._places: list[Scope] | None = None
+        self._channels: list[Scope] | None = None
         self._scopes: dict[tuple[Scope | None, str], Scope] = {}
 
     def scope_of(self, record: Record) -> Scope:
@@ -363,14 +363,14 @@ class _Follower:
             if not any(self._store.moved_away(usual, turns)):
                 return usual
         assigned = usual or self._assigned(record)
-        if self._places is None:
-            self._places = [Scope(*place[:2]) for place in self._store.places()]
-        places = [assigned, *self._places]
-        partitions = sorted({str(place.partition) for place in places})
+        if self._channels is None:
+            self._channels = [Scope(*row[:2]) for row in self._store.channels()]
+        scopes = [assigned, *self._channels]
+        partitions = sorted({str(scope.partition) for scope in scopes})
         for name in names:
             if (usual, name) in self._scopes:
                 return self._scopes[usual, name]
-            known = {Scope(*place) for place in self._store.places_of(partitions, name)}
-            if found := next((place for place in places if place in known), None):
-                return found
+            stored = {Scope(*channel) for channel in self._store.channels_of(partitions, name)}
+            if match := next((scope for scope in scopes if scope in stored), None):
+                return match
         return assigned

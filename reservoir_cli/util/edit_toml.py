@@ -14,8 +14,8 @@ Path = Sequence[str]  #: The names that lead to an entry or a table.
 
 def set_value(text: str, path: Path, value: Any) -> str:
     """Return the text with a value at a path; missing tables are added."""
-    wanted = tomllib.loads(text)
-    table = wanted
+    target = tomllib.loads(text)
+    table = target
     for name in path[:-1]:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
@@ -24,7 +24,7 @@ def set_value(text: str, path: Path, value: Any) -> str:
     first = _append_table if is_new_table else _replace_entry  # these leave all other lines alone
     table[path[-1]] = value
     text = text if not text or text.endswith("\n") else f"{text}\n"
-    return _first_equal(wanted, (first, _set_in_place, _append_table), text, path, value)
+    return _first_equal(target, (first, _set_in_place, _append_table), text, path, value)
 
 
 def remove(text: str, path: Path) -> str | None:
@@ -33,8 +33,8 @@ def remove(text: str, path: Path) -> str | None:
     The comments inside a removed table are removed with it. Those between its last entry and the
     next table stay, except for lines right below the entry that a blank line separates from others.
     """
-    wanted = tomllib.loads(text)
-    parents = [wanted]
+    target = tomllib.loads(text)
+    parents = [target]
     for name in path[:-1]:
         table = parents[-1].get(name)
         if not isinstance(table, dict):
@@ -43,7 +43,7 @@ def remove(text: str, path: Path) -> str | None:
     if path[-1] not in parents[-1]:
         return None
     del parents[-1][path[-1]]
-    return _first_equal(wanted, (_remove_lines, _remove_inline), text, path)
+    return _first_equal(target, (_remove_lines, _remove_inline), text, path)
 
 
 def is_bare(text: str, path: Path) -> bool:
@@ -83,13 +83,13 @@ def rename_table(text: str, old: Path, new: Path) -> str:
     return "".join(lines)
 
 
-def _first_equal(wanted: Any, ways: Sequence[Callable[..., str]], *arguments: Any) -> str:
+def _first_equal(target: Any, ways: Sequence[Callable[..., str]], *arguments: Any) -> str:
     from tomlkit.exceptions import TOMLKitError
 
     for way in ways:
         try:
             after = way(*arguments)
-            if without_empty_tables(tomllib.loads(after)) == without_empty_tables(wanted):
+            if without_empty_tables(tomllib.loads(after)) == without_empty_tables(target):
                 return after
         except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError):
             continue

@@ -52,14 +52,14 @@ def _by_kind(path: tuple[str, ...]) -> dict[str, dict[str, Plugin]]:
         return {}
     from importlib.metadata import entry_points  # takes 30 ms
 
-    found: dict[str, dict[str, Plugin]] = {}
+    plugins: dict[str, dict[str, Plugin]] = {}
     for kind in KINDS:
         entries = sorted(entry_points(group=f"reservoir.{kind}"), key=lambda entry: entry.name)
         for entry in entries:
             package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "?"
             plugin = Plugin(kind, entry.name, package, entry)
-            found.setdefault(kind, {}).setdefault(entry.name, plugin)
-    return found
+            plugins.setdefault(kind, {}).setdefault(entry.name, plugin)
+    return plugins
 
 
 def _has_plugins(folder: str) -> bool:

@@ -71,7 +71,7 @@ def guess_language(text: str) -> str | None:
         return (
             "ja" if re.search(_KANA, letters) else "zh" if re.search(_CHINESE, letters) else "other"
         )
-    counts = {language: sum(word in known for word in words) for language, known in _WORDS.items()}
+    counts = {language: sum(word in usual for word in words) for language, usual in _WORDS.items()}
     most = max(counts.values())
     best = [language for language, count in counts.items() if count == most]
     return best[0] if most and len(best) == 1 else None
@@ -82,8 +82,8 @@ def is_about_speaker(text: str) -> bool:
     language = guess_language(text) or "en"
     if language == "zh":
         return bool(re.search(_FIRST_PERSON_CHINESE, text))
-    known = _FIRST_PERSON.get(language)
-    return known is None or not known.isdisjoint(re.findall(_WORD, text.lower()))
+    pronouns = _FIRST_PERSON.get(language)
+    return pronouns is None or not pronouns.isdisjoint(re.findall(_WORD, text.lower()))
 
 
 def function_words(text: str) -> frozenset[str]:
@@ -101,9 +101,9 @@ def foreign_function_words(text: str) -> list[str]:
 
 def is_function_word(word: str) -> bool:
     """Return whether a word, in lower case, is common in any of the languages."""
-    return any(word in known for known in _WORDS.values())
+    return any(word in usual for usual in _WORDS.values())
 
 
 def language_of_function_words(words: Collection[str]) -> str | None:
     """Return the language in which all words, in lower case, are common, if there is one."""
-    return next((name for name, known in _WORDS.items() if known.issuperset(words)), None)
+    return next((name for name, usual in _WORDS.items() if usual.issuperset(words)), None)

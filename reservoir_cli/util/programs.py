@@ -111,8 +111,8 @@ def _ask_windows(pid: int) -> str | None:
         try:
             code, created = number(), times[0]
             runs = kernel.GetExitCodeProcess(handle, ctypes.byref(code))
-            known = kernel.GetProcessTimes(handle, *map(ctypes.byref, times))
-            if runs and known and code.value == _STILL_ACTIVE:
+            has_times = kernel.GetProcessTimes(handle, *map(ctypes.byref, times))
+            if runs and has_times and code.value == _STILL_ACTIVE:
                 return str((created.dwHighDateTime << 32) + created.dwLowDateTime)
         finally:
             kernel.CloseHandle(handle)

@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from reservoir_cli.agents.connect import CLIENTS, Outcome, client_named, connect, disconnect, status
+from reservoir_cli.agents.connect import (
+    CLIENTS,
+    ConnectReport,
+    client_named,
+    connect,
+    disconnect,
+    status,
+)
 from reservoir_cli.agents.connect import edit_file as recorded
 from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.edit_file import RefusedFileError, SettingsFile
@@ -28,8 +35,8 @@ def client(request: pytest.FixtureRequest) -> Client:
     return CLIENTS[request.param]
 
 
-def kinds(outcome: Outcome) -> list[str]:
-    return [change.kind for change in outcome.changes]
+def kinds(report: ConnectReport) -> list[str]:
+    return [change.kind for change in report.changes]
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -58,8 +65,8 @@ def append(path: Path, key: str) -> None:
 def test_a_client_starts_our_server_and_keeps_its_settings(client, write_settings):
     write_settings(client)
     before = parsed(client)
-    outcome = connect(client, PROGRAM, partition="work")
-    assert kinds(outcome)[0] == "changed"
+    report = connect(client, PROGRAM, partition="work")
+    assert kinds(report)[0] == "changed"
     after = parsed(client)
     entry = after[client.servers].pop("reservoir")
     assert client.command_of(entry) == [*PROGRAM, "mcp", "-p", "work"]
@@ -73,20 +80,20 @@ def test_disconnecting_restores_every_byte(client, user, write_settings):
     before = files(user)
     connect(client, PROGRAM, hooks=bool(client.events))
     assert files(user) != before
-    outcome = disconnect(client)
-    assert "restored" in kinds(outcome)
+    report = disconnect(client)
+    assert "restored" in kinds(report)
     assert files(user) == before
     if os.name == "posix":
         assert stat.S_IMODE(client.settings().stat().st_mode) == 0o640
-    assert kinds(disconnect(client)) == ["unchanged"] * len(outcome.changes)
+    assert kinds(disconnect(client)) == ["unchanged"] * len(report.changes)
     assert not recorded._load()
 
 
 def test_a_file_that_we_created_is_removed(client, user):
     client.folder().mkdir(parents=True)
-    outcome = connect(client, PROGRAM, hooks=bool(client.events))
-    assert set(kinds(outcome)) == {"created"}
-    for change in outcome.changes:
+    report = connect(client, PROGRAM, hooks=bool(client.events))
+    assert set(kinds(report)) == {"created"}
+    for change in report.changes:
         assert change.backup is None
         if os.name == "posix":
             assert stat.S_IMODE(change.file.stat().st_mode) == 0o600
@@ -148,8 +155,8 @@ def test_connecting_again_writes_nothing(client, user, write_settings):
     write_settings(client)
     connect(client, PROGRAM, hooks=bool(client.events))
     before = {path: (user / path).stat().st_mtime_ns for path in files(user)}
-    outcome = connect(client, PROGRAM, hooks=bool(client.events))
-    assert not outcome.is_changed
+    report = connect(client, PROGRAM, hooks=bool(client.events))
+    assert not report.is_changed
     assert {path: (user / path).stat().st_mtime_ns for path in files(user)} == before
 
 
@@ -184,11 +191,11 @@ def test_an_update_keeps_what_the_user_added_to_our_entry(client, write_settings
 def test_a_dry_run_shows_the_change_and_writes_nothing(client, user, write_settings):
     write_settings(client)
     before = files(user)
-    outcome = connect(client, PROGRAM, hooks=bool(client.events), dry_run=True)
+    report = connect(client, PROGRAM, hooks=bool(client.events), dry_run=True)
     assert files(user) == before
     assert not recorded._load()
-    assert f"--- {client.settings()}\n" in outcome.changes[0].diff
-    assert "/opt/a b/reservoir" in outcome.changes[0].diff
+    assert f"--- {client.settings()}\n" in report.changes[0].diff
+    assert "/opt/a b/reservoir" in report.changes[0].diff
     connect(client, PROGRAM)
     connected = files(user)
     assert "-" in disconnect(client, dry_run=True).changes[0].diff
@@ -199,9 +206,9 @@ def test_a_client_that_is_not_installed_is_refused_except_in_a_dry_run(client, u
     with pytest.raises(ReservoirError, match="is not installed") as refusal:
         connect(client, PROGRAM)
     assert refusal.value.exit_code == 1
-    outcome = connect(client, PROGRAM, dry_run=True)
-    assert outcome.changes[0].kind == "created"
-    assert outcome.changes[0].diff.startswith("--- /dev/null\n")
+    report = connect(client, PROGRAM, dry_run=True)
+    assert report.changes[0].kind == "created"
+    assert report.changes[0].diff.startswith("--- /dev/null\n")
     assert files(user) == {}
     assert not status(client).is_installed
     assert not disconnect(client).is_changed
@@ -334,9 +341,9 @@ def test_a_hard_link_made_after_connecting_is_not_broken(client, user, write_set
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no modes")
 def test_the_file_mode_is_kept_and_the_backup_is_private(client, write_settings):
     original = write_settings(client)
-    outcome = connect(client, PROGRAM)
+    report = connect(client, PROGRAM)
     assert stat.S_IMODE(client.settings().stat().st_mode) == 0o640
-    backup = outcome.changes[0].backup
+    backup = report.changes[0].backup
     assert backup is not None
     assert backup.read_bytes() == original
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
@@ -428,9 +435,9 @@ data["machineID"] = "1"
 json.dump(data, open(path, "w"))
 """
     script(tmp_path / "programs", "claude", body)
-    outcome = connect(client, PROGRAM, partition="work")
-    assert outcome.via == "claude mcp add"
-    assert kinds(outcome) == ["changed", "unchanged"]
+    report = connect(client, PROGRAM, partition="work")
+    assert report.via == "claude mcp add"
+    assert kinds(report) == ["changed", "unchanged"]
     assert json.loads(client.settings().read_bytes())["machineID"] == "1"
     assert connect(client, PROGRAM, partition="work").via is None
     disconnect(client)
@@ -447,8 +454,8 @@ def test_the_file_is_edited_if_the_command_of_the_client_does_nothing(
     before = write_settings(client)
     assert client.program
     script(tmp_path / "programs", client.program, body)
-    outcome = connect(client, PROGRAM)
-    assert outcome.via is None
+    report = connect(client, PROGRAM)
+    assert report.via is None
     assert status(client).command == [*PROGRAM, "mcp"]
     disconnect(client)
     assert client.settings().read_bytes() == before

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reservoir_cli.agents.read_transcript import Transcript, quoted_numbers, read_transcript
+from reservoir_cli.agents.read_transcript import SessionEnd, quoted_numbers, read_transcript
 from reservoir_cli.context.render.context_frame import wrap
 
 RECALLED = wrap(
@@ -37,7 +37,7 @@ TOOL = claude("user", [{"type": "tool_result", "tool_use_id": "t", "content": "1
 CALL = claude("assistant", [{"type": "tool_use", "id": "t", "name": "ls", "input": {}}])
 TALK = (("user", "which port is it?"), ("assistant", "5544, as before."))
 
-TRANSCRIPTS: dict[str, tuple[list[dict[str, Any]], Transcript]] = {
+TRANSCRIPTS: dict[str, tuple[list[dict[str, Any]], SessionEnd]] = {
     "Claude Code": (
         [
             claude("user", "which port is it?"),
@@ -46,7 +46,7 @@ TRANSCRIPTS: dict[str, tuple[list[dict[str, Any]], Transcript]] = {
             TOOL,
             claude("assistant", [{"type": "text", "text": "5544, as before."}]),
         ],
-        Transcript(TALK, frozenset((41, 42))),
+        SessionEnd(TALK, frozenset((41, 42))),
     ),
     "Codex": (
         [
@@ -55,7 +55,7 @@ TRANSCRIPTS: dict[str, tuple[list[dict[str, Any]], Transcript]] = {
             codex("developer", RECALLED),
             codex("assistant", "5544, as before."),
         ],
-        Transcript(TALK, frozenset((41, 42))),
+        SessionEnd(TALK, frozenset((41, 42))),
     ),
     "compacted by Claude Code": (
         [
@@ -66,7 +66,7 @@ TRANSCRIPTS: dict[str, tuple[list[dict[str, Any]], Transcript]] = {
             claude("user", "which port is it?"),
             claude("assistant", "5544, as before."),
         ],
-        Transcript(TALK),
+        SessionEnd(TALK),
     ),
     "compacted by Codex": (
         [
@@ -74,7 +74,7 @@ TRANSCRIPTS: dict[str, tuple[list[dict[str, Any]], Transcript]] = {
             {"type": "compacted", "payload": {}},
             *(codex(*turn) for turn in TALK),
         ],
-        Transcript(TALK),
+        SessionEnd(TALK),
     ),
     "what is no turn": (
         [
@@ -83,11 +83,11 @@ TRANSCRIPTS: dict[str, tuple[list[dict[str, Any]], Transcript]] = {
             claude("assistant", "said by a sub-agent", isSidechain=True),
             *(claude(role, text) for role, text in TALK),
         ],
-        Transcript(TALK),
+        SessionEnd(TALK),
     ),
     "other lines": (
         [{"type": "summary"}, {"message": 3}, {"message": {"role": "user", "content": 7}}],
-        Transcript(),
+        SessionEnd(),
     ),
 }
 
@@ -118,7 +118,7 @@ def test_a_transcript_that_cannot_be_read_is_empty(tmp_path):
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
         unreadable.append(str(tmp_path / "pipe"))
-    assert [read_transcript(path) for path in unreadable] == [Transcript()] * len(unreadable)
+    assert [read_transcript(path) for path in unreadable] == [SessionEnd()] * len(unreadable)
 
 
 def test_only_numbers_inside_a_frame_count():

@@ -15,7 +15,7 @@ from postgres_server import PostgresServer, installed
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.postgres.connection import place_of
+from reservoir_cli.storage.postgres.connection import location_of
 from reservoir_cli.storage.postgres.server_errors import UncertainCommitError
 from reservoir_cli.storage.postgres.store import PostgresStore
 from reservoir_cli.storage.store import Store
@@ -132,7 +132,7 @@ def test_the_ledger_and_the_sources_follow_a_store_to_its_new_connection(url):
             end_connections(url)
             assert ledger.version("default") == before
             end_connections(url)
-            assert sources.places("chatgpt") == []
+            assert sources.scopes("chatgpt") == []
 
 
 def test_nothing_is_retried_in_a_transaction_of_the_caller(url):
@@ -200,9 +200,9 @@ def test_a_url_with_several_servers_is_shown_in_a_form_that_can_be_typed():
         "postgresql://me@one,two/memory",
         "postgresql://one/memory",
     ):
-        assert place_of(f"{url}?target_session_attrs=read-write") == url
+        assert location_of(f"{url}?target_session_attrs=read-write") == url
     one_port = psycopg.conninfo.make_conninfo(host="one,two", port="5433", dbname="memory")
-    assert place_of(one_port) == "postgresql://one:5433,two:5433/memory"
+    assert location_of(one_port) == "postgresql://one:5433,two:5433/memory"
 
 
 def test_no_writable_server_is_a_one_line_error(server, monkeypatch):

@@ -9,7 +9,7 @@ from page_server import TOKEN, csrf_of
 
 from reservoir_cli.server.handshake import ServerIdentity
 from reservoir_cli.server.limits import CODE_LIFETIME, SESSION_LIFETIME
-from reservoir_cli.server.web.access import Sessions
+from reservoir_cli.server.web.access import BrowserSessions
 
 VIEWS = (
     "/ui/",
@@ -129,7 +129,7 @@ def test_a_proof_is_for_one_nonce_and_no_code(server):
 def test_codes_and_sessions_expire():
     now = 1_000.0
     server = ServerIdentity(TOKEN, "http://127.0.0.1:3017", 2, "")
-    sessions = Sessions(server, lambda: now)
+    sessions = BrowserSessions(server, lambda: now)
     late, timely = (server.make_code(name * 16, int(now)) for name in "ab")
     early = server.make_code("c" * 16, int(now) + 1)
     assert sessions.redeem(early, "here") is None

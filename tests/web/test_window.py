@@ -20,13 +20,13 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.recall_floor import floor_property
 from reservoir_cli.server.web.window import choose
-from reservoir_cli.server.web.window_form import Question, context_command
+from reservoir_cli.server.web.window_form import WindowForm, context_command
 
 QUESTION = "why did we drop redis for the queue?"
 
 
-def build_question(**query: str) -> Question:
-    return Question.of({"q": QUESTION, "p": "work", "budget": "300", **query})
+def build_question(**query: str) -> WindowForm:
+    return WindowForm.of({"q": QUESTION, "p": "work", "budget": "300", **query})
 
 
 @each(
@@ -179,8 +179,8 @@ def test_the_view_reports_messages_that_are_not_embedded(client, memory):
 def test_unmoved_sliders_set_nothing():
     query = {"recency_weight": "0.3", "was-recency_weight": "0.3", "excerpts": "auto"}
     query |= {"was-excerpts": "auto", "excerpt_over": "200", "was-excerpt_over": "200"}
-    assert Question.of({"q": "x", **query}).options == ContextOptions()
-    moved = Question.of({"q": "x", **query, "recency_weight": "0.5"}).options
+    assert WindowForm.of({"q": "x", **query}).options == ContextOptions()
+    moved = WindowForm.of({"q": "x", **query, "recency_weight": "0.5"}).options
     assert moved == ContextOptions(recency_weight=0.5)
 
 
@@ -319,7 +319,7 @@ def test_the_shown_command_prints_the_same_context(memory, store_path, monkeypat
 
 def test_a_command_is_safe_in_a_shell():
     evil = "-rf'; rm -rf ~ #\n$(x)"
-    question = Question(evil, True, None, None, None, 5, "text", ContextOptions(), ())
+    question = WindowForm(evil, True, None, None, None, 5, "text", ContextOptions(), ())
     command = context_command(question, "-p '$x")
     assert shlex.split(command) == [
         "reservoir",

@@ -2,13 +2,19 @@
 
 from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.clients import CLIENTS, client_named
-from reservoir_cli.agents.connect.connection import Outcome, Status, connect, disconnect, status
+from reservoir_cli.agents.connect.connection import (
+    ClientStatus,
+    ConnectReport,
+    connect,
+    disconnect,
+    status,
+)
 
 __all__ = [
     "CLIENTS",
     "Client",
-    "Outcome",
-    "Status",
+    "ClientStatus",
+    "ConnectReport",
     "client_named",
     "connect",
     "disconnect",

@@ -101,16 +101,16 @@ class Client(ABC):
     def server_edits(self, file: SettingsFile, command: Sequence[str]) -> list[Edit]:
         """Return the edits after which the client starts our server."""
         path = (self.servers, SERVER)
-        present, wanted = file.find(path), self.entry(command)
+        present, entry = file.find(path), self.entry(command)
         if present is None:
-            return [Edit(path, wanted)]
+            return [Edit(path, entry)]
         if self.our_command(file) is None:
             raise RefusedFileError(
                 f"{file.path} has another server named {SERVER}", hint="remove or rename it first"
             )
         # Keep the user's additions to the entry.
-        keys = [key for key in ("command", "args") if key in wanted]
-        return [Edit((*path, key), wanted[key]) for key in keys if present.get(key) != wanted[key]]
+        keys = [key for key in ("command", "args") if key in entry]
+        return [Edit((*path, key), entry[key]) for key in keys if present.get(key) != entry[key]]
 
     def server_removals(self, file: SettingsFile) -> list[Edit]:
         """Return the edits that remove our server."""
@@ -135,9 +135,9 @@ class Client(ABC):
         for path, command in self.hooks(file):
             present.add(path[1])
             ours = self.hook_command([*program, "hook", self.events[str(path[1])]])
-            wanted = " ".join([ours, *re.findall(_BUDGET, command)])
-            if not f" {command}".endswith(f" {wanted}"):
-                edits.append(Edit((*path, "command"), wanted))
+            new_command = " ".join([ours, *re.findall(_BUDGET, command)])
+            if not f" {command}".endswith(f" {new_command}"):
+                edits.append(Edit((*path, "command"), new_command))
         for event in self.events:
             if event not in present:
                 groups = file.find(("hooks", event))

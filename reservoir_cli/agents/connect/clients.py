@@ -219,7 +219,7 @@ def client_named(name: str) -> Client:
     if name in CLIENTS:
         return CLIENTS[name]
     titles = {client.title.lower().replace(" ", "-"): client.name for client in CLIENTS.values()}
-    names = titles | {known: known for known in CLIENTS}
+    names = titles | {key: key for key in CLIENTS}
     near = get_close_matches(name.lower(), names, 1)
     hint = f"did you mean {names[near[0]]}? " if near else ""
     raise UsageError(f"unknown client: {name}", hint=f"{hint}choose one of {', '.join(CLIENTS)}")

@@ -36,7 +36,7 @@ _PROGRAM_NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 
 
 @dataclass(frozen=True)
-class Status:
+class ClientStatus:
     """The state of a client's connection; ``hooks`` is ``None`` if the client has none."""
 
     client: Client
@@ -51,7 +51,7 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ConnectReport:
     """The changes that connecting or disconnecting made, or would make.
 
     :param former: the options after ``mcp`` of the command line that was replaced, if any.
@@ -68,7 +68,7 @@ class Outcome:
         return any(change.kind != "unchanged" for change in self.changes)
 
 
-def status(client: Client) -> Status:
+def status(client: Client) -> ClientStatus:
     """Return the state of a client's connection."""
     is_installed = client.is_installed()
     has_hooks = bool(client.events)
@@ -76,8 +76,8 @@ def status(client: Client) -> Status:
         command = client.our_command(client.open(client.settings()))
         calls = has_hooks and any(client.hooks(client.open(client.hooks_settings())))
     except RefusedFileError as error:
-        return Status(client, is_installed, error=error.message)
-    return Status(client, is_installed, command, calls if has_hooks else None)
+        return ClientStatus(client, is_installed, error=error.message)
+    return ClientStatus(client, is_installed, command, calls if has_hooks else None)
 
 
 def connect(
@@ -88,7 +88,7 @@ def connect(
     read_only: bool = False,
     hooks: bool | None = None,
     dry_run: bool = False,
-) -> Outcome:
+) -> ConnectReport:
     """Make a client start our server; entries of ours that are there are updated.
 
     :param read_only: whether the server offers only tools that read; an entry that says so stays.
@@ -113,21 +113,21 @@ def connect(
     added, via = ([], None) if dry_run else _add_with_own_command(client, command)
     changes = [_apply(client, path, plan, dry_run=dry_run) for path, plan in plans.items()]
     is_replaced = sorted(former) != sorted(_options_of(command))
-    return Outcome(client, _merge([*added, *changes]), via, former if is_replaced else ())
+    return ConnectReport(client, _merge([*added, *changes]), via, former if is_replaced else ())
 
 
 def _options_of(command: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(command[command.index("mcp") + 1 :]) if command and "mcp" in command else ()
 
 
-def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
+def disconnect(client: Client, *, dry_run: bool = False) -> ConnectReport:
     """Remove our entries; a file that nobody else changed is restored byte for byte."""
     paths = dict.fromkeys((client.settings(), client.hooks_settings()))
     for path in paths:  # fail before anything is changed
         change = _revert(client, path, dry_run=True)
         if not dry_run and change.kind != "unchanged":
             client.open(path).check_writable()
-    return Outcome(client, [_revert(client, path, dry_run=dry_run) for path in paths])
+    return ConnectReport(client, [_revert(client, path, dry_run=dry_run) for path in paths])
 
 
 def _plans(

@@ -95,9 +95,9 @@ class SettingsFile:
         try:
             for edit in edits:
                 text = self._apply(text, edit)
-            parsed, wanted = self._format.loads(text, **self._accepts), self.data_after(edits)
+            parsed, data = self._format.loads(text, **self._accepts), self.data_after(edits)
             # An empty TOML table needs no header.
-            if without_empty_tables(parsed) != without_empty_tables(wanted):
+            if without_empty_tables(parsed) != without_empty_tables(data):
                 raise ValueError("its layout cannot be edited")
             text.encode("utf-8")
         except (ValueError, LookupError, TypeError) as error:
@@ -174,7 +174,7 @@ class SettingsFile:
         added = [[str(step) for step in path] for path in containers]
         if self.record is not None:
             added, folders = self.record.containers + added, self.record.folders + folders
-        save_record(self.path, Record(before, fingerprint(written), added, folders))
+        save_record(self.path, FileRecord(before, fingerprint(written), added, folders))
 
     def forget(self) -> None:
         """Delete the record of the file and its backup."""
@@ -331,7 +331,7 @@ def _edit_data(data: Any, edit: Edit) -> None:
 
 
 @dataclass(frozen=True)
-class Record:
+class FileRecord:
     """A file that we changed: hashes of its contents, and what we added for our entries.
 
     :param before: the hash of its contents without our entries; ``None`` if we created it; empty if
@@ -349,16 +349,16 @@ def fingerprint(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def find_record(path: Path) -> Record | None:
+def find_record(path: Path) -> FileRecord | None:
     """Return the record of a file, if we changed it."""
     with suppress(LookupError, TypeError):  # missing, of another version, or damaged
-        record = Record(**_load()[str(path)])
+        record = FileRecord(**_load()[str(path)])
         if isinstance(record.containers, list) and isinstance(record.folders, list):
             return record
     return None
 
 
-def save_record(path: Path, record: Record | None) -> None:
+def save_record(path: Path, record: FileRecord | None) -> None:
     """Store the record of a file; ``None`` deletes it."""
     records = _load()
     records.pop(str(path), None)

@@ -98,9 +98,9 @@ def _trailing_comma(node: _Node) -> int | None:
 
 
 def _require_container(node: _Node, step: str | int) -> None:
-    wanted = list if isinstance(step, int) else dict
-    if not isinstance(node.value, wanted):
-        kind = "an array" if wanted is list else "an object"
+    container = list if isinstance(step, int) else dict
+    if not isinstance(node.value, container):
+        kind = "an array" if container is list else "an object"
         raise ValueError(f"{kind} is expected where {json.dumps(node.value)[:20]} is")
 
 

@@ -157,17 +157,17 @@ def run(
         precedence over ``partition``. ``None`` to ignore the client's folders.
     """
     worker = Worker(Answers(open_reservoir))
-    known: tuple[str, tuple[Path, ...]] | None = None
+    scope: tuple[str, tuple[Path, ...]] | None = None
 
     async def scope_of(context: ServerRequestContext[Any, Any]) -> tuple[str, tuple[Path, ...]]:
         """Determine the partition from the folders that the client works in, once."""
-        nonlocal known
-        if known is None:
+        nonlocal scope
+        if scope is None:
             # Without projects, a client is not asked for its folders.
             folders = await _folders(context) if partition_of else tuple(_current_folder())
             named = map(partition_of, folders) if partition_of else ()
-            known = next(filter(None, named), partition), folders
-        return known
+            scope = next(filter(None, named), partition), folders
+        return scope
 
     asyncio.run(stdio.serve(build_server(tools, worker, scope_of), wire))
     worker.close()

@@ -36,7 +36,7 @@ _GRACE = 5.0  #: Seconds to answer open requests after stdin has ended.
 
 async def serve(server: Server, wire: Wire) -> None:
     """Serve one client until stdin ends or stdout is closed."""
-    session = _Session(wire)
+    session = _WireSession(wire)
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     loop = asyncio.get_running_loop()
@@ -64,7 +64,7 @@ def _await_closing(output: int, end: Callable[[], None]) -> None:
         end()
 
 
-class _Session:
+class _WireSession:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._open: set[str] = set()

@@ -139,8 +139,8 @@ class Tool:
 
 def _quote_name(name: str) -> str:
     """Quote a name from a client for an error: shortened, and without control characters."""
-    shown = name if len(name) <= _MAX_NAME else name[:_MAX_NAME] + "…"
-    return repr(shown) if shown.isprintable() else ascii(shown)
+    text = name if len(name) <= _MAX_NAME else name[:_MAX_NAME] + "…"
+    return repr(text) if text.isprintable() else ascii(text)
 
 
 _SINCE = "2026-05-09, 7d, last week"
@@ -344,17 +344,17 @@ class Answers:
     ) -> str:
         text = clean_text(text.strip())
         old = None if replaces is None else _correctable(reservoir, partition, replaces)
-        known = _find_note(reservoir, partition, text)
-        if known is None:
+        note_id = _find_note(reservoir, partition, text)
+        if note_id is None:
             message = Message("assistant", text, source=SOURCE)
             stored = reservoir.ingest([message], partition=partition, instance=SOURCE)
             if not stored:
                 raise ReservoirError(
                     "nothing was stored: the text only quotes earlier conversations"
                 )
-            known = stored[0].id
-        done = f"Stored as [#{known}]."
-        return done if old is None or old.id == known else f"{done} {_retract(reservoir, old)}"
+            note_id = stored[0].id
+        done = f"Stored as [#{note_id}]."
+        return done if old is None or old.id == note_id else f"{done} {_retract(reservoir, old)}"
 
     def _forget(self, reservoir: Reservoir, partition: str, id: int) -> str:
         return _retract(reservoir, _correctable(reservoir, partition, id))
@@ -363,8 +363,8 @@ class Answers:
 def _find_note(reservoir: Reservoir, partition: str, text: str) -> int | None:
     stored = reservoir.redactor.stored_text(partition, text)
     keys = reservoir.find(Scope(partition), Filter(source=SOURCE, text=stored))
-    shown = reservoir.redactor.text(partition, stored)
-    notes = (row.id for row in reservoir.messages(keys) if row.content == shown)
+    content = reservoir.redactor.text(partition, stored)
+    notes = (row.id for row in reservoir.messages(keys) if row.content == content)
     return next(notes, None)
 
 

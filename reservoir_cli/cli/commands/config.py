@@ -25,7 +25,7 @@ _keys = complete_among(*SETTINGS)
 _assignments = complete_among(*(f"{key}=" for key in SETTINGS))
 
 
-class _Config(ActionGroup):
+class _ConfigGroup(ActionGroup):
     """The actions; a key alone means ``get``."""
 
     other_words: ClassVar = {  # users may edit the file that ``path`` prints
@@ -48,7 +48,7 @@ class _Config(ActionGroup):
 
 
 config = new_app(
-    cls=_Config,
+    cls=_ConfigGroup,
     invoke_without_command=True,
     help="""Show or change settings.
 
@@ -171,12 +171,12 @@ def _print_value(text: str, fields: Mapping[str, object], as_json: bool) -> None
         console.write(text + "\n")
 
 
-def _print_list(known: Config, as_json: bool) -> None:
-    rows = settings.list_settings(known)
+def _print_list(config: Config, as_json: bool) -> None:
+    rows = settings.list_settings(config)
     if as_json:
         console.document(
             {
-                "path": str(known.path),
+                "path": str(config.path),
                 "settings": [
                     {"key": key, "value": value, "origin": origin} for key, value, origin in rows
                 ],

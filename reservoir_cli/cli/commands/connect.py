@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.agents import connect as agents
-from reservoir_cli.agents.connect import CLIENTS, Client, Outcome, Status, client_named
+from reservoir_cli.agents.connect import CLIENTS, Client, ClientStatus, ConnectReport, client_named
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.cli import console, options
@@ -55,40 +55,40 @@ def connect(
     """
     flags = globals_of(ctx)
     program = own_command(flags.config, flags.db)
-    wanted = _hooks_option(hooks, hooks_mcp)
+    hook_options = _hooks_option(hooks, hooks_mcp)
     if not hooks and partition is None:  # otherwise the settings are read below
         options.warn_of_unknown_variables()
     if client is None:
-        if wanted or dry_run or partition or read_only:
+        if hook_options or dry_run or partition or read_only:
             raise UsageError("name a client", hint="reservoir connect claude")
-        _list([agents.status(known) for known in CLIENTS.values()], program, as_json)
+        _list([agents.status(entry) for entry in CLIENTS.values()], program, as_json)
         return
     with _showing_snippet(as_json):
-        outcome = agents.connect(
+        report = agents.connect(
             client_named(client),
             program,
             partition=partition,
             read_only=read_only,
-            hooks=hooks if wanted else None,
+            hooks=hooks if hook_options else None,
             dry_run=dry_run,
         )
-    if outcome.is_changed:
+    if report.is_changed:
         limits = ["--read-only"] if read_only else []
-        chosen = [*(["-p", partition] if partition else []), *wanted, *limits]
+        chosen = [*(["-p", partition] if partition else []), *hook_options, *limits]
         options.warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
-    _show(outcome, as_json, dry_run, done="connected", already="is connected already")
-    if outcome.former:
-        console.note(f"was connected with {shlex.join(outcome.former)}")
+    _show(report, as_json, dry_run, done="connected", already="is connected already")
+    if report.former:
+        console.note(f"was connected with {shlex.join(report.former)}")
     if partition is not None:
         from reservoir_cli.cli import change_settings  # imports the store's modules
 
         change_settings.note_empty_partition(ctx, partition)
     if not as_json and not dry_run:
-        _print_next_step(outcome, hooks)
+        _print_next_step(report, hooks)
         if hooks:
-            _add_source(ctx, outcome.client, partition)
+            _add_source(ctx, report.client, partition)
             _note_partition_of_hooks(ctx, partition)
 
 
@@ -104,8 +104,8 @@ def disconnect(
     byte. Otherwise only reservoir's entries are removed from it.
     """
     with _showing_snippet(as_json):
-        outcome = agents.disconnect(client_named(client), dry_run=dry_run)
-    _show(outcome, as_json, dry_run, done="disconnected", already="is not connected")
+        report = agents.disconnect(client_named(client), dry_run=dry_run)
+    _show(report, as_json, dry_run, done="disconnected", already="is not connected")
 
 
 def _hooks_option(hooks: bool, mcp: bool) -> list[str]:
@@ -124,20 +124,20 @@ def _note_partition_of_hooks(ctx: typer.Context, partition: str | None) -> None:
         )
 
 
-def _print_next_step(outcome: Outcome, hooks: bool) -> None:
-    if outcome.is_changed:
-        for step in (outcome.client.next_step, outcome.client.hooks_step if hooks else ""):
+def _print_next_step(report: ConnectReport, hooks: bool) -> None:
+    if report.is_changed:
+        for step in (report.client.next_step, report.client.hooks_step if hooks else ""):
             if step:
                 console.note(step)
-    if not outcome.client.events:
-        console.note(f"{outcome.client.title} has no hooks; it calls the server's tools itself")
+    if not report.client.events:
+        console.note(f"{report.client.title} has no hooks; it calls the server's tools itself")
 
 
 def _add_source(ctx: typer.Context, client: Client, partition: str | None) -> None:
     with suppress(ReservoirError):
         config = options.load_config(ctx)
-        known = {table.get("tool", name) for name, table in config.sources.items()}
-        if client.history is None or client.history in known:
+        tools = {table.get("tool", name) for name, table in config.sources.items()}
+        if client.history is None or client.history in tools:
             return
         from reservoir_cli.cli.commands import sync  # imports the store's modules
 
@@ -159,25 +159,25 @@ def _showing_snippet(as_json: bool) -> Iterator[None]:
         raise
 
 
-def _show(outcome: Outcome, as_json: bool, dry_run: bool, *, done: str, already: str) -> None:
+def _show(report: ConnectReport, as_json: bool, dry_run: bool, *, done: str, already: str) -> None:
     if as_json:
         console.document(
             {
-                "client": outcome.client.name,
+                "client": report.client.name,
                 "dry_run": dry_run,
-                "changed": outcome.is_changed,
-                "via": outcome.via,
-                "files": [_file_row(change, dry_run) for change in outcome.changes],
+                "changed": report.is_changed,
+                "via": report.via,
+                "files": [_file_row(change, dry_run) for change in report.changes],
             }
         )
         return
     if dry_run:
-        console.write("".join(change.diff for change in outcome.changes))
-    if not outcome.is_changed:
-        console.aside(f"{outcome.client.title} {already}")
+        console.write("".join(change.diff for change in report.changes))
+    if not report.is_changed:
+        console.aside(f"{report.client.title} {already}")
     elif not dry_run:
-        console.aside(f"{done} {outcome.client.title}")
-        for change in outcome.changes:
+        console.aside(f"{done} {report.client.title}")
+        for change in report.changes:
             if change.kind != "unchanged":
                 backup = f"; before: {abbreviate_home(change.backup)}" if change.backup else ""
                 console.aside(f"{change.kind} {abbreviate_home(change.file)}{backup}")
@@ -192,7 +192,7 @@ def _file_row(change: Change, dry_run: bool) -> dict[str, Any]:
     return {**row, "diff": change.diff} if dry_run else row
 
 
-def _list(statuses: list[Status], program: list[str], as_json: bool) -> None:
+def _list(statuses: list[ClientStatus], program: list[str], as_json: bool) -> None:
     if as_json:
         console.document({"clients": [_row(status, program) for status in statuses]})
         return
@@ -213,7 +213,7 @@ def _list(statuses: list[Status], program: list[str], as_json: bool) -> None:
     console.table(("client", "connected", "hooks", "settings"), rows)
 
 
-def _connection(status: Status, program: list[str]) -> str:
+def _connection(status: ClientStatus, program: list[str]) -> str:
     if status.error:
         return "settings are invalid"
     if status.command is None:
@@ -221,7 +221,7 @@ def _connection(status: Status, program: list[str]) -> str:
     return "connected" if status.is_up_to_date(program) else "another program"
 
 
-def _row(status: Status, program: list[str]) -> dict[str, Any]:
+def _row(status: ClientStatus, program: list[str]) -> dict[str, Any]:
     return {
         "name": status.client.name,
         "title": status.client.title,

@@ -308,16 +308,16 @@ def _print_explanation(window: ContextWindow, *, everything: bool) -> None:
     rows = explain_candidates(window)
     best = rows[0]["id"] if rows else None
     misses = [row for row in rows if row["outcome"] != "kept"]
-    shown = misses if everything else misses[:_NEAREST_MISSES]
-    taken = [row for row in rows if row["outcome"] == "kept"]
+    nearest = misses if everything else misses[:_NEAREST_MISSES]
+    kept_rows = [row for row in rows if row["outcome"] == "kept"]
     console.side_table(
         COLUMNS,
-        [_cells(row, candidates[row["id"]], best) for row in (*shown, *taken)],
+        [_cells(row, candidates[row["id"]], best) for row in (*nearest, *kept_rows)],
         numeric=COLUMNS[3:8],
         spare=_SPARE,
     )
     console.legend(_LEGEND)
-    if hidden := len(misses) - len(shown):
+    if hidden := len(misses) - len(nearest):
         console.aside(f"{counted(hidden, 'candidate')} more left out (--explain all)")
     if count := window.not_reached:
         verb = "was" if count == 1 else "were"

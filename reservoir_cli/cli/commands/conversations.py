@@ -42,13 +42,13 @@ def conversations(
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         everything = reservoir.conversations(scope)
-        found = _newest(_filter(everything, reservoir, scope, where), limit)
-        if not found:
+        summaries = _newest(_filter(everything, reservoir, scope, where), limit)
+        if not summaries:
             _explain_nothing(reservoir, scope, where, bool(everything))
     if as_json:
-        console.document({"conversations": [_row(summary) for summary in found]})
-    elif found:
-        _print_table(found, everything, with_partition=all_partitions)
+        console.document({"conversations": [_row(summary) for summary in summaries]})
+    elif summaries:
+        _print_table(summaries, everything, with_partition=all_partitions)
 
 
 def _filter(
@@ -95,7 +95,7 @@ def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, filtered
             nothing_found.describe_no_match(reservoir, "conversation", scope, names, where)
         )
     else:
-        console.note(f"no message in {nothing_found.place(scope)} belongs to a conversation")
+        console.note(f"no message in {nothing_found.name_scope(scope)} belongs to a conversation")
 
 
 def _row(summary: ConversationSummary) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _row(summary: ConversationSummary) -> dict[str, Any]:
 
 
 def _print_table(
-    found: Sequence[ConversationSummary],
+    summaries: Sequence[ConversationSummary],
     everything: Sequence[ConversationSummary],
     *,
     with_partition: bool,
@@ -126,7 +126,7 @@ def _print_table(
             " ".join((entry.conversation.project or "").split()),
             *((entry.partition,) if with_partition else ()),
         )
-        for entry in found
+        for entry in summaries
     ]
     columns = ["id", "title", "source", "messages", "first", "last", "project"]
     if with_partition:

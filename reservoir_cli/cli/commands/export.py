@@ -112,14 +112,14 @@ def _refuse_empty_scope(reservoir: Reservoir, scope: Scope, where: Filter, out: 
     conversation = Filter(conversation_id=where.conversation_id)
     if reservoir.view(scope, 1, conversation):
         return
-    places = reservoir.lookup.elsewhere(scope, conversation)
-    if not places:
+    channels = reservoir.lookup.elsewhere(scope, conversation)
+    if not channels:
         if reservoir.view(scope, 1):
             return
-        places = reservoir.lookup.elsewhere(scope)
-    if places is None or places:
+        channels = reservoir.lookup.elsewhere(scope)
+    if channels is None or channels:
         state = "left unchanged" if out.exists() else "not written"
-        elsewhere = nothing_found.describe_elsewhere(scope, places)
+        elsewhere = nothing_found.describe_elsewhere(scope, channels)
         raise ReservoirError(f"nothing to export: {out} is {state}", hint=elsewhere)
 
 

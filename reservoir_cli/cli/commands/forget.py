@@ -75,32 +75,32 @@ def forget(
             one_instance=choice.scope,
         )
         choice = choice.resolve(reservoir, scope)
-        found = choice.find(reservoir, scope)
-        count = counted(len(found or ()), "message")
-        instances = _count_instances(reservoir, scope, found or ())
-        question = f"forget {count} in {nothing_found.place(scope)}{instances} for good?"
-        if found is not None:
+        keys = choice.find(reservoir, scope)
+        count = counted(len(keys or ()), "message")
+        instances = _count_instances(reservoir, scope, keys or ())
+        question = f"forget {count} in {nothing_found.name_scope(scope)}{instances} for good?"
+        if keys is not None:
             options.require_answer(question, yes or dry_run)
-        if not found:
-            _explain_nothing(reservoir, scope, choice, found, yes)
-        if found and dry_run:
-            print_found(reservoir, found, as_json)
+        if not keys:
+            _explain_nothing(reservoir, scope, choice, keys, yes)
+        if keys and dry_run:
+            print_found(reservoir, keys, as_json)
             console.aside(f"would forget {count}")
-        elif found:
-            lines = preview(reservoir, found)
+        elif keys:
+            lines = preview(reservoir, keys)
             if not yes:
                 print_lines(lines)
             if not yes and choice.scope:
                 note_later_imports(reservoir, scope)
             options.confirm(question, yes)
-            reservoir.forget(found)
+            reservoir.forget(keys)
             if yes and choice.ids:
                 print_lines(lines)
-            print_forgotten(len(found))
-        if found:
+            print_forgotten(len(keys))
+        if keys:
             _note_others(reservoir, scope, choice)
     if as_json:
-        forgotten = [key.id for key in found or ()]
+        forgotten = [key.id for key in keys or ()]
         console.document({"forgotten": len(forgotten), "ids": forgotten, "dry_run": dry_run})
 
 
@@ -109,10 +109,10 @@ def _read(reservoir: Reservoir, keys: Sequence[Key]) -> Iterator[StoredMessage]:
         yield from reservoir.messages(keys[start : start + _BATCH])
 
 
-def _count_instances(reservoir: Reservoir, scope: Scope, found: Sequence[Key]) -> str:
+def _count_instances(reservoir: Reservoir, scope: Scope, keys: Sequence[Key]) -> str:
     counts = Counter(
         message.instance if scope.partition else f"{message.partition}/{message.instance}"
-        for message in _read(reservoir, found)
+        for message in _read(reservoir, keys)
     )
     if len(counts) < 2:
         return ""
@@ -168,13 +168,13 @@ class _Choice:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
         return where
 
-    def places(self, reservoir: Reservoir, scope: Scope) -> list[tuple[str, str, int]] | None:
+    def channels(self, reservoir: Reservoir, scope: Scope) -> list[tuple[str, str, int]] | None:
         """``None``: see :meth:`~reservoir_cli.retrieval.lookup.Lookup.elsewhere`."""
         if not self.expired:
             return reservoir.lookup.elsewhere(scope, self.where())
         keys = reservoir.lookup.expired(reservoir.config, EVERYWHERE) or ()
         counts = Counter((row.partition, row.instance) for row in _read(reservoir, keys))
-        return [(*place, count) for place, count in counts.items()]
+        return [(*channel, count) for channel, count in counts.items()]
 
     def find(self, reservoir: Reservoir, scope: Scope) -> Sequence[Key] | None:
         """Return the keys of the chosen messages; ``None`` if messages never expire."""
@@ -186,16 +186,16 @@ class _Choice:
 
 
 def _explain_nothing(
-    reservoir: Reservoir, scope: Scope, choice: _Choice, found: Sequence[Key] | None, yes: bool
+    reservoir: Reservoir, scope: Scope, choice: _Choice, keys: Sequence[Key] | None, yes: bool
 ) -> None:
     """Say where matching messages are; never name an option that would delete other messages."""
-    if found is None:
+    if keys is None:
         console.note("messages never expire: the setting retention_days is unset")
         return
-    places = reservoir.lookup.elsewhere(scope)
-    others = choice.places(reservoir, scope)
+    channels = reservoir.lookup.elsewhere(scope)
+    others = choice.channels(reservoir, scope)
     fails = yes and bool(others)
-    if places and (missing := nothing_found.describe_missing_partition(scope, places)):
+    if channels and (missing := nothing_found.describe_missing_partition(scope, channels)):
         named = others and not choice.scope and nothing_found.name_partitions(others)
         hint = f"matching elsewhere: {named}" if named else None
         nothing_found.fail_or_warn(missing, hint, fails=fails)
@@ -203,8 +203,8 @@ def _explain_nothing(
         elsewhere = nothing_found.describe_elsewhere(scope, others, *choice.wider())
         nothing_found.fail_or_warn(elsewhere, fails=fails)
     else:
-        nothing = f"nothing to forget in {nothing_found.place(scope)}"
-        console.note(nothing_found.NOTHING_STORED if places == [] else nothing)
+        nothing = f"nothing to forget in {nothing_found.name_scope(scope)}"
+        console.note(nothing_found.NOTHING_STORED if channels == [] else nothing)
         if choice.conversation is not None and reservoir.view(scope, 1):
             words = ["reservoir", "conversations", "--match", choice.conversation]
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
@@ -214,16 +214,16 @@ def _explain_nothing(
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
     if (choice.match, choice.source, choice.project, choice.before) == (None,) * 4:
         return
-    places = reservoir.lookup.elsewhere(scope, choice.where())
-    if others := nothing_found.describe_others(scope, places, *choice.wider()):
+    channels = reservoir.lookup.elsewhere(scope, choice.where())
+    if others := nothing_found.describe_others(scope, channels, *choice.wider()):
         console.note(f"matching and not forgotten: {others}")
 
 
-def preview(reservoir: Reservoir, found: Sequence[Key]) -> list[str]:
+def preview(reservoir: Reservoir, keys: Sequence[Key]) -> list[str]:
     """Return a line for each of the first messages that will be deleted."""
-    lines = [options.first_words(message) for message in reservoir.messages(found[:_PREVIEWED])]
-    if len(found) > _PREVIEWED:
-        lines.append(f"and {counted(len(found) - _PREVIEWED, 'message')} more")
+    lines = [options.first_words(message) for message in reservoir.messages(keys[:_PREVIEWED])]
+    if len(keys) > _PREVIEWED:
+        lines.append(f"and {counted(len(keys) - _PREVIEWED, 'message')} more")
     return lines
 
 
@@ -233,10 +233,10 @@ def print_lines(lines: Iterable[str]) -> None:
         console.aside(line)
 
 
-def print_found(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> None:
+def print_found(reservoir: Reservoir, keys: Sequence[Key], as_json: bool) -> None:
     """Print the messages that a dry run found, as a table unless the output is JSON."""
     if not as_json:
-        for start in range(0, len(found), _BATCH):
+        for start in range(0, len(keys), _BATCH):
             console.table(
                 ("id", "time", "place", "message"),
                 [
@@ -246,7 +246,7 @@ def print_found(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> No
                         f"{message.partition}/{message.instance}",
                         console.message_line(message, False, True),
                     )
-                    for message in reservoir.messages(found[start : start + _BATCH])
+                    for message in reservoir.messages(keys[start : start + _BATCH])
                 ],
             )
 
@@ -254,10 +254,10 @@ def print_found(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> No
 def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:
     """Say that no import brings a scope back; name the command that moves a partition instead."""
     note = "later imports, into any partition, will leave these messages out"
-    places = reservoir.lookup.places()
-    instances = {instance for partition, instance, _ in places if partition == scope.partition}
+    channels = reservoir.lookup.channels()
+    instances = {instance for partition, instance, _ in channels if partition == scope.partition}
     if instances and (scope.instance is None or instances == {scope.instance}):
-        has_others = any(partition != scope.partition for partition, _, _ in places)
+        has_others = any(partition != scope.partition for partition, _, _ in channels)
         verb = "merge" if has_others else "rename"
         command = f"reservoir partitions {options.quote(verb, str(scope.partition), 'RIGHT')}"
         note = f"{note}; to move them to the partition RIGHT instead: {command}"

@@ -114,9 +114,9 @@ def ingest(
         if not (dry_run or no_embed):
             _embed(reservoir, report.imported)
         if is_first and report.imported and not dry_run:
-            given = f" {shlex.join(['-p', partition])}" if partition else ""
-            where = "" if given else ", with -p PARTITION; reservoir partitions lists them"
-            console.note(f'next: reservoir context "your question"{given}{where}')
+            scope_words = f" {shlex.join(['-p', partition])}" if partition else ""
+            where = "" if scope_words else ", with -p PARTITION; reservoir partitions lists them"
+            console.note(f'next: reservoir context "your question"{scope_words}{where}')
         failure = _describe_unreadable(report, form)
         if as_json:
             _print_json(report, dry_run, failure)

@@ -87,10 +87,10 @@ def init(
     """
     if partition is not None:
         check_name(partition)
-    places = discover_histories.look()
-    groups = _group(places, configured_sources(load(globals_of(ctx).config), {}))
-    _print_places(places, groups)
-    present = [history for history in places if history in groups[_UNREAD] + groups[_SYNCED]]
+    histories = discover_histories.look()
+    groups = _group(histories, configured_sources(load(globals_of(ctx).config), {}))
+    _print_histories(histories, groups)
+    present = [history for history in histories if history in groups[_UNREAD] + groups[_SYNCED]]
     if present and not dry_run:
         options.require_answer(_READ, yes)
     can_ask = not yes and options.can_ask()
@@ -100,7 +100,7 @@ def init(
             raise typer.Exit(1)
         with open_store.open_reservoir(ctx) as reservoir:
             default = str(reservoir.config.lookup("partition")[0])
-            sources = _sources(reservoir, places, partition)
+            sources = _sources(reservoir, histories, partition)
             read = [_examine(reservoir, entry, sources[entry], partition) for entry in present]
         if present:
             _print_contents(read)
@@ -115,12 +115,14 @@ def init(
     home = partition or next((entry.source.partition for entry in read if entry.messages), default)
     command = None if dry_run else _suggest_question(ctx, read, home, ask=can_ask and not as_json)
     if as_json:
-        known = {entry.history: entry for entry in read}
-        unread = {history: _Read(history, sources[history], ImportReport()) for history in places}
+        known_rows = {entry.history: entry for entry in read}
+        unread = {
+            history: _Read(history, sources[history], ImportReport()) for history in histories
+        }
         console.document(
             {
                 "partition": home,
-                "histories": [_row(entry) for entry in (unread | known).values()],
+                "histories": [_row(entry) for entry in (unread | known_rows).values()],
                 "try": command,
                 "dry_run": dry_run,
             }
@@ -136,24 +138,24 @@ init.__doc__ = (init.__doc__ or "").format(
 )
 
 
-def _group(places: Sequence[History], known: Sequence[Source]) -> dict[str, list[History]]:
+def _group(histories: Sequence[History], configured: Sequence[Source]) -> dict[str, list[History]]:
     """Return the histories that have files, by what is done with them."""
-    sources = {(source.tool, source.path): source for source in known}
+    sources = {(source.tool, source.path): source for source in configured}
     groups: dict[str, list[History]] = {_UNREAD: [], _SYNCED: [], _LEFT_OUT: []}
-    for history in filter(attrgetter("files"), places):
+    for history in filter(attrgetter("files"), histories):
         source = sources.get((history.form, history.path))
         what = _UNREAD if source is None else _LEFT_OUT if source.is_left_out else _SYNCED
         groups[what].append(history)
     return groups
 
 
-def _print_places(places: Sequence[History], groups: Mapping[str, Sequence[History]]) -> None:
-    for history in places:
+def _print_histories(histories: Sequence[History], groups: Mapping[str, Sequence[History]]) -> None:
+    for history in histories:
         if history.links and not history.files:  # otherwise after it was read
             console.note(f"{history.tool}: {describe_links(history.links)}")
     if not any(groups.values()):
         console.aside("found no history on this machine; looked in")
-        for history in places:
+        for history in histories:
             nearby = ", also in the current folder and those above" if history.nearby else ""
             console.aside(f"  {abbreviate_home(history.path)} ({history.tool}){nearby}")
         console.note("ChatGPT and Claude send an export: reservoir ingest export.zip")
@@ -170,14 +172,16 @@ def _sources(
     reservoir: Reservoir, histories: Sequence[History], partition: str | None
 ) -> dict[History, Source]:
     default = partition or str(reservoir.config.lookup("partition")[0])
-    known = {(source.tool, source.path): source for source in configured_sources(reservoir.config)}
-    taken, sources = set(reservoir.config.sources), {}
+    by_path = {
+        (source.tool, source.path): source for source in configured_sources(reservoir.config)
+    }
+    names, sources = set(reservoir.config.sources), {}
     for history in histories:
-        source = known.get((history.form, history.path))
+        source = by_path.get((history.form, history.path))
         if source is None:
-            name = choose_name(history.form, taken)
+            name = choose_name(history.form, names)
             source = Source(name, history.form, history.path, default)
-            taken.add(name)
+            names.add(name)
         sources[history] = replace(source, partition=partition or source.partition)
     return sources
 
@@ -315,9 +319,9 @@ def _import(
     with open_store.open_reservoir(ctx, create=True) as reservoir:
         # Do this first: if the import is interrupted, the next one uses the same partition.
         _make_default(reservoir, partition)
-        wanted = {entry.history: entry for entry in chosen}
-        for entry in [wanted.get(entry.history, entry) for entry in read]:
-            if entry.history not in wanted:
+        chosen_by_history = {entry.history: entry for entry in chosen}
+        for entry in [chosen_by_history.get(entry.history, entry) for entry in read]:
+            if entry.history not in chosen_by_history:
                 results.append(entry)
                 continue
             report = _sync(reservoir, entry.source, copies=partition is not None)
@@ -346,8 +350,8 @@ def _make_default(reservoir: Reservoir, partition: str | None) -> None:
 
 
 def _move_sources(reservoir: Reservoir, sources: list[Source]) -> None:
-    known = configured_sources(reservoir.config)
-    before = {(source.name, source.path): source.partition for source in known}
+    configured = configured_sources(reservoir.config)
+    before = {(source.name, source.path): source.partition for source in configured}
     for source in sources:
         former = before.get((source.name, source.path), source.partition)
         if former != source.partition:
@@ -367,9 +371,9 @@ def _embed(reservoir: Reservoir, scope: Scope) -> None:
     if reservoir.indexer.pending(scope) > _FIRST_BATCH and reservoir.indexer.load_engine():
         start = time.monotonic()
         reservoir.indexer.embed_if_possible(scope, most=_FIRST_BATCH)
-        left = reservoir.indexer.pending(scope)
-        seconds = (time.monotonic() - start) * left / _FIRST_BATCH
-        console.note(f"{counted(left, 'message')} to go, about {duration_in_words(seconds)}")
+        count = reservoir.indexer.pending(scope)
+        seconds = (time.monotonic() - start) * count / _FIRST_BATCH
+        console.note(f"{counted(count, 'message')} to go, about {duration_in_words(seconds)}")
     reservoir.indexer.embed_if_possible(scope)
 
 
@@ -419,7 +423,7 @@ def _sync(reservoir: Reservoir, source: Source, *, copies: bool) -> ImportReport
 def _name_agents(read: "Sequence[_Read]") -> None:
     forms = {entry.history.form for entry in read}
     agents = [status(client) for client in CLIENTS.values() if client.history in forms]
-    names = [found.client.name for found in agents if found.is_installed and not found.command]
+    names = [agent.client.name for agent in agents if agent.is_installed and not agent.command]
     if names:
         commands = ", ".join(f"reservoir connect {name}" for name in names)
         console.note(f"let these agents search the store: {commands}")

@@ -31,7 +31,7 @@ def mcp(
         raise UsageError(
             "reservoir mcp needs the MCP SDK, version 2.3 or newer", hint=install_hint("mcp")
         )
-    known = options.load_config(ctx)
+    config = options.load_config(ctx)
     if options.can_ask():
         console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
     wire = take_wire()
@@ -39,12 +39,12 @@ def mcp(
 
     server.run(
         wire,
-        open_store.opener(ctx, known),
+        open_store.opener(ctx, config),
         tools.offered_tools(
-            () if partition else known.mcp_partitions,
+            () if partition else config.mcp_partitions,
             read_only=read_only,
-            corrects=known.mcp_correct,
+            corrects=config.mcp_correct,
         ),
-        partition or str(known.lookup("partition")[0]),
-        None if partition or not known.projects else known.partition_of,
+        partition or str(config.lookup("partition")[0]),
+        None if partition or not config.projects else config.partition_of,
     )

@@ -23,15 +23,15 @@ def models(
     part that a context may use, and recommended the value of --budget recommended. To add a model:
     reservoir config set models.NAME.context_window=N
     """
-    wanted = [name.casefold() for name in names or []]
+    texts = [name.casefold() for name in names or []]
     rows = [
         row
         for row in config.model_rows(options.load_config(ctx), partition)
-        if all(name in str(row["name"]).casefold() for name in wanted)
+        if all(name in str(row["name"]).casefold() for name in texts)
     ]
     if not rows:
         console.note(
-            f"no known model has {' and '.join(wanted)} in its name; reservoir models lists all"
+            f"no known model has {' and '.join(texts)} in its name; reservoir models lists all"
         )
     if as_json:
         console.document({"models": rows})

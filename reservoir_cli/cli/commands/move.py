@@ -16,7 +16,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.util.progress import counted
 
 #: A partition and perhaps an instance; a backslash escapes a slash or another backslash.
-_PLACE = re.compile(r"((?:\\[\\/]|\\(?![\\/])|[^/\\])+)(?:/(.*(?:[^/]|\\/)))?", re.S)
+_CHANNEL = re.compile(r"((?:\\[\\/]|\\(?![\\/])|[^/\\])+)(?:/(.*(?:[^/]|\\/)))?", re.S)
 _NAMED = 12  # at most this many messages are named by number in the command that moves them back
 
 
@@ -54,7 +54,7 @@ def move(
     """
     numbers = tuple(map(options.message_number, ids or ()))
     _check(numbers, conversation, project, match, since, until, source, tag)
-    target, within = _split_place(to)
+    target, within = _split_channel(to)
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         whole = filters.complete_id(reservoir, "conversation_id", conversation, scope)
@@ -68,42 +68,42 @@ def move(
             source=source,
             tag=tag,
         )
-        found = (
+        keys = (
             nothing_found.keys_of(reservoir, numbers, scope)
             if numbers
             else reservoir.find(scope, where)
         )
-        count = counted(len(found), "message")
-        question = f"move {count} of {nothing_found.place(scope)} to {to}?"
+        count = counted(len(keys), "message")
+        question = f"move {count} of {nothing_found.name_scope(scope)} to {to}?"
         moved: list[Key] = []
         merged = 0
-        if not found:
+        if not keys:
             _explain_nothing(reservoir, scope, where, yes)
         elif dry_run:
-            print_found(reservoir, found, as_json)
+            print_found(reservoir, keys, as_json)
             console.aside(f"would move {count} to {to}")
         else:
             options.require_answer(question, yes)
             if not yes:
-                print_lines(preview(reservoir, found))
+                print_lines(preview(reservoir, keys))
             options.confirm(question, yes)
-            origins = {(row.partition, row.instance) for row in reservoir.messages(found)}
-            moved, merged = reservoir.move(found, target, within)
+            origins = {(row.partition, row.instance) for row in reservoir.messages(keys)}
+            moved, merged = reservoir.move(keys, target, within)
             _print_moved(moved, merged, to, origins)
             if moved and not no_embed:
                 reservoir.indexer.embed_if_possible()
     if as_json:
-        chosen = found if dry_run else moved
+        chosen = keys if dry_run else moved
         counts = {"moved": len(chosen), "ids": [key.id for key in chosen], "merged": merged}
         console.document({**counts, "to": to, "dry_run": dry_run})
 
 
-def _split_place(to: str) -> tuple[str, str | None]:
+def _split_channel(to: str) -> tuple[str, str | None]:
     r"""Return a partition, and an instance if one is named; a slash in a name is typed as \/.
 
     :raises UsageError: one of them is empty or not a name.
     """
-    parts = _PLACE.fullmatch(to)
+    parts = _CHANNEL.fullmatch(to)
     if not parts:
         raise UsageError("--to needs a partition", hint="--to work, or --to work/claude-code")
     target, within = (part and re.sub(r"\\([\\/])", r"\1", part) for part in parts.groups())
@@ -113,7 +113,7 @@ def _split_place(to: str) -> tuple[str, str | None]:
     return target, within
 
 
-def _place(partition: str, instance: str) -> str:
+def _quote(partition: str, instance: str) -> str:
     """Write a partition and an instance as ``--to`` reads them."""
     return "/".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in (partition, instance))
 
@@ -136,7 +136,7 @@ def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[
         [(partition, instance)] = origins
         numbers = [word for key in moved for word in ("--id", str(key.id))]
         words = ["reservoir", "move", *numbers, "-p", moved[0].partition]
-        console.note(f"to undo: {shlex.join([*words, '--to', _place(partition, instance)])}")
+        console.note(f"to undo: {shlex.join([*words, '--to', _quote(partition, instance)])}")
 
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, yes: bool) -> None:
@@ -144,4 +144,4 @@ def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, yes: boo
         elsewhere = nothing_found.describe_elsewhere(scope, others, "", "--all-partitions")
         nothing_found.fail_or_warn(elsewhere, fails=yes)
     else:
-        console.note(f"nothing to move in {nothing_found.place(scope)}")
+        console.note(f"nothing to move in {nothing_found.name_scope(scope)}")

@@ -12,7 +12,7 @@ from reservoir_cli.cli.help import ActionGroup, HelpfulCommand, new_app
 from reservoir_cli.cli.options import argument, complete_partitions
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
-from reservoir_cli.reservoir import PlaceSummary, Reservoir
+from reservoir_cli.reservoir import ChannelSummary, Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.projects import TABLE
@@ -72,12 +72,12 @@ def rename(
             raise UsageError(
                 f"the new name {new} begins with a hyphen", hint=_command("rename", old, "B")
             )
-        known = _describe_partitions(reservoir, old, new)
-        if new in known:
+        sizes = _describe_partitions(reservoir, old, new)
+        if new in sizes:
             raise ReservoirError(f"there is a partition {new}", hint=_command("merge", old, new))
         if reservoir.config.partitions.get(new):  # otherwise the settings move along
             _note_lost_settings(reservoir.config, old, new)
-        options.confirm(f"rename {old} to {new}, with {known[old]}?", yes)
+        options.confirm(f"rename {old} to {new}, with {sizes[old]}?", yes)
         _move(reservoir, old, new, "renamed")
         _list_as_json(ctx, reservoir, as_json)
 
@@ -92,11 +92,11 @@ def merge(
 ) -> None:
     """Move everything from A to B."""
     with open_store.open_reservoir(ctx) as reservoir:
-        known = _describe_partitions(reservoir, old, new)
-        if new not in known:
+        sizes = _describe_partitions(reservoir, old, new)
+        if new not in sizes:
             raise ReservoirError(f"there is no partition {new}", hint=_command("rename", old, new))
         _note_lost_settings(reservoir.config, old, new)
-        options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
+        options.confirm(f"merge {old}, {sizes[old]}, into {new}, {sizes[new]}, for good?", yes)
         _move(reservoir, old, new, "merged")
         _list_as_json(ctx, reservoir, as_json)
 
@@ -111,16 +111,16 @@ def delete(
     """Forget everything in P."""
     with open_store.open_reservoir(ctx) as reservoir:
         _describe_partitions(reservoir, name)
-        found = reservoir.find(Scope(name))
-        question = f"forget all of {name}, {counted(len(found), 'message')}, for good?"
+        keys = reservoir.find(Scope(name))
+        question = f"forget all of {name}, {counted(len(keys), 'message')}, for good?"
         options.require_answer(question, yes)
         if not yes:
             forget.note_later_imports(reservoir, Scope(name))
         options.confirm(question, yes)
-        reservoir.forget(found)
-        forget.print_forgotten(len(found))
+        reservoir.forget(keys)
+        forget.print_forgotten(len(keys))
         if yes:
-            them = options.pronoun(len(found))
+            them = options.pronoun(len(keys))
             console.note(f"later imports leave {them} out, unless you add --include-forgotten")
         _say_what_leads_to(reservoir.config, name)
         _list_as_json(ctx, reservoir, as_json)
@@ -152,7 +152,7 @@ def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None)
     if old == new:
         raise UsageError("the two names are the same", hint="give the old and the new name")
     counts: dict[str, list[int]] = {}
-    for partition, _, count in reservoir.lookup.places():
+    for partition, _, count in reservoir.lookup.channels():
         counts.setdefault(partition, []).append(count)
     if old not in counts:
         hint = f"partitions are {', '.join(sorted(counts))}" if counts else None
@@ -257,6 +257,6 @@ def _list(reservoir: Reservoir, as_json: bool) -> None:
         console.note(nothing_found.NOTHING_STORED)
 
 
-def _row(summary: PlaceSummary) -> dict[str, Any]:
+def _row(summary: ChannelSummary) -> dict[str, Any]:
     times = {"first": summary.first.isoformat(), "last": summary.last.isoformat()}
     return summary._asdict() | times

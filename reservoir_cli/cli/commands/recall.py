@@ -118,9 +118,9 @@ def _show_injections(
 
 
 def _stored(reservoir: Reservoir, injection: Injection) -> list[StoredMessage]:
-    found = reservoir.messages(injection.messages, Scope(injection.partition))
+    messages = reservoir.messages(injection.messages, Scope(injection.partition))
     order = {number: index for index, number in enumerate(injection.messages)}
-    return sorted(found, key=lambda message: order[message.id])
+    return sorted(messages, key=lambda message: order[message.id])
 
 
 def _find_switch(reservoir: Reservoir, partition: str | None) -> str | None:

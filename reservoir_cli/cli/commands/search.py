@@ -129,7 +129,7 @@ def search(
             where,
             conversation_id=filters.complete_id(reservoir, "conversation_id", conversation, scope),
         )
-        found = reservoir.search(
+        hits = reservoir.search(
             term,
             mode="semantic" if semantic else "keyword" if keyword else "hybrid",
             limit=limit,
@@ -140,66 +140,66 @@ def search(
             where=where,
             passages=not (as_json or as_lines or full),
         )
-        if not found:
+        if not hits:
             _explain_nothing(reservoir, scope, where, keyword)
         else:
-            _print_notes(found, term, hybrid=not (semantic or keyword))
+            _print_notes(hits, term, hybrid=not (semantic or keyword))
     if sort == "time":
-        found.sort(key=lambda hit: (hit.message.created_at, hit.message.id), reverse=True)
-    if explain and found:
+        hits.sort(key=lambda hit: (hit.message.created_at, hit.message.id), reverse=True)
+    if explain and hits:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
-            [_explain_row(hit) for hit in found],
+            [_explain_row(hit) for hit in hits],
             numeric=("rank", "id", "score", "similarity", "cosine", "bm25"),
             spare=("text", "score", "similarity"),
         )
         console.legend(_LEGEND)
     if as_json:
-        console.document({"query": term, "hits": [hit.to_row() for hit in found]})
+        console.document({"query": term, "hits": [hit.to_row() for hit in hits]})
     elif as_lines:
-        console.lines(hit.to_row() for hit in found)
+        console.lines(hit.to_row() for hit in hits)
     else:
-        _print_hits(found, form)
+        _print_hits(hits, form)
 
 
-def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
+def _print_notes(hits: Sequence[Hit], term: str, *, hybrid: bool) -> None:
     if not any(map(str.isalnum, term)):
         console.note("the term contains no words; ranked by embedding similarity only")
-    elif hybrid and not any(hit.bm25 for hit in found):
+    elif hybrid and not any(hit.bm25 for hit in hits):
         console.note("none of these contains any of the words; they are the nearest in meaning")
-    for note in found[0].notes:
+    for note in hits[0].notes:
         console.note(note)
-    if languages := _differing_languages(term, found):
+    if languages := _differing_languages(term, hits):
         console.note(
             f"the question is in {languages[0]}, most of these are in {languages[1]}; across "
             "languages only names, numbers and similar words are found"
         )
-    if not found[0].all_words:
+    if not hits[0].all_words:
         console.note("no message contains all the words; these contain some of them")
 
 
 _GUESSED = 2_000  # as many characters of a text tell its language
 
 
-def _differing_languages(term: str, found: Sequence[Hit]) -> tuple[str, str] | None:
-    asked = guess_language(term[:_GUESSED])
-    guesses = Counter(guess_language(hit.message.content[:_GUESSED]) for hit in found)
+def _differing_languages(term: str, hits: Sequence[Hit]) -> tuple[str, str] | None:
+    term_language = guess_language(term[:_GUESSED])
+    guesses = Counter(guess_language(hit.message.content[:_GUESSED]) for hit in hits)
     [(language, count)] = guesses.most_common(1)
-    if not (asked in LANGUAGES and language in LANGUAGES) or asked == language:
+    if not (term_language in LANGUAGES and language in LANGUAGES) or term_language == language:
         return None
-    return (LANGUAGES[asked], LANGUAGES[language]) if 2 * count > len(found) else None
+    return (LANGUAGES[term_language], LANGUAGES[language]) if 2 * count > len(hits) else None
 
 
 def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, keyword: bool) -> None:
-    place = nothing_found.place(scope)
+    name = nothing_found.name_scope(scope)
     if not reservoir.view(scope, 1, where):
         console.note(nothing_found.why_nothing(reservoir, scope, where))
     elif keyword:
         console.note(
-            f"nothing in {place} contains these words (word* matches prefixes, --semantic meaning)"
+            f"nothing in {name} contains these words (word* matches prefixes, --semantic meaning)"
         )
     else:
-        console.note(f"nothing in {place} is similar enough")
+        console.note(f"nothing in {name} is similar enough")
 
 
 def _explain_row(hit: Hit) -> Sequence[str]:
@@ -280,9 +280,9 @@ def _heading(
 
     day = f"{to_local(message.created_at):%Y-%m-%d}"
     moment = console.stamp(message).strip() if form.timestamps else day
-    place = f"{message.partition}/{message.instance}"
+    channel = f"{message.partition}/{message.instance}"
     about = " ".join((title or "").split())
-    parts = [moment, f"#{message.id}", place, *([about] if about else [])]
+    parts = [moment, f"#{message.id}", channel, *([about] if about else [])]
     heading = Text(start, "bold")
     heading.append(message.role.value, console.ROLE_STYLES[message.role.value])
     heading.append(escaped(f" · {' · '.join(parts)}"), "dim")

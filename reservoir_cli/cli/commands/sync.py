@@ -80,7 +80,7 @@ def sync(
         argument(
             "[SOURCE]...",
             "Sources by name or tool (default: all).",
-            complete=complete_configured(lambda known: known.sources),
+            complete=complete_configured(lambda config: config.sources),
         ),
     ] = None,
     watch: Annotated[
@@ -153,8 +153,8 @@ def _sources(
     if _is_unattended():
         return []
     partition = str(reservoir.config.lookup("partition")[0])
-    found = discover_sources(partition, {source.path for source in left_out})
-    sources = select_sources(found, names)
+    discovered = discover_sources(partition, {source.path for source in left_out})
+    sources = select_sources(discovered, names)
     if not sources:
         console.note(_describe_nothing(left_out))
     elif options.can_ask():
@@ -189,15 +189,15 @@ def save_sources(config: Config, sources: list[Source]) -> None:
 
 def offer_source(config: Config, form: str, title: str, partition: str) -> bool:
     """Offer to add the history of a tool to the settings; return whether it was added."""
-    found = [
+    sources = [
         Source(choose_name(form, config.sources), form, history.path, partition)
         for history in discover_histories.look(form)
         if history.files
     ]
     question = f"Let hooks and reservoir sync import the history of {title}?"
-    if not found or (options.can_ask() and not console.ask(question, usual=True)):
+    if not sources or (options.can_ask() and not console.ask(question, usual=True)):
         return False
-    save_sources(config, found[:1])
+    save_sources(config, sources[:1])
     return True
 
 

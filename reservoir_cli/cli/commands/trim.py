@@ -55,9 +55,9 @@ def trim(
     """
     if form not in _FORMATS:
         raise unknown_format(form, _FORMATS)
-    known = options.load_config(ctx)
-    settings = known.settings(partition, model)
-    required_window(known, model, settings)
+    config = options.load_config(ctx)
+    settings = config.settings(partition, model)
+    required_window(config, model, settings)
     tokens = settings.trim_budget_tokens if budget is None else budget
     if 0 < tokens < _LEAST:
         console.note(f"the budget of {tokens} was raised to {_LEAST}")
@@ -79,14 +79,14 @@ def trim(
         multiplier=settings.token_multiplier,
         attachment_tokens=settings.attachment_tokens,
     )
-    kept = trim_before(turn_start=start)
-    console.write_json({**document, key: kept} if key else kept)
+    rest = trim_before(turn_start=start)
+    console.write_json({**document, key: rest} if key else rest)
     if turn_start is None and start <= 1 and trim_before(turn_start=len(messages)) is not messages:
         console.note(
             f"nothing was trimmed: the current turn begins at message {start}, as no later one is "
             "a question; --turn-start I begins it later"
         )
-    console.aside(f"{counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed")
+    console.aside(f"{counted(len(messages), 'message')}, {len(messages) - len(rest):,} trimmed")
 
 
 def _read(file: str) -> Any:

@@ -61,9 +61,9 @@ def view(
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         if around:
-            found = _find_around(reservoir, scope, numbers[0], count)
+            messages = _find_around(reservoir, scope, numbers[0], count)
         elif numbers:
-            found = _find(reservoir, scope, numbers)
+            messages = _find(reservoir, scope, numbers)
         else:
             where = filters.message_filter(
                 role=role,
@@ -79,23 +79,23 @@ def view(
                 pinned=pinned,
                 secrets=secrets,
             )
-            found = reservoir.view(scope, count, where)
-            if not found and (reason := nothing_found.why_nothing(reservoir, scope, where)):
+            messages = reservoir.view(scope, count, where)
+            if not messages and (reason := nothing_found.why_nothing(reservoir, scope, where)):
                 console.note(reason)
     if as_json:
-        console.document({"messages": [message.to_row() for message in found]})
+        console.document({"messages": [message.to_row() for message in messages]})
     elif as_lines:
-        console.lines(message.to_row() for message in found)
+        console.lines(message.to_row() for message in messages)
     else:
         focus = numbers[0] if around else None
-        console.messages(found, timestamps=timestamps, oneline=oneline, focus=focus)
+        console.messages(messages, timestamps=timestamps, oneline=oneline, focus=focus)
 
 
 def _find(reservoir: Reservoir, scope: Scope, numbers: list[int]) -> list[StoredMessage]:
-    found = reservoir.messages(numbers, scope)
-    if missing := sorted(set(numbers) - {message.id for message in found}):
+    messages = reservoir.messages(numbers, scope)
+    if missing := sorted(set(numbers) - {message.id for message in messages}):
         raise nothing_found.no_message(reservoir, missing[0], scope)
-    return found
+    return messages
 
 
 def _find_around(

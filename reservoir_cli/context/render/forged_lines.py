@@ -106,8 +106,8 @@ def has_forged_line(text: str) -> bool:
     """
     if _is_forged(text):
         return True
-    shown = _shown(text) if any(sign in text for sign in _MARKUP) else text
-    return shown != text and _is_forged(shown)
+    rendered = _render(text) if any(sign in text for sign in _MARKUP) else text
+    return rendered != text and _is_forged(rendered)
 
 
 def _is_forged(text: str) -> bool:
@@ -136,7 +136,7 @@ def _drawn_as(sign: str) -> str:
     return next((alike for form, alike in _SIGNS if re.fullmatch(form, called)), sign)
 
 
-def _shown(text: str) -> str:
+def _render(text: str) -> str:
     """Return a text without comments and tags, with its entities, links and escapes resolved."""
     from html import unescape
 

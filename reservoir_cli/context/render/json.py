@@ -81,7 +81,7 @@ def explain_candidates(window: FinishedWindow) -> list[dict[str, Any]]:
     """Return every candidate, the best first, with the reasons; of fillers, the first hundred."""
     selection = window.selection
     reasons = selection.reasons
-    outcomes = [(kept, "kept", reasons.get(kept.message.id, "")) for kept in window.kept]
+    outcomes = [(row, "kept", reasons.get(row.message.id, "")) for row in window.kept]
     left_out = (*selection.dropped, *selection.passed_over)
     outcomes += [(drop.candidate, "dropped", drop.reason) for drop in left_out]
     outcomes.sort(key=lambda outcome: (-outcome[0].scores.priority, -outcome[0].message.id))

@@ -11,17 +11,17 @@ MONTH_NAMES = (
 ANY_YEAR = 2000
 
 
-class Span(NamedTuple):
+class DaySpan(NamedTuple):
     """Local days from the first to before the end; those of every year if no year was named."""
 
     start: date
     end: date
     every_year: bool = False
 
-    def in_year(self, year: int) -> "Span":
+    def in_year(self, year: int) -> "DaySpan":
         """Return these days in a given year; empty for 29 February if that year has none."""
         end = _move(self.end, year + self.end.year - self.start.year)
-        return Span(_move(self.start, year), end)
+        return DaySpan(_move(self.start, year), end)
 
 
 def _move(day: date, year: int) -> date:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from reservoir_cli.retrieval.question_dates.calendar_days import (
     ANY_YEAR,
     DAY,
-    Span,
+    DaySpan,
     any_year,
     later,
     months_later,
@@ -70,14 +70,14 @@ class Phrase(NamedTuple):
         """Whether the phrase ends a clause."""
         return self.following in ("", ".", ",", "'s")
 
-    def in_named_year(self, span: Span) -> Span:
+    def in_named_year(self, span: DaySpan) -> DaySpan:
         """Return the span in the year that is named, or unchanged if none is."""
         if self.which is not None:
             return _pick(span, self.which, self.today)
         return span if self.year is None else span.in_year(self.year)
 
 
-def _pick(span: Span, which: int, today: date) -> Span:
+def _pick(span: DaySpan, which: int, today: date) -> DaySpan:
     years = [span.in_year(today.year + offset) for offset in range(-9, 10)]
     years = [candidate for candidate in years if candidate.start < candidate.end]
     if which < 0:
@@ -88,18 +88,18 @@ def _pick(span: Span, which: int, today: date) -> Span:
     return current[0] if current else span.in_year(today.year)
 
 
-def read_numeric(phrase: Phrase) -> Span | None:
+def read_numeric(phrase: Phrase) -> DaySpan | None:
     """Read 2023-07-07; 2023-07-07T10:00 and 07/2023 after a word that introduces a date."""
     if "date" not in phrase.numbers and phrase.lead not in DAY_LEADS:
         return None
     if "first" in phrase.numbers:
         first = date.fromordinal(phrase.numbers["first"])
-        return Span(first, months_later(first))
+        return DaySpan(first, months_later(first))
     day = date.fromordinal(phrase.numbers.get("date") or phrase.numbers["time"])
-    return Span(day, day + DAY)
+    return DaySpan(day, day + DAY)
 
 
-def read_days(phrase: Phrase) -> Span | None:
+def read_days(phrase: Phrase) -> DaySpan | None:
     """Read 7 July, July 7 to 9, 2023; February 29, 2023 is that month."""
     modal = phrase.words["month"] == "MODAL" and not phrase.words.get("of")
     if modal and phrase.year is None:
@@ -112,13 +112,13 @@ def read_days(phrase: Phrase) -> Span | None:
     year = ANY_YEAR if phrase.year is None else phrase.year
     first = date(year, month, 1)
     if phrase.year is not None and first + DAY * (day - 1) >= months_later(first):
-        return Span(first, months_later(first))
+        return DaySpan(first, months_later(first))
     start = date(year, month, day)
     end = date(year, month, phrase.numbers.get("until", day)) + DAY
-    return Span(start, end, phrase.year is None) if start < end else None
+    return DaySpan(start, end, phrase.year is None) if start < end else None
 
 
-def read_month(phrase: Phrase) -> Span | None:
+def read_month(phrase: Phrase) -> DaySpan | None:
     """Read July 2023, last March, in May; not the verb "may" or a person named June."""
     kind, first = phrase.words["month"], any_year(phrase.numbers["month"])
     named = phrase.year is not None or (phrase.which is not None)
@@ -131,19 +131,19 @@ def read_month(phrase: Phrase) -> Span | None:
         owned = kind == "NAME" and phrase.owned and not phrase.ends_clause
         if phrase.lead not in LEADS and not owned:
             return None
-    return phrase.in_named_year(Span(first, months_later(first), every_year=True))
+    return phrase.in_named_year(DaySpan(first, months_later(first), every_year=True))
 
 
-def read_quarter(phrase: Phrase) -> Span | None:
+def read_quarter(phrase: Phrase) -> DaySpan | None:
     """Read Q3 2023, the third quarter of last year."""
     if phrase.year is None and phrase.lead not in DAY_LEADS:
         return None
     nth = phrase.numbers["quarter"] or NTH[phrase.words["quarter"]]
     first = any_year(3 * nth - 2)
-    return phrase.in_named_year(Span(first, months_later(first, 3), every_year=True))
+    return phrase.in_named_year(DaySpan(first, months_later(first, 3), every_year=True))
 
 
-def read_season(phrase: Phrase) -> Span | None:
+def read_season(phrase: Phrase) -> DaySpan | None:
     """Read summer 2023, last winter; "spring" and "fall" only if they are not verbs."""
     name = phrase.words["season"]
     first = any_year(phrase.numbers["season"] or SEASONS[name])
@@ -153,28 +153,28 @@ def read_season(phrase: Phrase) -> Span | None:
         # "In spring" is a season; "in Spring" (a framework) and "in fall" are not.
         if name == "SPRING" or (name == "fall" and not phrase.owned):
             return None
-    return phrase.in_named_year(Span(first, months_later(first, 3), every_year=True))
+    return phrase.in_named_year(DaySpan(first, months_later(first, 3), every_year=True))
 
 
-def read_holiday(phrase: Phrase) -> Span | None:
+def read_holiday(phrase: Phrase) -> DaySpan | None:
     """Read Christmas 2023, at Halloween."""
     if phrase.year is None and phrase.which is None and phrase.lead not in HOLIDAY_LEADS:
         return None
     month, day, length = HOLIDAYS[phrase.words["holiday"]]
     first = any_year(month, day)
-    return phrase.in_named_year(Span(first, first + DAY * length, every_year=True))
+    return phrase.in_named_year(DaySpan(first, first + DAY * length, every_year=True))
 
 
-def read_year(phrase: Phrase) -> Span | None:
+def read_year(phrase: Phrase) -> DaySpan | None:
     """Read in 2023, and the 2023 in "our 2023 budget"."""
     owned = phrase.owned and not phrase.ends_clause
     if phrase.lead not in LEADS and not owned:
         return None
     year = phrase.numbers["year"]
-    return Span(date(year, 1, 1), date(year + 1, 1, 1))
+    return DaySpan(date(year, 1, 1), date(year + 1, 1, 1))
 
 
-def read_weekday(phrase: Phrase) -> Span | None:
+def read_weekday(phrase: Phrase) -> DaySpan | None:
     """Read on Monday, last Friday, the Friday before last, Tuesday of last week."""
     weekday, monday = phrase.numbers["weekday"], phrase.today - DAY * phrase.today.weekday()
     day = monday + DAY * weekday
@@ -193,10 +193,10 @@ def read_weekday(phrase: Phrase) -> Span | None:
         day -= 7 * DAY * (day >= phrase.today)
     elif phrase.which > 0:
         day += 7 * DAY * (day <= phrase.today)
-    return Span(day, day + DAY)
+    return DaySpan(day, day + DAY)
 
 
-def read_weekend(phrase: Phrase) -> Span | None:
+def read_weekend(phrase: Phrase) -> DaySpan | None:
     """Read last weekend, the weekend before last, over the weekend."""
     saturday = phrase.today + DAY * (5 - phrase.today.weekday())
     if phrase.words.get("ago"):
@@ -208,10 +208,10 @@ def read_weekend(phrase: Phrase) -> Span | None:
     else:
         return None
     saturday += 7 * DAY * which
-    return Span(saturday, saturday + 2 * DAY)
+    return DaySpan(saturday, saturday + 2 * DAY)
 
 
-def read_near(phrase: Phrase) -> Span | None:
+def read_near(phrase: Phrase) -> DaySpan | None:
     """Read yesterday, and the day before yesterday."""
     word = phrase.words["near"]
     if word == "now" and phrase.lead != "between":
@@ -222,15 +222,15 @@ def read_near(phrase: Phrase) -> Span | None:
             word, -1 if word.startswith("last") else 0
         )
     day = phrase.today + DAY * offset
-    return Span(day, day + DAY)
+    return DaySpan(day, day + DAY)
 
 
-def read_lately(phrase: Phrase) -> Span:
+def read_lately(phrase: Phrase) -> DaySpan:
     """Read the other day: the last seven days."""
-    return Span(phrase.today - 7 * DAY, phrase.today)
+    return DaySpan(phrase.today - 7 * DAY, phrase.today)
 
 
-def read_period(phrase: Phrase) -> Span:
+def read_period(phrase: Phrase) -> DaySpan:
     """Read last week, this month, next year, the year before last."""
     unit, today = phrase.words["unit"], phrase.today
     steps = -2 if phrase.words.get("ago") else phrase.which or 0
@@ -242,59 +242,59 @@ def read_period(phrase: Phrase) -> Span:
         start = date(today.year, today.month, 1)
     if unit == "quarter":
         start = months_later(start, -((today.month - 1) % 3))
-        return Span(months_later(start, 3 * steps), months_later(start, 3 * steps + 3))
-    return Span(later(start, steps, unit), later(start, steps + 1, unit))
+        return DaySpan(months_later(start, 3 * steps), months_later(start, 3 * steps + 3))
+    return DaySpan(later(start, steps, unit), later(start, steps + 1, unit))
 
 
-def read_rolling(phrase: Phrase) -> Span | None:
+def read_rolling(phrase: Phrase) -> DaySpan | None:
     """Read the last three weeks, the past year; "last year" alone is the calendar year."""
     unit = phrase.words["unit"]
     if not phrase.words.get("count") and (
         unit == "day" or not (phrase.words.get("the") or phrase.words["which"] == "past")
     ):
         return None
-    return Span(later(phrase.today, -phrase.amount[1], unit), phrase.today + DAY)
+    return DaySpan(later(phrase.today, -phrase.amount[1], unit), phrase.today + DAY)
 
 
-def read_ago_from(phrase: Phrase) -> Span | None:
+def read_ago_from(phrase: Phrase) -> DaySpan | None:
     """Read a year ago today, a week ago yesterday: exactly that day."""
     low, high = phrase.amount
     if low != high:
         return None
     near = phrase.today + DAY * OFFSETS[phrase.words["near"]]
     day = later(near, -high, phrase.words["unit"])
-    return Span(day, day + DAY)
+    return DaySpan(day, day + DAY)
 
 
-def read_ago(phrase: Phrase) -> Span:
+def read_ago(phrase: Phrase) -> DaySpan:
     """Read three weeks ago, half a year back, ten days from now."""
     (low, high), unit = phrase.amount, phrase.words["unit"]
     sign = 1 if phrase.words["side"] == "from now" else -1
     if unit in ("minute", "hour"):
         seconds = sign * high * (60 if unit == "minute" else 3600)
         day = datetime.fromtimestamp(phrase.now.timestamp() + seconds, phrase.now.tzinfo).date()
-        return Span(day, day + DAY)
+        return DaySpan(day, day + DAY)
     if phrase.words.get("half"):
         low, high, unit = 6, 6, "month"
     near, far = sorted(later(phrase.today, sign * count, unit) for count in (low, high))
     slack = DAY * {"day": 0, "week": 3, "month": 15, "year": 183}[unit]
-    return Span(near - slack, far + slack + DAY)
+    return DaySpan(near - slack, far + slack + DAY)
 
 
 # Phrases that modify the following one
 
 
-def take_third(phrase: Phrase, span: Span) -> Span:
+def take_third(phrase: Phrase, span: DaySpan) -> DaySpan:
     """Read early July, mid 2023, the end of the year."""
     days, part = (span.end - span.start).days, phrase.words["part"]
     nth = 0 if part in ("early", "beginning", "start") else 2 if part in ("late", "end") else 1
     if days < 3:
         return span
     cuts = [span.start + DAY * round(days * third / 3) for third in (nth, nth + 1)]
-    return Span(cuts[0], cuts[1], span.every_year)
+    return DaySpan(cuts[0], cuts[1], span.every_year)
 
 
-def take_part(phrase: Phrase, span: Span) -> Span | None:
+def take_part(phrase: Phrase, span: DaySpan) -> DaySpan | None:
     """Read the second week of July, the first half of 2023."""
     days, nth = (span.end - span.start).days, phrase.words["nth"]
     half = phrase.words["portion"] == "half"
@@ -304,10 +304,10 @@ def take_part(phrase: Phrase, span: Span) -> Span | None:
     if nth == "last" or (half and nth == "second"):
         return span._replace(start=span.end - DAY * length)
     start = span.start + DAY * length * ((phrase.numbers["nth"] or NTH[nth]) - 1)
-    return Span(start, start + DAY * length, span.every_year) if start < span.end else None
+    return DaySpan(start, start + DAY * length, span.every_year) if start < span.end else None
 
 
-def reach_beside(phrase: Phrase, span: Span) -> Span:
+def reach_beside(phrase: Phrase, span: DaySpan) -> DaySpan:
     """Read two weeks before 7 July: includes 7 July, when it was often mentioned."""
     count, unit = phrase.amount[1], phrase.words["unit"]
     if phrase.words["side"] == "before":
@@ -330,7 +330,7 @@ _NAMED = {
     "{HOLIDAY}": f"(?P<holiday>{_HOLIDAY})",
     "{N}": "(?:a (?=couple|few))?(?P<count>DAY|NUM|" + "|".join(COUNTS) + ")(?: of)?",
 }
-_RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (
+_RULES: tuple[tuple[str, Callable[[Phrase], DaySpan | None]], ...] = (
     ("(?P<date>DATE)", read_numeric),
     ("(?P<time>TIME)", read_numeric),
     ("(?P<first>DATEMONTH)", read_numeric),
@@ -375,7 +375,7 @@ _RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (
     # Excludes "2000 to 4000" and "2000 of them".
     ("(?P<year>YEAR)(?! (?:(?:to|-|and|or) (?:NUM|YYYY|DAY)|of) )", read_year),
 )
-_PREFIXES: tuple[tuple[str, Callable[[Phrase, Span], Span | None]], ...] = (
+_PREFIXES: tuple[tuple[str, Callable[[Phrase, DaySpan], DaySpan | None]], ...] = (
     (
         "(?P<part>early|mid|late|(?:beginning|start|middle|end)(?= of))"
         "(?: -)?(?: of| in| on)?(?: the)?",
@@ -395,13 +395,13 @@ _PREFIXES: tuple[tuple[str, Callable[[Phrase, Span], Span | None]], ...] = (
 
 
 @cache
-def rules() -> list[tuple[re.Pattern[str], Callable[[Phrase], Span | None]]]:
+def rules() -> list[tuple[re.Pattern[str], Callable[[Phrase], DaySpan | None]]]:
     """Return the patterns of phrases, with the function that resolves each to days."""
     return [(_compile(rule), meaning) for rule, meaning in _RULES]
 
 
 @cache
-def prefixes() -> list[tuple[re.Pattern[str], Callable[[Phrase, Span], Span | None]]]:
+def prefixes() -> list[tuple[re.Pattern[str], Callable[[Phrase, DaySpan], DaySpan | None]]]:
     """Return the patterns of modifiers before a phrase, with the function that applies each."""
     return [(_compile(rule), meaning) for rule, meaning in _PREFIXES]
 

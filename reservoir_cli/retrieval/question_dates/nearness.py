@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import TYPE_CHECKING
 
-from reservoir_cli.retrieval.question_dates.calendar_days import Span
+from reservoir_cli.retrieval.question_dates.calendar_days import DaySpan
 from reservoir_cli.retrieval.question_dates.parser import find_dates
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def score_dates(
 
 
 def date_scores(
-    spans: Sequence[Span], created_at: "NDArray[np.int64]", zone: tzinfo
+    spans: Sequence[DaySpan], created_at: "NDArray[np.int64]", zone: tzinfo
 ) -> "NDArray[np.float64]":
     """Score how near messages are to the nearest of the spans: 1 inside, at most a half outside.
 
@@ -48,7 +48,7 @@ def date_scores(
         return scores
     extremes = created_at[[0, -1]].astype("datetime64[ms]")
     first, last = (int(year) + 1970 for year in extremes.astype("datetime64[Y]").astype(np.int64))
-    by_length: dict[int, list[Span]] = {}
+    by_length: dict[int, list[DaySpan]] = {}
     for span in spans:
         by_length.setdefault((span.end - span.start).days, []).append(span)
     for days, equally_long in by_length.items():
@@ -60,7 +60,7 @@ def date_scores(
     return scores
 
 
-def describe_empty_days(spans: Sequence[Span], scores: "NDArray[np.float64]") -> tuple[str, ...]:
+def describe_empty_days(spans: Sequence[DaySpan], scores: "NDArray[np.float64]") -> tuple[str, ...]:
     """Return a note if a question names only single days, and no message is from one of them."""
     if not spans or any((span.end - span.start).days > 1 for span in spans):
         return ()
@@ -91,7 +91,7 @@ def _distances(
 
 
 def _edges(
-    spans: Sequence[Span], first: int, last: int, zone: tzinfo
+    spans: Sequence[DaySpan], first: int, last: int, zone: tzinfo
 ) -> Iterator[tuple[float, float]]:
     # The nearest Christmas to a message from January is in the year before.
     years = range(max(first - 1, date.min.year + 1), min(last + 2, date.max.year - 1))

@@ -16,7 +16,7 @@ from reservoir_cli.retrieval.question_dates import (
     rewrite_european,
     rewrite_numeric,
 )
-from reservoir_cli.retrieval.question_dates.calendar_days import DAY, Span
+from reservoir_cli.retrieval.question_dates.calendar_days import DAY, DaySpan
 from reservoir_cli.retrieval.question_dates.date_rules import Phrase, prefixes, rules
 from reservoir_cli.retrieval.question_dates.european_languages import LANGUAGES
 from reservoir_cli.retrieval.question_dates.lexer import (
@@ -34,7 +34,7 @@ _MAX_NESTING = 3
 _LONGEST = 10_000  # longer texts, such as pasted ones, would take seconds to read
 
 
-def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
+def find_dates(question: str, now: datetime) -> tuple[DaySpan, ...]:
     """Find the dates in the first 10,000 characters of a question, each as precise as possible.
 
     :param now: the time of asking, aware; relative dates are resolved in its zone.
@@ -43,11 +43,11 @@ def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
     tokens = read_tokens(text, now.year + _YEARS_AHEAD)
     if not any(token.kind.isupper() or token.kind in SIGNS for token in tokens):
         return ()
-    reader = _Reader(tokens, now)
+    reader = _PhraseReader(tokens, now)
     return tuple(dict.fromkeys(span for spans in reader.read_phrases() for span in spans))
 
 
-class _Reader:
+class _PhraseReader:
     """Reads phrases from left to right, each word once."""
 
     def __init__(self, tokens: Sequence[Token], now: datetime) -> None:
@@ -59,7 +59,7 @@ class _Reader:
         self._offsets = list(accumulate(lengths, initial=0))
         self._positions = {offset: position for position, offset in enumerate(self._offsets)}
 
-    def read_phrases(self) -> Iterator[Sequence[Span]]:
+    def read_phrases(self) -> Iterator[Sequence[DaySpan]]:
         position = 0
         while position < len(self._numbers):
             result = self._read(position)
@@ -67,7 +67,7 @@ class _Reader:
                 yield result[0]
             position = result[1] if result else position + 1
 
-    def _read(self, position: int) -> tuple[Sequence[Span], int] | None:
+    def _read(self, position: int) -> tuple[Sequence[DaySpan], int] | None:
         result = self._read_one(position, self._lead_before(position))
         if not result:
             return None
@@ -81,7 +81,7 @@ class _Reader:
             return self._read_list(span, end, lead)
         return [self._extend(span, lead, joint)], end
 
-    def _read_list(self, span: Span, end: int, lead: str) -> tuple[Sequence[Span], int]:
+    def _read_list(self, span: DaySpan, end: int, lead: str) -> tuple[Sequence[DaySpan], int]:
         """Read July, August and September 2023; the year at the end applies to all."""
         spans = [span]
         while self._kinds[end] in ("and", "or", "/", ","):
@@ -102,7 +102,7 @@ class _Reader:
             spans = [listed.in_year(year) if listed.every_year else listed for listed in spans]
         return spans, end
 
-    def _extend(self, span: Span, lead: str, following: str) -> Span:
+    def _extend(self, span: DaySpan, lead: str, following: str) -> DaySpan:
         today = self._now.date()
         if lead == "since" or (lead == "from" and following in ("on", "onward", "onwards")):
             if span.every_year:
@@ -110,14 +110,14 @@ class _Reader:
                     (span.in_year(today.year - 1), span.in_year(today.year)),
                     key=lambda candidate: (candidate.start <= today, candidate.start),
                 )
-            return Span(span.start, today + DAY) if span.start <= today else span
+            return DaySpan(span.start, today + DAY) if span.start <= today else span
         if span.every_year or (span.end - span.start).days < 28:
             return span
         if lead == "after" and span.end <= today:
-            return Span(span.end, today + DAY)
-        return Span(date.min, span.start) if lead == "before" else span
+            return DaySpan(span.end, today + DAY)
+        return DaySpan(date.min, span.start) if lead == "before" else span
 
-    def _read_one(self, position: int, lead: str, nesting: int = 0) -> tuple[Span, int] | None:
+    def _read_one(self, position: int, lead: str, nesting: int = 0) -> tuple[DaySpan, int] | None:
         for rule, change in prefixes() if nesting < _MAX_NESTING else ():
             match = rule.match(self._text, self._offsets[position])
             inner = match and self._read_one(self._end_position(match), "in", nesting + 1)
@@ -167,14 +167,14 @@ class _Reader:
         return before[-1] if before else ""
 
 
-def _try_meaning(meaning: Callable[..., Span | None], *parts: object) -> Span | None:
+def _try_meaning(meaning: Callable[..., DaySpan | None], *parts: object) -> DaySpan | None:
     try:
         return meaning(*parts)
     except (ValueError, OverflowError, OSError):  # 31 June, a million years ago
         return None
 
 
-def _join_spans(first: Span, last: Span) -> Span:
+def _join_spans(first: DaySpan, last: DaySpan) -> DaySpan:
     """Return the days from the first span to the end of the last; one's year is used for both."""
     if first.every_year and not last.every_year:
         year = last.start.year
@@ -185,9 +185,9 @@ def _join_spans(first: Span, last: Span) -> Span:
         last = later._replace(every_year=first.every_year)
     elif last.end <= first.start < last.end + 6 * DAY:
         # "From Monday to Friday" on a Wednesday: both are the latest ones, so in the wrong order.
-        last = Span(last.start + 7 * DAY, last.end + 7 * DAY)
+        last = DaySpan(last.start + 7 * DAY, last.end + 7 * DAY)
     start, end = min(first.start, last.start), max(first.end, last.end)
-    return Span(start, end, first.every_year and last.every_year)
+    return DaySpan(start, end, first.every_year and last.every_year)
 
 
 _WORD = re.compile(r"[a-z]+")
@@ -232,8 +232,8 @@ def _signs(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_OWN_SIGNS = {name: _signs(known.signs) for name, known in LANGUAGES.items()}
+_OWN_SIGNS = {name: _signs(language.signs) for name, language in LANGUAGES.items()}
 _ALL_SIGNS = {
-    name: _OWN_SIGNS[name] | _signs(known.shared_signs) for name, known in LANGUAGES.items()
+    name: _OWN_SIGNS[name] | _signs(language.shared_signs) for name, language in LANGUAGES.items()
 }
 _SIGNS = frozenset().union(*_ALL_SIGNS.values())

@@ -47,7 +47,7 @@ def _find_phrases(
     text: str, plain: str, language: Language, sure: bool
 ) -> Iterator[tuple[int, int, str]]:
     """Yield the position of each date, in order, with the date in English."""
-    taken = bytearray(len(plain))
+    covered = bytearray(len(plain))
     phrases = []
     for kind, pattern in _compile_patterns(language.signs):
         for match in pattern.finditer(plain):
@@ -55,9 +55,9 @@ def _find_phrases(
             parts = {name: part for name, part in match.groupdict().items() if part}
             phrase = _BUILDERS[kind](parts, language)
             is_excluded = _is_noun(text, match) or (not sure and _is_vague(match))
-            if phrase and not is_excluded and not any(taken[start:end]):
+            if phrase and not is_excluded and not any(covered[start:end]):
                 phrases.append((start, end, phrase))
-                taken[start:end] = b"1" * (end - start)
+                covered[start:end] = b"1" * (end - start)
     return iter(sorted(phrases))
 
 

@@ -40,7 +40,7 @@ class Enriched:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _Job:
     """A request, and the version of the store's texts when it arrived.
 
     :param deadline: when to stop waiting for the store, in seconds of the event loop's clock.
@@ -122,12 +122,12 @@ class Enricher:
 
         def read(reservoir: Reservoir) -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
             now, ledger = datetime.now(UTC), reservoir.exchanges.ledger
-            known = None
+            continued = None
             if not request.named and not request.continues:
-                known = reservoir.exchanges.find_continued(
+                continued = reservoir.exchanges.find_continued(
                     Scope(partition, instance), request.messages
                 )
-            conversation, version = known or request.conversation, ledger.version(partition)
+            conversation, version = continued or request.conversation, ledger.version(partition)
             entries = ledger.get(partition, conversation, masked=masked, now=now)
             return conversation, version, entries
 
@@ -136,9 +136,9 @@ class Enricher:
         ledger = await _wait_until(deadline, self._ledger.run(read))
         if ledger is None:
             return Enriched(request.text.encode(), "skipped; reason=store")
-        conversation, version, known = ledger
+        conversation, version, prior = ledger
         request = replace(request, conversation=conversation)
-        known = known | {
+        prior = prior | {
             key: pending.entry
             for key, pending in unwritten.get((partition, conversation), {}).items()
             if pending.version == version and pending.entry.masked >= masked
@@ -146,53 +146,53 @@ class Enricher:
         entries = {
             question.at: entry
             for question in request.questions
-            if not question.kept and (entry := known.get((question.ordinal, question.id)))
+            if not question.kept and (entry := prior.get((question.ordinal, question.id)))
         }
-        counted = known if request.continues else entries  # the provider keeps all earlier blocks
+        counted = prior if request.continues else entries  # the provider keeps all earlier blocks
         used = sum(entry.tokens for entry in counted.values())
         # Also what a hook of the client has added.
         quoted = quoted_numbers([request.text, *(entry.block for entry in counted.values())])
-        turn = _Turn(request, client, partition, masked, version, deadline, quoted)
-        note = await self._add_newest(turn, entries, used)
+        job = _Job(request, client, partition, masked, version, deadline, quoted)
+        note = await self._add_newest(job, entries, used)
         text = insert(request.text, {at: f"\n\n{entry.block}" for at, entry in entries.items()})
         return Enriched(text.encode(), note)
 
-    async def _add_newest(self, turn: _Turn, entries: dict[int, LedgerEntry], used: int) -> str:
-        replayed, newest = len(entries), next(reversed(turn.request.questions), None)
+    async def _add_newest(self, job: _Job, entries: dict[int, LedgerEntry], used: int) -> str:
+        replayed, newest = len(entries), next(reversed(job.request.questions), None)
         suffix = f"; replayed={replayed}" if replayed else ""
         if newest is None or not newest.newest or newest.at in entries:
             return f"replayed={replayed}" if replayed else "skipped; reason=no question"
-        reason = newest.kept or self._why_off(turn) or self._why_full(turn.request, used)
+        reason = newest.kept or self._why_off(job) or self._why_full(job.request, used)
         if not reason:
             budget = min(limits.BUDGET, limits.CONVERSATION_BUDGET - used)
-            recall = await self._recall(turn, newest, budget)
+            recall = await self._recall(job, newest, budget)
             if isinstance(recall, Recall):
-                self._ledger_writes.submit_in_pause(partial(_log_injection, turn, recall))
-                entries[newest.at] = self._add_entry(turn, newest, recall)
+                self._ledger_writes.submit_in_pause(partial(_log_injection, job, recall))
+                entries[newest.at] = self._add_entry(job, newest, recall)
                 return f"added; tokens={recall.tokens}; messages={len(recall.messages)}{suffix}"
             reason = recall
         return f"skipped; reason={reason}{suffix}"
 
-    async def _recall(self, turn: _Turn, question: Question, budget: int) -> Recall | str:
+    async def _recall(self, job: _Job, question: Question, budget: int) -> Recall | str:
         def ask(reservoir: Reservoir, *, recorded: bool = True) -> Recall | Skipped:
             return reservoir.recall(
                 question.text,
-                partition=turn.partition,
+                partition=job.partition,
                 budget=budget,
-                exclude_conversation=turn.request.conversation,
-                talk=_talk_before(turn.request),
-                shown=turn.quoted,
+                exclude_conversation=job.request.conversation,
+                talk=_talk_before(job.request),
+                shown=job.quoted,
                 recorded=recorded,
             )
 
         self._last_asked = partial(ask, recorded=False)
-        recall = await _wait_until(turn.deadline, self._state.reader.run(ask))
+        recall = await _wait_until(job.deadline, self._state.reader.run(ask))
         if recall is None:
             return "timeout"
         return recall if isinstance(recall, Recall) else recall.reason.value
 
-    def _add_entry(self, turn: _Turn, question: Question, recall: Recall) -> LedgerEntry:
-        partition, conversation, masked = turn.partition, turn.request.conversation, turn.masked
+    def _add_entry(self, job: _Job, question: Question, recall: Recall) -> LedgerEntry:
+        partition, conversation, masked = job.partition, job.request.conversation, job.masked
         text, tokens = recall.text.strip(), recall.tokens
         entry = LedgerEntry(question.ordinal, question.id, text, tokens, masked)
         quoted = [message.id for message in recall.messages if message.id is not None]
@@ -201,9 +201,9 @@ class Enricher:
             if self._is_masked(partition) and not masked:
                 return  # since the question was asked, secrets must be redacted
             ledger, now = reservoir.exchanges.ledger, datetime.now(UTC)
-            ledger.put(partition, conversation, entry, quoted, version=turn.version, now=now)
+            ledger.put(partition, conversation, entry, quoted, version=job.version, now=now)
 
-        unwritten = _Unwritten(entry, turn.version)
+        unwritten = _Unwritten(entry, job.version)
         self._puts.append(put)
         written = self._ledger_writes.submit_batch_in_pause(self.write_queued)
         self._hold_until_written(written, (partition, conversation), unwritten)
@@ -239,8 +239,8 @@ class Enricher:
 
         written.add_done_callback(lambda _: loop.call_soon_threadsafe(drop))
 
-    def _why_off(self, turn: _Turn) -> str:
-        is_off = find_switch(self._state.config, turn.partition, turn.request.folder)
+    def _why_off(self, job: _Job) -> str:
+        is_off = find_switch(self._state.config, job.partition, job.request.folder)
         return Reason.SWITCHED_OFF.value if is_off else ""
 
     def _why_full(self, request: ParsedRequest, used: int) -> str:
@@ -255,16 +255,16 @@ class Enricher:
         return ""
 
     def _window(self, request: ParsedRequest) -> int | None:
-        known = self._state.config.context_window(request.model) if request.model else None
-        return min(filter(None, (known, request.window)), default=None)
+        usual = self._state.config.context_window(request.model) if request.model else None
+        return min(filter(None, (usual, request.window)), default=None)
 
     def _is_masked(self, partition: str) -> bool:
         return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value
 
 
-def _log_injection(turn: _Turn, recall: Recall, reservoir: Reservoir) -> None:
-    session = turn.request.conversation
-    injection_log.record(reservoir, recall, "proxy", turn.client, turn.partition, session)
+def _log_injection(job: _Job, recall: Recall, reservoir: Reservoir) -> None:
+    session = job.request.conversation
+    injection_log.record(reservoir, recall, "proxy", job.client, job.partition, session)
 
 
 def _talk_before(request: ParsedRequest) -> list[tuple[str, str]]:

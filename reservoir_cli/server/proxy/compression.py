@@ -18,15 +18,15 @@ class Decoder:
     """Decode a body of at most ``most`` bytes; raise Undecodable for an unknown encoding."""
 
     def __init__(self, encoding: str, most: int) -> None:
-        self._encoding, self._left, self._is_new = encoding.strip().lower(), most, True
+        self._encoding, self._room, self._is_new = encoding.strip().lower(), most, True
         self._new_member, self._damaged = _members(self._encoding)
         self._member = self._new_member() if self._new_member else None
 
     def decode(self, chunk: bytes) -> bytes:
         """Decode the next chunk; raise Undecodable if it is damaged or the body too large."""
         decoded = self._inflate(chunk)
-        self._left -= len(decoded)
-        if self._left < 0:
+        self._room -= len(decoded)
+        if self._room < 0:
             raise Undecodable("too large")
         return decoded
 
@@ -41,10 +41,10 @@ class Decoder:
             return bytes(chunk)
         text = bytearray()
         try:
-            while chunk and len(text) <= self._left:
+            while chunk and len(text) <= self._room:
                 if self._member.eof:
                     self._member = self._new_member()
-                text += self._decompress(chunk, self._left - len(text) + 1)
+                text += self._decompress(chunk, self._room - len(text) + 1)
                 chunk = self._member.unused_data if self._member.eof else b""
         except self._damaged:
             raise Undecodable("damaged") from None

@@ -151,8 +151,8 @@ class Proxy:
         if parsed.side:
             return _Outgoing(body, "skipped; reason=side request")
         if parsed.continues and not parsed.named:
-            known = self._histories.find(self._partition(incoming, parsed), parsed.continues)
-            parsed = replace(parsed, conversation=known or parsed.conversation)
+            conversation = self._histories.find(self._partition(incoming, parsed), parsed.continues)
+            parsed = replace(parsed, conversation=conversation or parsed.conversation)
         client = identify_client.client_of(incoming.headers)
         enriched = await self._enricher.enrich(parsed, *self._scope_of(incoming, parsed), client)
         return _Outgoing(enriched.body, enriched.note, None if parsed.only_counts else parsed)

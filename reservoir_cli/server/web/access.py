@@ -20,7 +20,7 @@ _BYTES = 32
 
 
 @dataclass(slots=True)
-class Session:
+class BrowserSession:
     """A browser's session: its Host header, the token of its forms, and when it was last used."""
 
     host: str
@@ -29,7 +29,7 @@ class Session:
 
 
 @dataclass(slots=True)
-class Sessions:
+class BrowserSessions:
     """The used codes and the valid sessions of a server; the clock is monotonic, in seconds.
 
     :param violations: how many policy violations browsers reported.
@@ -39,7 +39,7 @@ class Sessions:
     clock: Callable[[], float] = time.monotonic
     violations: int = 0
     _used: dict[str, int] = field(default_factory=dict)
-    _sessions: dict[str, Session] = field(default_factory=dict)
+    _sessions: dict[str, BrowserSession] = field(default_factory=dict)
 
     def prove(self, nonce: str) -> str | None:
         """Return a proof that this server knows the token; ``None`` if the nonce is invalid."""
@@ -54,12 +54,12 @@ class Sessions:
             return None
         self._used[parts[0]] = parts[1]
         name = secrets.token_urlsafe(_BYTES)
-        self._sessions[name] = Session(host, secrets.token_urlsafe(_BYTES), now)
+        self._sessions[name] = BrowserSession(host, secrets.token_urlsafe(_BYTES), now)
         while len(self._sessions) > limits.MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         return name
 
-    def find(self, name: str, host: str) -> Session | None:
+    def find(self, name: str, host: str) -> BrowserSession | None:
         """Return a session by its id, if it is still valid and was started with this Host."""
         session, now = self._sessions.get(name), self.clock()
         if session is None or session.host != host or now - session.used > limits.SESSION_LIFETIME:
@@ -94,12 +94,12 @@ View = Callable[[Request], Awaitable[Response]]
 Form = dict[str, str]
 
 
-def sessions_of(request: Request) -> Sessions:
+def sessions_of(request: Request) -> BrowserSessions:
     """Return the sessions of this server's page."""
     state = request.app.state
     if not hasattr(state, "page"):
-        state.page = Sessions(state.server.identity)
-    sessions: Sessions = state.page
+        state.page = BrowserSessions(state.server.identity)
+    sessions: BrowserSessions = state.page
     return sessions
 
 
@@ -166,7 +166,7 @@ def problem(request: Request, status: int, message: str, hint: str | None = None
     return render(request, "error.html", status_code=status, message=message, hint=hint)
 
 
-def _session_of(request: Request) -> Session | None:
+def _session_of(request: Request) -> BrowserSession | None:
     name = request.cookies.get(COOKIE, "")
     return sessions_of(request).find(name, request.headers.get("host", ""))
 

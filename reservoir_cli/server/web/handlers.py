@@ -48,12 +48,12 @@ async def index(request: Request) -> Response:
         reservoir: Reservoir,
     ) -> tuple[read_conversations.Listing | None, list[tuple[str, str, int]]]:
         listing = None if problem else read_conversations.list_or_search(reservoir, query)
-        # Results that follow the search field show places only in the field of instances.
+        # Results that follow the search field show channels only in the field of instances.
         is_needed = not part or query.partition or not (listing and listing.total)
-        return listing, reservoir.lookup.places() if is_needed else []
+        return listing, reservoir.lookup.channels() if is_needed else []
 
-    listing, places = await read(request, look)
-    instances = {name for where, name, _ in places if where == query.partition}
+    listing, channels = await read(request, look)
+    instances = {name for where, name, _ in channels if where == query.partition}
     return render(
         request,
         "conversation_list.html" if part else "conversations.html",
@@ -62,8 +62,8 @@ async def index(request: Request) -> Response:
         part=part,
         query=query,
         listing=listing,
-        places=places,
-        partitions=names_of_partitions(places, query.partition),
+        channels=channels,
+        partitions=names_of_partitions(channels, query.partition),
         instances=sorted(instances | ({query.instance} if query.instance else set())),
         roles=ROLES,
         gone=number_of(request.query_params, "gone"),
@@ -100,16 +100,16 @@ async def message(request: Request) -> Response:
         )
     if read_conversations.is_document(stored):
         return RedirectResponse(link("/document", p=stored.partition, id=stored.id), 303)
-    place = {"p": stored.partition, "i": stored.instance, "c": stored.conversation_id}
-    address = link("/conversation", **place, at=stored.id)
+    query = {"p": stored.partition, "i": stored.instance, "c": stored.conversation_id}
+    address = link("/conversation", **query, at=stored.id)
     return RedirectResponse(f"{address}#m{stored.id}", 303)
 
 
 async def document(request: Request) -> Response:
     """Show a document."""
-    found = await _find_message(request)
+    stored = await _find_message(request)
     page = await read(
-        request, lambda store: read_conversations.read_document(store, found.partition, found.id)
+        request, lambda store: read_conversations.read_document(store, stored.partition, stored.id)
     )
     return render(request, "conversation.html", page=page, at=None, gone=None)
 
@@ -166,56 +166,56 @@ async def ask(request: Request) -> Response:
         raise problem
     state: ServerState = request.app.state.server
     default_store = state.config.store_location()
-    places = await read(request, lambda reservoir: reservoir.lookup.places())
-    shown = None
+    channels = await read(request, lambda reservoir: reservoir.lookup.channels())
+    view = None
     if question.asked and not problem:
         try:
-            shown = await read(
+            view = await read(
                 request, lambda reservoir: window.choose(reservoir, question, default_store)
             )
         except UsageError as error:  # an unknown model, or a budget that is too small
             if part:
                 raise
             problem = error
-    partition = question.partition or default_partition(places, state.config)
+    partition = question.partition or default_partition(channels, state.config)
     model = None if problem else question.model
     floor = await read(
         request, lambda reservoir: window.floor_in_force(reservoir, partition, model)
     )
     return render(
         request,
-        "window_result.html" if part and shown else "window.html",
+        "window_result.html" if part and view else "window.html",
         status_code=400 if problem else 200,
         problem=problem,
         question=question,
         typed={name: text_of(query, name) for name in ("model", "budget")},
-        shown=shown,
+        shown=view,
         sliders=question_form.sliders(
             question.options,
-            shown.usual if shown else state.config.settings(partition, model),
+            view.usual if view else state.config.settings(partition, model),
             floor,
         ),
-        models=[] if part and shown else [model.name for model in state.config.known_models()],
-        partitions=names_of_partitions(places, partition),
+        models=[] if part and view else [model.name for model in state.config.known_models()],
+        partitions=names_of_partitions(channels, partition),
         formats=FORMATS,
         default_partition=partition,
         default_budget=(
-            shown.window.budget.available
-            if shown and question.budget is None
+            view.window.budget.available
+            if view and question.budget is None
             else question_form.BUDGET
         ),
     )
 
 
-def names_of_partitions(places: list[tuple[str, str, int]], shown: str | None) -> list[str]:
+def names_of_partitions(channels: list[tuple[str, str, int]], current: str | None) -> list[str]:
     """Return the names to select from; the one that is shown may have no messages."""
-    return sorted({partition for partition, _, _ in places} | ({shown} if shown else set()))
+    return sorted({partition for partition, _, _ in channels} | ({current} if current else set()))
 
 
-def default_partition(places: list[tuple[str, str, int]], config: Config) -> str:
+def default_partition(channels: list[tuple[str, str, int]], config: Config) -> str:
     """Return the configured partition if it has messages, else the one with the most messages."""
     configured = config.settings().partition
-    partitions = [partition for partition, _, _ in places]
+    partitions = [partition for partition, _, _ in channels]
     return configured if configured in partitions or not partitions else partitions[0]
 
 

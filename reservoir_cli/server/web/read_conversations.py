@@ -43,7 +43,7 @@ class MissingError(ReservoirError):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ListItem:
     """A row of the list: a conversation, a document, or the single messages of an instance.
 
     :param document: the id of the document's message; ``None`` for the others.
@@ -70,7 +70,7 @@ class Listing:
     :param total: how many rows all pages have, with the single messages of instances.
     """
 
-    items: "Sequence[tuple[str, Sequence[Item]]]"
+    items: "Sequence[tuple[str, Sequence[ListItem]]]"
     hits: "Sequence[HitSnippet]"
     total: int
     conversations: int
@@ -161,30 +161,30 @@ def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
             query.scope, query.where, size, (page - 1) * size
         )
 
-    found = read(query.page)
-    if not found.listed and query.page > 1:  # behind the last page
-        found = read(_count_pages(read(1).total, size))
-    items = [_item(reservoir, listed) for listed in found.listed]
+    listing = read(query.page)
+    if not listing.listed and query.page > 1:  # behind the last page
+        listing = read(_count_pages(read(1).total, size))
+    items = [_item(reservoir, listed) for listed in listing.listed]
     by_month = [(name, list(rows)) for name, rows in groupby(items, lambda item: month(item.last))]
-    pages = _count_pages(found.total, size)
-    return Listing(by_month, (), found.total, found.conversations, found.documents, pages)
+    pages = _count_pages(listing.total, size)
+    return Listing(by_month, (), listing.total, listing.conversations, listing.documents, pages)
 
 
-def _item(reservoir: Reservoir, listed: ListedConversation) -> Item:
+def _item(reservoir: Reservoir, listed: ListedConversation) -> ListItem:
     """Prepare a row of the list; secrets are redacted before anything is shortened."""
     redactor, partition = reservoir.redactor, listed.partition
     question, latest = (redactor.text(partition, text) for text in (listed.question, listed.latest))
     conversation, source, title = None, None, None
     if listed.conversation:
-        known = redactor.conversation(partition, listed.conversation)
-        conversation, source = known.id, known.source
-        title = known.title or title_of(question) or known.id
-        snippet = question if known.title and not _repeats(known.title, question) else latest
+        about = redactor.conversation(partition, listed.conversation)
+        conversation, source = about.id, about.source
+        title = about.title or title_of(question) or about.id
+        snippet = question if about.title and not _repeats(about.title, question) else latest
     elif listed.document:
         title, snippet = split_title(latest)
     else:
         snippet = latest
-    return Item(
+    return ListItem(
         partition,
         listed.instance,
         conversation,
@@ -280,10 +280,10 @@ def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) ->
         return ShownMessage(message, None, visible("\n".join(filter(None, (text, calls)))), 0)
     to_markup = to_plain_html if plain else to_html
     html = None if message.role is Role.TOOL else to_markup(message.content)
-    shown = visible(
+    words = visible(
         "\n".join(filter(None, (text[: limits.MAX_RENDERED], calls[: limits.MAX_RENDERED])))
     )
-    return ShownMessage(message, html, shown, max(0, len(message.content) - limits.MAX_RENDERED))
+    return ShownMessage(message, html, words, max(0, len(message.content) - limits.MAX_RENDERED))
 
 
 def forget(reservoir: Reservoir, name: ConversationName) -> int:

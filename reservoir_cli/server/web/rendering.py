@@ -38,9 +38,9 @@ def first_words(text: str, length: int = 160) -> str:
     return visible(line if len(line) <= length else f"{cut(line, length - 1)}…")
 
 
-def place(shown: Any) -> str:
+def channel(row: Any) -> str:
     """Return the partition and instance of a row; one name if they have the same."""
-    partition, instance = shown.partition, shown.instance
+    partition, instance = row.partition, row.instance
     return partition if partition == instance else f"{partition}/{instance}"
 
 
@@ -96,7 +96,7 @@ def _build_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (day, short_day, minute, number, percent, place, visible, first_words)
+    filters = (day, short_day, minute, number, percent, channel, visible, first_words)
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["draw"] = stacked_bar.draw
     environment.globals |= {"link": link, "link_to_message": link_to_message}

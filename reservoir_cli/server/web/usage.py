@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from reservoir_cli.context.weekly_statistics import count_tools, largest_tools, last_weeks
-from reservoir_cli.reservoir import PlaceSummary, Reservoir
+from reservoir_cli.reservoir import ChannelSummary, Reservoir
 from reservoir_cli.server.web.stacked_bar import Part, stack
 
 #: Days and weeks in the charts, and the tools that have a part of their own.
@@ -57,7 +57,7 @@ class Use:
     charts: Sequence[Chart]
     bars: Sequence[Bar]
     busiest: int
-    places: Sequence[PlaceSummary]
+    channels: Sequence[ChannelSummary]
     engine: str
 
 

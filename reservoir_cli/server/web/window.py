@@ -13,7 +13,7 @@ from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.web.rendering import link
 from reservoir_cli.server.web.stacked_bar import Part, stack
-from reservoir_cli.server.web.window_form import Question, context_command
+from reservoir_cli.server.web.window_form import WindowForm, context_command
 from reservoir_cli.settings.schema import Settings
 
 MAX_FILLERS = 50  # the most rows of messages that could only have filled the budget
@@ -54,7 +54,7 @@ class WindowView:
     :param pending: how many messages are not embedded yet; the command embeds some first.
     """
 
-    question: Question
+    question: WindowForm
     window: ContextWindow
     settings: Settings
     usual: Settings
@@ -86,7 +86,7 @@ class WindowView:
         )
 
 
-def choose(reservoir: Reservoir, question: Question, default_store: str) -> WindowView:
+def choose(reservoir: Reservoir, question: WindowForm, default_store: str) -> WindowView:
     """Choose the window of a question; UsageError for a wrong model or a small budget."""
     window = _build_window(reservoir, question)
     partition = window.request.partition
@@ -126,7 +126,7 @@ def floor_in_force(reservoir: Reservoir, partition: str, model: str | None) -> f
     return rank_messages.floor_in_force(settings, reservoir.store, embedder)
 
 
-def _build_window(reservoir: Reservoir, question: Question) -> ContextWindow:
+def _build_window(reservoir: Reservoir, question: WindowForm) -> ContextWindow:
     return reservoir.context(
         question.text,
         partition=question.partition,
@@ -141,7 +141,7 @@ def _build_window(reservoir: Reservoir, question: Question) -> ContextWindow:
 
 
 def _find_newcomers(
-    reservoir: Reservoir, question: Question, window: ContextWindow
+    reservoir: Reservoir, question: WindowForm, window: ContextWindow
 ) -> frozenset[int]:
     """Return the ids of messages that are in the window only because another one is left out."""
     if not question.without:

@@ -23,7 +23,7 @@ _COMMAND_OPTIONS = {"recall_floor": "--floor", "excerpts": "--excerpts"}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WindowForm:
     """The fields of the form; the settings decide absent options."""
 
     text: str
@@ -37,7 +37,7 @@ class Question:
     without: tuple[int, ...]
 
     @classmethod
-    def of(cls, query: Query) -> "Question":
+    def of(cls, query: Query) -> "WindowForm":
         """Read the form; raise UsageError if a field is invalid."""
         model, asked = name_of(query, "model"), "q" in query
         budget = number_of(query, "budget")
@@ -57,18 +57,18 @@ class Question:
         )
 
 
-def read_form(query: Query) -> tuple[Question, UsageError | None]:
+def read_form(query: Query) -> tuple[WindowForm, UsageError | None]:
     """Read the form without its invalid fields, and what is wrong with the first one."""
     try:
-        return Question.of(query), None
+        return WindowForm.of(query), None
     except UsageError as error:
         problem = error
     valid: dict[str, str] = {}
     for name, value in query.items():
         with suppress(UsageError):
-            Question.of({**valid, name: value})
+            WindowForm.of({**valid, name: value})
             valid[name] = value
-    return Question.of(valid), problem
+    return WindowForm.of(valid), problem
 
 
 def _printable(text: str) -> str:
@@ -129,7 +129,7 @@ def _slider(
     return Slider(name, label, was if moved is None else moved, f"{was:g}", most, step)
 
 
-def context_command(question: Question, partition: str, database: str | None = None) -> str:
+def context_command(question: WindowForm, partition: str, database: str | None = None) -> str:
     """Return the command for the window on the page; no ``database`` stands for the default."""
     flags = question.options.flags()
     named = {

@@ -45,7 +45,7 @@ def check(source: Store, target: Store) -> dict[str, int]:
 
 
 def _refuse_itself(source: Store, target: Store) -> None:
-    if _place(source) == _place(target):
+    if _identify(source) == _identify(target):
         raise UsageError("a store cannot be copied into itself", hint="name another target")
     refuse_unfinished(source.get_property(UNFINISHED_COPY), source.location)
 
@@ -116,7 +116,7 @@ def _find_mark(source: Store, target: Store) -> Any:
                 hint="to merge two stores, use reservoir export and ingest",
             )
         return None
-    if mark["source"] not in (_place(source), source.location):
+    if mark["source"] not in (_identify(source), source.location):
         raise UsageError(
             f"{target.location} is an unfinished copy of {mark['source']}",
             hint="finish that one first, or use an empty target",
@@ -124,7 +124,7 @@ def _find_mark(source: Store, target: Store) -> Any:
     return mark
 
 
-def _place(store: Store) -> str:
+def _identify(store: Store) -> str:
     files = store.files()
     return str(files[0]) if files else store.location
 
@@ -137,7 +137,7 @@ def _describe_removal(store: Store) -> str:
 
 
 def _set_mark(source: Store, target: Store, after: Key | None) -> None:
-    mark = {"source": _place(source), "after": after}
+    mark = {"source": _identify(source), "after": after}
     target.set_property(UNFINISHED_COPY, json.dumps(mark))
 
 

@@ -104,8 +104,8 @@ def load(store: Store, batch: DumpBatch) -> None:
     connection = store._connection
     connection.lock(by_partition(batch.keys))
     store._insert_messages(batch.messages)
-    for place, messages in reads.by_place(list(map(reads.to_message, batch.messages))).items():
-        store._index(place, messages)
+    for channel, messages in reads.by_channel(list(map(reads.to_message, batch.messages))).items():
+        store._index(channel, messages)
     models = [properties.get(connection, key) for key in (properties.MODEL_ID, properties.NEXT_ID)]
     for (partition, model_id), passages in batch.passages(models).items():
         store._add_vectors(partition, model_id, passages)

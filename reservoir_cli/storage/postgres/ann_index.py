@@ -149,12 +149,12 @@ def _measure_recall(connection: Connection, partition: str, index: Index) -> flo
         """,
         [partition, index.model_id, _SAMPLES],
     )
-    found = expected = 0
+    hits = expected = 0
     for (vector,) in list(sample):
         ids, scanned = vectors.cosines(connection, Scope(partition), index.model_id, vector[None])
         cosine = scanned[:, 0]
         near, _ = cosines(connection, partition, index, vector)
         best = set(ids[np.lexsort((ids, -cosine))[:_NEAREST]].tolist())
-        found += len(best & set(near[:_NEAREST].tolist()))
+        hits += len(best & set(near[:_NEAREST].tolist()))
         expected += len(best)
-    return round(found / expected, 4)
+    return round(hits / expected, 4)

@@ -220,12 +220,12 @@ class Connection:
     def delete(
         self, table: str, partition: str, condition: str = "true", values: Sequence[Any] = (), /
     ) -> None:
-        found = f"FROM {table} WHERE partition = ? AND {condition}", [partition, *values]
+        rows = f"FROM {table} WHERE partition = ? AND {condition}", [partition, *values]
         if self.may_delete:
-            self.execute(f"DELETE {found[0]}", found[1])
+            self.execute(f"DELETE {rows[0]}", rows[1])
             return
         key = TABLES[table].key.removeprefix("partition, ")
-        if keys := self.rows(f"SELECT {key} {found[0]}", found[1]):
+        if keys := self.rows(f"SELECT {key} {rows[0]}", rows[1]):
             arguments = [partition, table, json.dumps(keys)]
             self.execute(f"SELECT {SCHEMA}.delete_rows(?, ?, ?::json)", arguments)
 
@@ -262,7 +262,7 @@ def _translate(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 
-def place_of(url: str) -> str:
+def location_of(url: str) -> str:
     """Return the URL of a store without its password and parameters."""
     try:
         parts = conninfo.conninfo_to_dict(url)
@@ -306,7 +306,7 @@ def _hosts(parts: Mapping[str, Any]) -> str:
 
 
 def connect(
-    url: str, place: str, *, patience: float, options: str = ""
+    url: str, location: str, *, patience: float, options: str = ""
 ) -> "psycopg.Connection[Any]":
     """Connect to a server, waiting for one that is just starting or has no connection left."""
     # Override the encoding of PGCLIENTENCODING, the URL and the database.
@@ -332,7 +332,7 @@ def connect(
                 pause = next(pauses, 0) if _contains(error, _TEMPORARY) else 0
             remaining = deadline - time.monotonic()
             if pause <= 0 or remaining <= 0:
-                raise unreachable_error(error, place) from None
+                raise unreachable_error(error, location) from None
             time.sleep(min(pause, remaining))
 
 

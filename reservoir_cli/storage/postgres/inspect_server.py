@@ -10,7 +10,7 @@ _POSTGRES, _VECTOR = 15, (0, 8)  #: The oldest supported versions of PostgreSQL 
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerInfo:
     """The state of a server and of the store on it.
 
     :param version: of PostgreSQL, such as 160004.
@@ -36,7 +36,7 @@ class Server:
         return f"PostgreSQL {version}, pgvector {self.vector}, schema {self.schema}"
 
 
-def inspect(connection: Connection) -> Server:
+def inspect(connection: Connection) -> ServerInfo:
     """Return the state of a server and of the store on it, without changing anything."""
     version, encoding, has_store, vector, read_only, path = connection.execute(
         f"""
@@ -53,7 +53,7 @@ def inspect(connection: Connection) -> Server:
     ).fetchone()  # type: ignore[misc]
     _refuse(version, encoding, vector)
     if not has_store:
-        return Server(version, vector, None, not read_only, path=path)
+        return ServerInfo(version, vector, None, not read_only, path=path)
     schema, may, may_delete, whole, listed, is_cluster = connection.execute(
         f"""
         SELECT (SELECT max(number) FROM {SCHEMA}.migrations),
@@ -67,7 +67,7 @@ def inspect(connection: Connection) -> Server:
         """
     ).fetchone()  # type: ignore[misc]
     writable = may and not read_only
-    return Server(
+    return ServerInfo(
         version, vector, schema or 0, writable, whole, may_delete, listed, path, is_cluster
     )
 

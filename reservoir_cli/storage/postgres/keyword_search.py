@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
+from reservoir_cli.messages import Channel, Scope, StoredMessage, clean_text, searchable_text
 from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
@@ -33,16 +33,14 @@ _OFTEN = 32  #: Few texts contain a word more often.
 _BEGINNING, _SAMPLED = 3, 500
 
 
-def index(
-    connection: Connection, place: tuple[str, str], messages: Sequence[StoredMessage]
-) -> None:
+def index(connection: Connection, channel: Channel, messages: Sequence[StoredMessage]) -> None:
     """Index the words of messages of one partition and instance."""
-    keys = " ".join(map(quote, scope_stems(*place)))
+    keys = " ".join(map(quote, scope_stems(*channel)))
     rows: list[tuple[str, int, int, int, str]] = []
     vectors = tsvectors(clean_text(searchable_text(message)) for message in messages)
     for message, parts in zip(messages, vectors, strict=True):
         for part, (start, vector) in enumerate(parts):
-            rows.append((place[0], message.id, part, start, f"{keys} {vector}"))
+            rows.append((channel[0], message.id, part, start, f"{keys} {vector}"))
     connection.insert("words", "partition, message_id, part, start, stems", rows)
 
 
@@ -63,14 +61,14 @@ def read_postings(
     if not stems:
         return (), []
     ids, counts = _counts(connection, scope, stems)
-    places, known = candidates.places(ids)
-    counts = counts[:, known]
+    positions, is_candidate = candidates.positions(ids)
+    counts = counts[:, is_candidate]
     postings: list[Posting] = []
     common: list[Posting] = []
     total = len(candidates.ids)
     for stem, row in zip(stems, counts, strict=True):
         holds = row > 0
-        posting = Posting(places[holds], row[holds], stem)
+        posting = Posting(positions[holds], row[holds], stem)
         if total > rank_by_words.LARGE and holds.sum() > rank_by_words.COMMON * total:
             common.append(posting)
         elif holds.any():
@@ -107,8 +105,8 @@ def correct_misspelt(
 
     def posting_of(stem: str) -> Posting:
         ids, counts = _counts(connection, scope, [stem])
-        places, known = candidates.places(ids)
-        return Posting(places, counts[0][known])
+        positions, is_candidate = candidates.positions(ids)
+        return Posting(positions, counts[0][is_candidate])
 
     split = split_short_stems
     return correct_misspelt_words.correct(question, absent, split, vocabulary, posting_of)

@@ -7,7 +7,7 @@ An id that the new partition already uses is replaced by a new one.
 
 from collections.abc import Mapping, Sequence
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Channel, Scope
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import batches, select_messages
 from reservoir_cli.storage.postgres.connection import Connection
@@ -15,7 +15,6 @@ from reservoir_cli.storage.schema import OF_MESSAGES, TABLES
 from reservoir_cli.storage.search.stemmer import scope_stems
 from reservoir_cli.storage.tables import find_by_filter, rows_of_tags_and_pins, writes
 
-_Place = tuple[str, str]
 _AT_ONCE = 1_000  #: The number of messages whose rows are in memory at once.
 #: The columns of a message that do not change.
 _KEPT = ", ".join(
@@ -50,12 +49,12 @@ def _free_ids(connection: Connection, table: str, ids: Sequence[int], partition:
             [partition, list(ids)],
         )
     }
-    taken = set(ids)
-    fresh = (new for new in connection.new_ids(partition, table) if new not in taken)
+    own_ids = set(ids)
+    fresh = (new for new in connection.new_ids(partition, table) if new not in own_ids)
     return [next(fresh) if old in used else old for old in ids]
 
 
-def move(connection: Connection, old: _Place, new: _Place) -> int:
+def move(connection: Connection, old: Channel, new: Channel) -> int:
     """Move messages and what is derived from them; return how many."""
     ids = find_by_filter.find(connection, Scope(*old)).ids
     renamed = dict(zip(ids, _free_ids(connection, "messages", ids, new[0]), strict=True))
@@ -70,14 +69,14 @@ def move(connection: Connection, old: _Place, new: _Place) -> int:
 
 
 def _copy_messages(
-    connection: Connection, old: _Place, new: _Place, new_ids: Mapping[int, int]
+    connection: Connection, old: Channel, new: Channel, new_ids: Mapping[int, int]
 ) -> None:
     """Copy messages with their words, vectors, and rows of ``pending`` and ``rebuilding``."""
     columns = f"id, conversation_id, {_KEPT}"
     rows = select_messages(connection, columns, old[0], list(new_ids))
     moved = [
-        (*new, thread_key(*new, conversation), new_ids[message_id], conversation, *kept)
-        for message_id, conversation, *kept in rows
+        (*new, thread_key(*new, conversation), new_ids[message_id], conversation, *rest)
+        for message_id, conversation, *rest in rows
     ]
     columns = f"partition, instance, thread, id, conversation_id, {_KEPT}"
     connection.insert("messages", columns, moved)

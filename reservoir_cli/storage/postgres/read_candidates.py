@@ -58,7 +58,7 @@ def gather(connection: Connection, query: Query) -> Uncompared:
         postings=(),
         absent=(),
         passages=np.ones(len(ids), np.int32),
-        known={},
+        cache={},
     )
     candidates = add_postings(
         candidates,
@@ -89,9 +89,11 @@ def _compare(
         index = ann_index.read(description) if description else None
     if index is None or index.model_id != model_id:
         ids, cosine = vectors.cosines(connection, scope, model_id, queries)
-        places, known = candidates.places(ids)
-        np.fmax.at(joined, places, cosine[known])
-        candidates.passages[:] = np.maximum(1, np.bincount(places, minlength=len(candidates.ids)))
+        positions, is_candidate = candidates.positions(ids)
+        np.fmax.at(joined, positions, cosine[is_candidate])
+        candidates.passages[:] = np.maximum(
+            1, np.bincount(positions, minlength=len(candidates.ids))
+        )
         return joined
     partition = str(scope.partition)
     waiting = connection.arrays(
@@ -101,10 +103,10 @@ def _compare(
         ids, near = ann_index.cosines(connection, partition, index, vector)
         # All other embedded messages are at most as near as the last of these.
         joined[:, column] = near.min(initial=1)
-        joined[candidates.places(waiting["ids"])[0], column] = np.nan
-        places, known = candidates.places(ids)
-        np.fmax.at(joined[:, column], places, near[known])
+        joined[candidates.positions(waiting["ids"])[0], column] = np.nan
+        positions, is_candidate = candidates.positions(ids)
+        np.fmax.at(joined[:, column], positions, near[is_candidate])
         embedded, counts = vectors.passage_counts(connection, partition, model_id, np.unique(ids))
-        places, known = candidates.places(embedded)
-        candidates.passages[places] = counts[known]
+        positions, is_candidate = candidates.positions(embedded)
+        candidates.passages[positions] = counts[is_candidate]
     return joined

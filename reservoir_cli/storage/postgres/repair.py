@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Channel, Scope
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import keyword_search
@@ -38,7 +38,7 @@ def rebuild(connection: Connection, model_id: str | None) -> None:
     """Rebuild the full-text index; messages that have lost their vectors become pending."""
     connection.lock(None)
     connection.execute("DELETE FROM words")
-    for partition, instance, _ in holdings.places(connection):
+    for partition, instance, _ in holdings.channels(connection):
         ids = find_by_filter.find(connection, Scope(partition, instance)).ids
         for batch in batches(ids, _AT_ONCE):
             _index(connection, (partition, instance), batch)
@@ -46,14 +46,14 @@ def rebuild(connection: Connection, model_id: str | None) -> None:
         connection.execute(f"INSERT INTO pending (partition, message_id) {_LACKING}", [model_id])
 
 
-def _index(connection: Connection, place: tuple[str, str], ids: Sequence[int]) -> None:
-    messages = reads.by_id(connection, ids, Scope(*place))
-    keyword_search.index(connection, place, messages)
-    threads = [thread_key(*place, message.conversation_id) for message in messages]
+def _index(connection: Connection, channel: Channel, ids: Sequence[int]) -> None:
+    messages = reads.by_id(connection, ids, Scope(*channel))
+    keyword_search.index(connection, channel, messages)
+    threads = [thread_key(*channel, message.conversation_id) for message in messages]
     connection.execute(
         """
         UPDATE messages m SET thread = t.thread FROM unnest(?::bigint[], ?::bigint[])
         AS t (id, thread) WHERE m.partition = ? AND m.id = t.id AND m.thread <> t.thread
         """,
-        [[message.id for message in messages], threads, place[0]],
+        [[message.id for message in messages], threads, channel[0]],
     )

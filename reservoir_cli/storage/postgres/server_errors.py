@@ -22,29 +22,29 @@ _MOST_SHOWN = 200  #: The most characters of the server's own words in an error.
 _LOST = ("57P", "08")  #: The server or a proxy in front of it has closed the connection.
 #: The message and the hint for an SQLSTATE, by its beginning.
 _MEANINGS = {
-    "28": ("the server {place} refused the user or the password", "check the URL, or ~/.pgpass"),
-    "3D000": ("there is no database {place}", "create it with createdb"),
-    "25006": ("the store {place} cannot be written to", "the server or the user is read-only"),
-    "42501": ("the user may not do this in the store {place}", "ask the owner of the database"),
+    "28": ("the server {location} refused the user or the password", "check the URL, or ~/.pgpass"),
+    "3D000": ("there is no database {location}", "create it with createdb"),
+    "25006": ("the store {location} cannot be written to", "the server or the user is read-only"),
+    "42501": ("the user may not do this in the store {location}", "ask the owner of the database"),
     "23514": ("a time or a number is out of range", "check the time of the message"),
     "53100": ("the disk of the server is full", "make room, then run the command again"),
-    "53300": ("the server {place} has too many connections", "try again later, or use a pool"),
+    "53300": ("the server {location} has too many connections", "try again later, or use a pool"),
     "57014": (
-        "the server {place} ended a statement that took too long",
+        "the server {location} ended a statement that took too long",
         "raise its statement_timeout, or that of the user or the database",
     ),
     "25P03": (
-        "the server {place} ended a transaction that was idle for too long",
+        "the server {location} ended a transaction that was idle for too long",
         "raise its idle_in_transaction_session_timeout, or that of the user or the database",
     ),
     "25P04": (
-        "the server {place} ended a transaction that took too long",
+        "the server {location} ended a transaction that took too long",
         "raise its transaction_timeout, or that of the user or the database",
     ),
-    "57P": ("the server {place} was stopped or is starting", "run the command again"),
-    "08": ("lost the connection to the server {place}", "run the command again"),
-    "XX001": ("the store {place} is corrupt", "restore it from a backup"),
-    "42P01": ("the store {place} has lost a table", "restore it from a backup"),
+    "57P": ("the server {location} was stopped or is starting", "run the command again"),
+    "08": ("lost the connection to the server {location}", "run the command again"),
+    "XX001": ("the store {location} is corrupt", "restore it from a backup"),
+    "42P01": ("the store {location} has lost a table", "restore it from a backup"),
 }
 
 
@@ -74,15 +74,15 @@ class ConnectionLostError(StoreError):
 class UncertainCommitError(StoreError):
     """The connection was lost during a commit, so the write may or may not be stored."""
 
-    def __init__(self, place: str, worker: str | None = None) -> None:
-        lost = f"a worker of the cluster at {worker}" if worker else f"the server {place}"
+    def __init__(self, location: str, worker: str | None = None) -> None:
+        lost = f"a worker of the cluster at {worker}" if worker else f"the server {location}"
         super().__init__(
             f"lost the connection to {lost} during a write, which may or may not be stored",
             hint="check whether it was stored (reservoir view), and run the command again if not",
         )
 
 
-def unreachable_error(error: "psycopg.OperationalError", place: str) -> StoreError:
+def unreachable_error(error: "psycopg.OperationalError", location: str) -> StoreError:
     """Return our error for a failed attempt to connect."""
     text = str(error)
     for sign, state in (
@@ -99,7 +99,7 @@ def unreachable_error(error: "psycopg.OperationalError", place: str) -> StoreErr
     ):
         if sign in text:
             message, hint = _MEANINGS[state]
-            return StoreError(message.format(place=place), hint=hint)
+            return StoreError(message.format(location=location), hint=hint)
     for sign, reason in (
         ("refused", "nothing listens there"),
         ("timeout", "it does not answer"),
@@ -112,14 +112,14 @@ def unreachable_error(error: "psycopg.OperationalError", place: str) -> StoreErr
     ):
         if sign in text:
             return StoreError(
-                f"cannot reach the server {place}: {reason}",
+                f"cannot reach the server {location}: {reason}",
                 hint="check the URL, and that the server runs",
             )
-    return StoreError(f"cannot reach the server {place}", hint="check the URL of the store")
+    return StoreError(f"cannot reach the server {location}", hint="check the URL of the store")
 
 
 @contextmanager
-def errors(place: str) -> Iterator[None]:
+def errors(location: str) -> Iterator[None]:
     """Translate the server's errors to ours, which never contain message text."""
     import psycopg
 
@@ -127,7 +127,7 @@ def errors(place: str) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         # Without its cause, in which the server quotes the values of a row.
-        raise _translate_error(error, place) from None
+        raise _translate_error(error, location) from None
 
 
 def locked_error(holders: Sequence[Holder] = ()) -> StoreLockedError:
@@ -143,7 +143,7 @@ def locked_error(holders: Sequence[Holder] = ()) -> StoreLockedError:
     )
 
 
-def _translate_error(error: "psycopg.Error", place: str) -> ReservoirError:
+def _translate_error(error: "psycopg.Error", location: str) -> ReservoirError:
     import psycopg
 
     lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
@@ -163,16 +163,16 @@ def _translate_error(error: "psycopg.Error", place: str) -> ReservoirError:
     for beginning, (message, hint) in _MEANINGS.items():
         if state.startswith(beginning):
             kind = ConnectionLostError if beginning in _LOST else StoreError
-            return kind(message.format(place=place), hint=hint)
+            return kind(message.format(location=location), hint=hint)
     name = f"{type(error).__name__} {state}".strip()
-    return StoreError(f"the store {place} failed: {name}{_reason(error)}")
+    return StoreError(f"the store {location} failed: {name}{_reason(error)}")
 
 
 def find_worker(error: "psycopg.Error") -> str | None:
     """Return the host and port of the machine of a cluster on which a statement failed."""
     for text in (error.diag.message_primary, error.diag.context):
-        if found := _WORKER.search(text or ""):
-            return found[1]
+        if match := _WORKER.search(text or ""):
+            return match[1]
     return None
 
 
@@ -181,5 +181,5 @@ def _reason(error: "psycopg.Error") -> str:
     words = " ".join((error.diag.message_primary or "").split())
     before, quote, rest = words.partition('"')
     after = rest.rpartition('"')[2]
-    shown = f"{before}…{after}" if quote else words
-    return f": {shown[:_MOST_SHOWN]}" if shown else ""
+    reason = f"{before}…{after}" if quote else words
+    return f": {reason[:_MOST_SHOWN]}" if reason else ""

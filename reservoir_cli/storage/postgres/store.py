@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
-from reservoir_cli.messages import EVERYTHING, Filter, Key, Scope, StoredMessage, check_name
+from reservoir_cli.messages import (
+    EVERYTHING,
+    Channel,
+    Filter,
+    Key,
+    Scope,
+    StoredMessage,
+    check_name,
+)
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.keys import by_partition, thread_key
 from reservoir_cli.storage.passage import Passage
@@ -21,7 +29,7 @@ from reservoir_cli.storage.postgres.server_errors import errors
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
 from reservoir_cli.storage.search.candidates import Query, Uncompared
-from reservoir_cli.storage.search.links import Place, Vectors
+from reservoir_cli.storage.search.links import Vectors
 from reservoir_cli.storage.store import Problem, Repaired, Store, derived_problems
 from reservoir_cli.storage.tables import rows_of_tags_and_pins
 from reservoir_cli.storage.tables.writes import COLUMNS
@@ -66,8 +74,8 @@ class PostgresStore(Transactions, Store):
         with_threads = [(*row, thread_key(*(row[at] for at in _THREAD))) for row in rows]
         self._connection.insert("messages", f"{COLUMNS}, thread", with_threads)
 
-    def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
-        keyword_search.index(self._connection, place, messages)
+    def _index(self, channel: Channel, messages: Sequence[StoredMessage]) -> None:
+        keyword_search.index(self._connection, channel, messages)
 
     def add_passages(
         self,
@@ -107,16 +115,16 @@ class PostgresStore(Transactions, Store):
     ) -> dict[int, list[Passage]]:
         return vectors.read_passages(self._connection, partition, model_id, ids)
 
-    def _read_vectors(self, place: Place, model_id: str, ids: Sequence[int]) -> Vectors | None:
-        return vectors.read(self._connection, place[0], model_id, ids)
+    def _read_vectors(self, channel: Channel, model_id: str, ids: Sequence[int]) -> Vectors | None:
+        return vectors.read(self._connection, channel[0], model_id, ids)
 
     @reading
     def dimensions(self) -> int | None:
         return vectors.dimensions(self._connection)
 
     @property
-    def lists_places(self) -> bool:  # type: ignore[override]
-        """Whether a list of all places is read from one machine."""
+    def lists_channels(self) -> bool:  # type: ignore[override]
+        """Whether a list of all channels is read from one machine."""
         return not self.server.is_cluster
 
     def _purge(self, partitions: Iterable[str] = ()) -> bool:
@@ -149,7 +157,7 @@ class PostgresStore(Transactions, Store):
         self.lift_timeouts()
         return self._move(old, check_name(new))
 
-    def _move_messages(self, old: Place, new: Place) -> int:
+    def _move_messages(self, old: Channel, new: Channel) -> int:
         return move_partition.move(self._connection, old, new)
 
     def _move_runs(self, old: str, new: str) -> None:

@@ -14,7 +14,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, transactions
 from reservoir_cli.storage.postgres import lock_holders, schema
-from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
+from reservoir_cli.storage.postgres.connection import Connection, connect, location_of
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.inspect_server import inspect
 from reservoir_cli.storage.postgres.row_security import guard_statements
@@ -50,7 +50,7 @@ class Transactions(transactions.Transactions, ABC):
     """
 
     def __init__(self, url: str, *, patience: float) -> None:
-        self.location = place_of(url)
+        self.location = location_of(url)
         self._url = url
         self._patience = patience
         self._lock = threading.RLock()
@@ -123,13 +123,13 @@ class Transactions(transactions.Transactions, ABC):
 
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
-        with self._reserve(self._patience if wait is None else wait) as left:
+        with self._reserve(self._patience if wait is None else wait) as seconds:
             if self._depth:
                 self._require_write_transaction()
                 yield
                 return
             self._require_writable()
-            begin = f"BEGIN; {wait_for_locks(left)}"
+            begin = f"BEGIN; {wait_for_locks(seconds)}"
             if not durable:
                 begin += "; SET LOCAL synchronous_commit = off"
             with self._transaction(begin, writes=True):
@@ -285,13 +285,13 @@ class Transactions(transactions.Transactions, ABC):
 
     def _write_with_retries(self, work: Callable[[], Result], wait: float | None) -> Result:
         """Call a function in a write transaction; retry it after a conflict with another one."""
-        for left in reversed(range(timeouts.TRIES_OF_CONFLICT)):
+        for tries_left in reversed(range(timeouts.TRIES_OF_CONFLICT)):
             try:
                 with self.write(wait):
                     return work()
             except ConflictError:
-                if self._depth or not left:  # the outer transaction has to be retried
+                if self._depth or not tries_left:  # the outer transaction has to be retried
                     raise
-                pause = timeouts.CONFLICT * 2 ** (timeouts.TRIES_OF_CONFLICT - left)
+                pause = timeouts.CONFLICT * 2 ** (timeouts.TRIES_OF_CONFLICT - tries_left)
                 time.sleep(pause * random.random())
         raise AssertionError("the last try returns or raises")

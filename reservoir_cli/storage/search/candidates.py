@@ -17,27 +17,27 @@ _DENSE = 8
 class Posting(NamedTuple):
     """The messages that contain a stem of the question.
 
-    :param places: intp, shape (m,), unique positions among the candidates.
+    :param positions: intp, shape (m,), unique positions among the candidates.
     :param counts: int32, shape (m,), the occurrences of the stem in each.
     :param titled: intp, the positions of messages whose conversation has it in its title.
     """
 
-    places: "NDArray[np.intp]"
+    positions: "NDArray[np.intp]"
     counts: "NDArray[np.int32]"
     stem: str = ""
     titled: "NDArray[np.intp] | None" = None
 
     def at(self, chosen: "NDArray[np.bool_]") -> "Posting":
         """Return the posting with some of its messages."""
-        return self._replace(places=self.places[chosen], counts=self.counts[chosen])
+        return self._replace(positions=self.positions[chosen], counts=self.counts[chosen])
 
-    def all_places(self) -> "NDArray[np.intp]":
+    def all_positions(self) -> "NDArray[np.intp]":
         """Return the positions of all messages that contain the stem or are titled with it."""
         import numpy as np
 
         if self.titled is None:
-            return self.places
-        return np.concatenate([self.places, self.titled[~np.isin(self.titled, self.places)]])
+            return self.positions
+        return np.concatenate([self.positions, self.titled[~np.isin(self.titled, self.positions)]])
 
 
 class QuestionVector(NamedTuple):
@@ -80,12 +80,12 @@ class Correction(NamedTuple):
     """A word of a question that no message contains, and the stem searched instead.
 
     :param absent: its own stem.
-    :param place: the position of the newest message that contains the stem.
+    :param position: the position of the newest message that contains the stem.
     """
 
     typed: str
     stem: str
-    place: int
+    position: int
     absent: str
 
 
@@ -141,7 +141,7 @@ class Candidates(NamedTuple):
     :param corrections: the words of the question that were replaced by similar ones.
     :param talk: the scores with the turns before the question, if there are any.
     :param matching: bool, whether it matches the filter; ``None`` without a filter.
-    :param known: a cache of values that do not depend on the question.
+    :param cache: values that do not depend on the question.
     """
 
     ids: "NDArray[np.int64]"
@@ -157,7 +157,7 @@ class Candidates(NamedTuple):
     postings: tuple[Posting, ...]
     absent: tuple[str, ...]
     passages: "NDArray[np.int32]"
-    known: dict[Hashable, Any]
+    cache: dict[Hashable, Any]
     corrections: tuple[Correction, ...] = ()
     talk: TalkScores | None = None
     matching: "NDArray[np.bool_] | None" = None
@@ -177,7 +177,7 @@ class Candidates(NamedTuple):
         import numpy as np
 
         contained = np.zeros(len(self.ids), bool)
-        contained[self.places(np.array(keys.ids, np.int64))[0]] = True
+        contained[self.positions(np.array(keys.ids, np.int64))[0]] = True
         return contained
 
     def count_matching(self) -> int:
@@ -186,33 +186,33 @@ class Candidates(NamedTuple):
 
         return len(self.ids) if self.matching is None else int(np.count_nonzero(self.matching))
 
-    def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
+    def positions(self, ids: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
         """Look up the positions of messages that match the filter.
 
-        :param wanted: ids, shape (m,).
-        :returns: the positions of those that exist, and for each wanted id whether it exists.
+        :param ids: shape (m,).
+        :returns: the positions of those that exist, and for each id whether it exists.
         """
         import numpy as np
 
         if not len(self.ids):
-            return self.by_id, wanted != wanted
+            return self.by_id, ids != ids
         last = len(self.ids) - 1
         lowest, highest = int(self.ids[self.by_id[0]]), int(self.ids[self.by_id[-1]])
         if highest - lowest < _DENSE * len(self.ids):
             # For ids with few gaps a table takes a tenth of the time of a search.
-            if "places" not in self.known:
+            if "positions" not in self.cache:
                 table = np.full(highest - lowest + 3, -1, np.int32)
                 table[self.ids - lowest + 1] = np.arange(len(self.ids))
-                self.known["places"] = table
-            at = self.known["places"][(wanted - lowest + 1).clip(0, highest - lowest + 2)]
-            known = at >= 0
+                self.cache["positions"] = table
+            at = self.cache["positions"][(ids - lowest + 1).clip(0, highest - lowest + 2)]
+            exists = at >= 0
         else:
-            ranks = self.ids.searchsorted(wanted, sorter=self.by_id).clip(max=last)
+            ranks = self.ids.searchsorted(ids, sorter=self.by_id).clip(max=last)
             at = self.by_id[ranks]
-            known = self.ids[at] == wanted
+            exists = self.ids[at] == ids
         if self.matching is not None:
-            known &= self.matching[at]
-        return at[known].astype(np.intp, copy=False), known
+            exists &= self.matching[at]
+        return at[exists].astype(np.intp, copy=False), exists
 
 
 class Uncompared(NamedTuple):

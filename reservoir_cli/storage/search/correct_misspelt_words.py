@@ -51,7 +51,7 @@ def correct(
         their messages.
     """
     common = split(foreign_function_words(question)[:_COMMON])
-    if not all(len(posting_of(stem).places) for stem in chain(*common)):
+    if not all(len(posting_of(stem).positions) for stem in chain(*common)):
         return (), ()
     words: list[Correction] = []
     postings: list[Posting] = []
@@ -60,8 +60,8 @@ def correct(
     for stem in usable[:_WORDS]:
         for other in _nearest(stem, vocabulary(stem))[:_TRIED]:
             posting = posting_of(other)
-            if len(posting.places):
-                words.append(Correction(typed[stem], other, int(posting.places[-1]), stem))
+            if len(posting.positions):
+                words.append(Correction(typed[stem], other, int(posting.positions[-1]), stem))
                 postings.append(posting)
                 break
     return tuple(words), tuple(postings)

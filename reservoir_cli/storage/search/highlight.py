@@ -43,14 +43,14 @@ def find_words(
     terms = list(dict.fromkeys(terms))[:_MOST_TERMS]
     if not terms:
         return [[] for _ in texts]
-    found = []
+    spans = []
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, {fulltext.TOKENIZE})")
         for text, passage in zip_longest(texts, passages):
             whole = len(text) <= _LONGEST
             span = (0, len(text)) if whole else passage or _choose_part(connection, text, terms)
-            found.append(_find_within(connection, text, span, terms))
-    return found
+            spans.append(_find_within(connection, text, span, terms))
+    return spans
 
 
 def _choose_part(connection: sqlite3.Connection, text: str, terms: Sequence[str]) -> Span:

@@ -9,18 +9,17 @@ Links are not stored, but computed when asked for from the vectors of the messag
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Channel, Scope
 from reservoir_cli.storage.portable_sql import Connection, of_message, where_scope, where_thread
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Place = tuple[str, str]  #: A partition and an instance.
 #: The message of each vector, ascending, shape (n,), and the vectors, shape (n, dimensions).
 Vectors = tuple["NDArray[np.int64]", "NDArray[np.float32]"]
-#: Reads the vectors of those messages of a place that have any.
-ReadVectors = Callable[[Place, Sequence[int]], Vectors | None]
+#: Reads the vectors of those messages of a channel that have any.
+ReadVectors = Callable[[Channel, Sequence[int]], Vectors | None]
 
 BEFORE = 256  #: How many messages back a link can reach.
 _NEAREST = 3
@@ -53,13 +52,13 @@ def find_linked(
         around = {
             moment: _read_around(connection, moment) for moment in _moments(connection, edge, scope)
         }
-        wanted: dict[Place, set[int]] = {}
+        ids_by_channel: dict[Channel, set[int]] = {}
         for moment, thread in around.items():
-            wanted.setdefault((moment.partition, moment.instance), set()).update(thread)
+            ids_by_channel.setdefault((moment.partition, moment.instance), set()).update(thread)
         means = {
-            place: mean_vectors(*vectors)
-            for place, numbers in wanted.items()
-            if (vectors := read_vectors(place, sorted(numbers))) is not None
+            channel: mean_vectors(*vectors)
+            for channel, numbers in ids_by_channel.items()
+            if (vectors := read_vectors(channel, sorted(numbers))) is not None
         }
         ends: set[int] = set()
         for moment, thread in around.items():

@@ -45,14 +45,14 @@ class Titles:
             words_at.update(self._words(beginning))
         # Few words begin like one of the question, so only they are stemmed.
         words = sorted({*words_at.values()})
-        wanted = {
-            word: set(found).intersection(stems)
-            for word, found in zip(words, split_stems(words), strict=True)
+        stems_of_word = {
+            word: set(word_stems).intersection(stems)
+            for word, word_stems in zip(words, split_stems(words), strict=True)
         }
         matches: dict[str, set[int]] = {}
-        for place, word in words_at.items():
-            for stem in wanted[word]:
-                matches.setdefault(stem, set()).add(bisect_right(self._ends, place))
+        for position, word in words_at.items():
+            for stem in stems_of_word[word]:
+                matches.setdefault(stem, set()).add(bisect_right(self._ends, position))
         return {stem: sorted(numbers) for stem, numbers in matches.items()}
 
     def _words(self, beginning: str) -> Iterator[tuple[int, str]]:
@@ -92,10 +92,10 @@ def find_titled(
     if not stems or not len(candidates.ids):
         return {}
     titles = read(connection, scope)
-    found = {
+    positions_by_stem = {
         stem: titles.positions(candidates, numbers) for stem, numbers in titles.find(stems).items()
     }
-    return {stem: positions for stem, positions in found.items() if len(positions)}
+    return {stem: positions for stem, positions in positions_by_stem.items() if len(positions)}
 
 
 def titled_with_all(titles: Sequence[str], text: str) -> list[int]:

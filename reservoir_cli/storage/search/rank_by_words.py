@@ -58,11 +58,11 @@ def rank(
     """
     allowed = lengths.keys() if matching is None else lengths.keys() & matching.ids
     terms = [(counts, counts.keys() & lengths.keys()) for counts in counts_by_term]
-    holders = [known & allowed for _, known in terms]
+    holders = [ids & allowed for _, ids in terms]
     whole = set.intersection(*holders) if holders else set()
     hits = whole or set().union(*holders)
     mean = sum(lengths.values()) / len(lengths)
-    weighted = [(bm25_formula.rarity(len(lengths), len(known)), counts) for counts, known in terms]
+    weighted = [(bm25_formula.rarity(len(lengths), len(ids)), counts) for counts, ids in terms]
 
     def score(message: int) -> float:
         norm = bm25_formula.norm(lengths[message], mean)

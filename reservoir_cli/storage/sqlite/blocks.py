@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from reservoir_cli.messages import Channel
 from reservoir_cli.storage.keys import thread_key
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import batches, decoding, placeholders
@@ -41,8 +42,6 @@ COLUMNS: Mapping[str, str] = {
     "codes": "i1",
 }
 NAMES = ", ".join(COLUMNS)
-
-Place = tuple[str, str]
 
 
 class Entries(NamedTuple):
@@ -100,52 +99,52 @@ def append(
     connection: Connection, model_id: str, passages: Mapping[int, Sequence[Passage]]
 ) -> None:
     """Add messages that were just embedded; those without a passage have no text to embed."""
-    for place, message_ids in by_place(connection, list(passages)).items():
+    for channel, message_ids in by_channel(connection, list(passages)).items():
         entries = _entries({message_id: passages[message_id] for message_id in message_ids})
-        _append(connection, place, model_id, repeat_messages(connection, place, entries)[0])
+        _append(connection, channel, model_id, repeat_messages(connection, channel, entries)[0])
 
 
-def remove(connection: Connection, place: Place, message_ids: Sequence[int]) -> None:
+def remove(connection: Connection, channel: Channel, message_ids: Sequence[int]) -> None:
     """Remove messages of one partition and instance from its blocks."""
     import numpy as np
 
     removed = np.array(sorted(message_ids), np.int64)
-    for block_id, entries in _read_some(connection, place, removed):
+    for block_id, entries in _read_some(connection, channel, removed):
         remains = ~_are_among(entries.ids, removed)
         if not remains.all():
-            replace(connection, block_id, place, entries.at(remains))
+            replace(connection, block_id, channel, entries.at(remains))
 
 
 def renew(connection: Connection, message_ids: Sequence[int]) -> None:
     """Copy what blocks repeat of messages, such as their tokens, from the changed rows."""
     import numpy as np
 
-    for place, in_place in by_place(connection, message_ids).items():
-        ids = np.array(in_place, np.int64)
-        for block_id, entries in _read_some(connection, place, ids):
+    for channel, in_channel in by_channel(connection, message_ids).items():
+        ids = np.array(in_channel, np.int64)
+        for block_id, entries in _read_some(connection, channel, ids):
             if _are_among(entries.ids, ids).any():
-                fresh, known = repeat_messages(connection, place, entries)
-                replace(connection, block_id, place, fresh.at(known))
+                fresh, is_stored = repeat_messages(connection, channel, entries)
+                replace(connection, block_id, channel, fresh.at(is_stored))
 
 
-def move(connection: Connection, old: Place, new: Place) -> None:
+def move(connection: Connection, old: Channel, new: Channel) -> None:
     """Give the blocks of a partition and instance to another, to which its messages were moved."""
     for block_id, entries in _read_some(connection, old, None):
-        fresh, known = repeat_messages(connection, new, entries)
-        replace(connection, block_id, new, fresh.at(known))
+        fresh, is_stored = repeat_messages(connection, new, entries)
+        replace(connection, block_id, new, fresh.at(is_stored))
 
 
 def read(
-    connection: Connection, place: Place, model_id: str, message_ids: Sequence[int]
+    connection: Connection, channel: Channel, model_id: str, message_ids: Sequence[int]
 ) -> Entries | None:
     """Return the entries of embedded messages, in order of id; ``None`` without any."""
     import numpy as np
 
     ids, parts = np.array(sorted(message_ids), np.int64), list[Entries]()
-    for _, entries in _read_some(connection, place, ids, model_id):
-        wanted = _are_among(entries.ids, ids) & ((entries.flags & EMBEDDED) > 0)
-        if wanted.any():
-            parts.append(entries.at(wanted))
+    for _, entries in _read_some(connection, channel, ids, model_id):
+        is_chosen = _are_among(entries.ids, ids) & ((entries.flags & EMBEDDED) > 0)
+        if is_chosen.any():
+            parts.append(entries.at(is_chosen))
     if not parts:
         return None
     with decoding("blocks of vectors"):  # a damaged store may mix lengths
@@ -158,8 +157,8 @@ def read_passages(
 ) -> dict[int, list[Passage]]:
     """Return the passages of embedded messages by id."""
     passages: dict[int, list[Passage]] = {}
-    for place, in_place in by_place(connection, message_ids).items():
-        entries = read(connection, place, model_id, in_place)
+    for channel, in_channel in by_channel(connection, message_ids).items():
+        entries = read(connection, channel, model_id, in_channel)
         if entries is None:
             continue
         vectors = restore(entries.scales, entries.codes)
@@ -179,27 +178,27 @@ def dimensions(connection: Connection, model_id: str | None) -> int | None:
     return int(row[0]) if row else None
 
 
-def by_place(connection: Connection, message_ids: Sequence[int]) -> dict[Place, list[int]]:
+def by_channel(connection: Connection, message_ids: Sequence[int]) -> dict[Channel, list[int]]:
     """Return the ids of stored messages by partition and instance, ascending."""
-    places: dict[Place, list[int]] = {}
+    channels: dict[Channel, list[int]] = {}
     for batch in batches(sorted(message_ids)):
         listed, bound = connection.in_list("id", batch)
-        for message_id, *place in connection.execute(
+        for message_id, *channel in connection.execute(
             f"SELECT id, partition, instance FROM messages WHERE {listed} ORDER BY id", bound
         ):
-            places.setdefault((place[0], place[1]), []).append(message_id)
-    return places
+            channels.setdefault((channel[0], channel[1]), []).append(message_id)
+    return channels
 
 
-def _are_among(ids: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _are_among(ids: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return whether each id is among some others, which are ascending and not empty."""
-    among: NDArray[np.bool_] = known[known.searchsorted(ids).clip(max=len(known) - 1)] == ids
+    among: NDArray[np.bool_] = others[others.searchsorted(ids).clip(max=len(others) - 1)] == ids
     return among
 
 
 def _read_some(
     connection: Connection,
-    place: Place,
+    channel: Channel,
     message_ids: NDArray[np.int64] | None,
     model_id: str | None = None,
 ) -> list[tuple[int, Entries]]:
@@ -207,7 +206,7 @@ def _read_some(
     rows = connection.execute(
         "SELECT id, lowest, highest FROM blocks "
         f"WHERE partition = ? AND instance = ? {model} ORDER BY id",
-        [*place, *values],
+        [*channel, *values],
     ).fetchall()
     chosen = [row[0] for row in rows]
     if message_ids is not None:
@@ -255,11 +254,11 @@ def _entries(passages: Mapping[int, Sequence[Passage]]) -> Entries:
 
 
 def repeat_messages(
-    connection: Connection, place: Place, entries: Entries, condition: str = ""
+    connection: Connection, channel: Channel, entries: Entries, condition: str = ""
 ) -> tuple[Entries, NDArray[np.bool_]]:
     """Return entries with what they repeat of messages, as it is now.
 
-    :returns: the entries, and for each whether there is such a message in the place.
+    :returns: the entries, and for each whether there is such a message in the channel.
     """
     import numpy as np
 
@@ -271,18 +270,18 @@ def repeat_messages(
         SELECT id, conversation_id, has_question_mark, created_at, tokens, word_count FROM messages
         NOT INDEXED WHERE {listed} AND partition = ? AND instance = ? {condition}
         """,
-        [*bound, *place],
+        [*bound, *channel],
     ):
         with decoding("messages"):
             if conversation not in keys:
-                keys[conversation] = thread_key(*place, conversation)
+                keys[conversation] = thread_key(*channel, conversation)
         marks = (ASKS if asks else 0) | (LOOSE if conversation is None else 0)
         stored[message_id] = (marks, keys[conversation], *numbers)
-    found = [stored.get(message_id) for message_id in entries.ids.tolist()]
-    known = np.array([row is not None for row in found], bool)
+    rows = [stored.get(message_id) for message_id in entries.ids.tolist()]
+    is_stored = np.array([row is not None for row in rows], bool)
     with decoding("messages"):
-        columns = np.array([row or (0,) * 5 for row in found], np.int64).reshape(-1, 5).T
-        if len(known) and np.abs(columns[3:]).max() >= 2**31:
+        columns = np.array([row or (0,) * 5 for row in rows], np.int64).reshape(-1, 5).T
+        if len(is_stored) and np.abs(columns[3:]).max() >= 2**31:
             raise OverflowError("a number of a message is too large")
     fresh = entries._replace(
         flags=(entries.flags & (EMBEDDED | FIRST | LAST)) | columns[0].astype(np.uint8),
@@ -291,25 +290,25 @@ def repeat_messages(
         tokens=columns[3].astype(np.int32),
         word_counts=columns[4].astype(np.int32),
     )
-    return fresh, known
+    return fresh, is_stored
 
 
-def _append(connection: Connection, place: Place, model_id: str, fresh: Entries) -> None:
+def _append(connection: Connection, channel: Channel, model_id: str, fresh: Entries) -> None:
     tail = connection.execute(
         f"""
         SELECT id, {NAMES} FROM blocks
         WHERE partition = ? AND instance = ? AND model_id = ? ORDER BY id DESC LIMIT 1
         """,
-        [*place, model_id],
+        [*channel, model_id],
     ).fetchone()
     if tail is not None:
         last = unpack(tail[1:])
         room = SIZE - last.size
         if room > 0 and last.codes.shape[1] == fresh.codes.shape[1]:
-            replace(connection, tail[0], place, last.then(fresh.at(slice(room))))
+            replace(connection, tail[0], channel, last.then(fresh.at(slice(room))))
             fresh = fresh.at(slice(room, None))
     for start in range(0, fresh.size, SIZE):
-        values = _values(connection, place, fresh.at(slice(start, start + SIZE)))
+        values = _values(connection, channel, fresh.at(slice(start, start + SIZE)))
         names = ["model_id", *values]
         connection.execute(
             f"INSERT INTO blocks ({', '.join(names)}) VALUES ({placeholders(names)})",
@@ -317,23 +316,23 @@ def _append(connection: Connection, place: Place, model_id: str, fresh: Entries)
         )
 
 
-def replace(connection: Connection, block_id: int, place: Place, entries: Entries) -> None:
+def replace(connection: Connection, block_id: int, channel: Channel, entries: Entries) -> None:
     """Replace a block by one with other entries, or delete it if there are none."""
     if not entries.size:
         connection.execute("DELETE FROM blocks WHERE id = ?", [block_id])
         return
-    values = _values(connection, place, entries)
+    values = _values(connection, channel, entries)
     columns = ", ".join(f"{name} = ?" for name in values)
     connection.execute(f"UPDATE blocks SET {columns} WHERE id = ?", [*values.values(), block_id])
 
 
-def _values(connection: Connection, place: Place, entries: Entries) -> dict[str, Any]:
+def _values(connection: Connection, channel: Channel, entries: Entries) -> dict[str, Any]:
     [last] = connection.execute("SELECT MAX(id) FROM blocks").fetchone()
     return {
         # No block ever had this id: SQLite alone would reuse those of deleted blocks.
         "id": max(int(last or 0) + 1, time.time_ns()),
-        "partition": place[0],
-        "instance": place[1],
+        "partition": channel[0],
+        "instance": channel[1],
         "n": entries.size,
         "embedded": entries.count_embedded(),
         "lowest": int(entries.ids.min()),

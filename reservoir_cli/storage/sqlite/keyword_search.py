@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
+from reservoir_cli.messages import Channel, Scope, StoredMessage, clean_text, searchable_text
 from reservoir_cli.storage import portable_sql
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.portable_sql import decoding
@@ -20,30 +20,26 @@ from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
 
 
-def index(
-    connection: Connection, place: tuple[str, str], messages: Sequence[StoredMessage]
-) -> None:
+def index(connection: Connection, channel: Channel, messages: Sequence[StoredMessage]) -> None:
     """Add messages of one partition and instance to the full-text index.
 
     Call it once after all rows are inserted: FTS5 flushes whenever a statement on another table
     comes between, which takes three times as long.
     """
     insert = "INSERT INTO messages_fts (rowid, text, scope)"
-    _write(connection, f"{insert} VALUES (?, ?, ?)", place, messages)
+    _write(connection, f"{insert} VALUES (?, ?, ?)", channel, messages)
 
 
-def unindex(
-    connection: Connection, place: tuple[str, str], messages: Sequence[StoredMessage]
-) -> None:
+def unindex(connection: Connection, channel: Channel, messages: Sequence[StoredMessage]) -> None:
     """Remove messages from the full-text index, which needs the texts that were indexed."""
     delete = "INSERT INTO messages_fts (messages_fts, rowid, text, scope)"
-    _write(connection, f"{delete} VALUES ('delete', ?, ?, ?)", place, messages)
+    _write(connection, f"{delete} VALUES ('delete', ?, ?, ?)", channel, messages)
 
 
 def _write(
-    connection: Connection, sql: str, place: tuple[str, str], messages: Sequence[StoredMessage]
+    connection: Connection, sql: str, channel: Channel, messages: Sequence[StoredMessage]
 ) -> None:
-    keys = fulltext.scope_keys(*place)
+    keys = fulltext.scope_keys(*channel)
     rows = []
     for message in messages:
         text = clean_text(searchable_text(message))
@@ -98,6 +94,6 @@ def _count_matches(connection: Connection, stems: list[str], is_prefix: bool) ->
         condition, values = "term = ?", [stem]
         if is_prefix and before == len(stems) - 1:
             condition, values = "term >= ? AND term < ?", [stem, stem + "\U0010ffff"]
-        places = f"SELECT doc, offset - ? FROM temp.stem_places WHERE {condition} AND col = 'text'"
-        starts.append(set(connection.execute(places, [before, *values])))
+        query = f"SELECT doc, offset - ? FROM temp.stem_places WHERE {condition} AND col = 'text'"
+        starts.append(set(connection.execute(query, [before, *values])))
     return Counter(message for message, _ in set.intersection(*starts))

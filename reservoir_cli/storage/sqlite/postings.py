@@ -72,9 +72,9 @@ def read_postings(
         else:
             typed = words_by_stem(words.split())[stem.name]
             posting = _match(connection, candidates, scope, typed)
-        if large and len(posting.places) > most:
+        if large and len(posting.positions) > most:
             common.append(stem)
-        elif len(posting.places):
+        elif len(posting.positions):
             postings.append(posting._replace(stem=stem.name))
         else:
             absent.append(stem.name)
@@ -115,15 +115,15 @@ def look_up(connection: Connection, words: str) -> list[Stem]:
     totals = [(name, *_totals(connection, name)) for name in names]
     stems = [
         Stem(connection, name, total, _FEW + 1, is_whole=True)
-        for name, total, places in totals
-        if places <= _FEW
+        for name, total, occurrences in totals
+        if occurrences <= _FEW
     ]
-    left = _READ_AT_MOST
-    for name, total, places in totals:
-        if places > _FEW:
-            limit = max(left, _FEW)
-            stems.append(Stem(connection, name, total, limit + 1, is_whole=places <= limit))
-            left -= min(places, limit + 1)
+    budget = _READ_AT_MOST
+    for name, total, occurrences in totals:
+        if occurrences > _FEW:
+            limit = max(budget, _FEW)
+            stems.append(Stem(connection, name, total, limit + 1, is_whole=occurrences <= limit))
+            budget -= min(occurrences, limit + 1)
     return stems
 
 
@@ -134,8 +134,8 @@ def _totals(connection: Connection, stem: str) -> tuple[int, int]:
             "SELECT COUNT(DISTINCT doc), COUNT(*) FROM temp.stem_places "
             "WHERE term = ? AND col = 'text'"
         )
-    total, places = connection.execute(query, [stem]).fetchone() or (0, 0)
-    return total, places
+    total, occurrences = connection.execute(query, [stem]).fetchone() or (0, 0)
+    return total, occurrences
 
 
 def _count(docs: _Ints) -> tuple[_Ints, _Ints]:
@@ -151,8 +151,8 @@ def _count(docs: _Ints) -> tuple[_Ints, _Ints]:
 def _in_scope(candidates: Candidates, holders: _Ints, counts: _Ints) -> Posting:
     import numpy as np
 
-    places, known = candidates.places(holders)
-    return Posting(places, counts[known].astype(np.int32))
+    positions, is_candidate = candidates.positions(holders)
+    return Posting(positions, counts[is_candidate].astype(np.int32))
 
 
 def _match(connection: Connection, candidates: Candidates, scope: Scope, word: str) -> Posting:
@@ -167,8 +167,8 @@ def _match(connection: Connection, candidates: Candidates, scope: Scope, word: s
         "SELECT group_concat(rowid) FROM messages_fts WHERE messages_fts MATCH ?",
         [fulltext.match_query(word, scope)],
     )
-    places, _ = candidates.places(docs)
-    return Posting(places, np.ones(len(places), np.int32))
+    positions, _ = candidates.positions(docs)
+    return Posting(positions, np.ones(len(positions), np.int32))
 
 
 def _docs(connection: Connection, stem: str, limit: int) -> _Ints:

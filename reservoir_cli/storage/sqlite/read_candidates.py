@@ -62,9 +62,9 @@ def gather(
         postings=(),
         absent=(),
         passages=timeline.passages,
-        known=timeline.known,
+        cache=timeline.cache,
     )
-    documents, _ = candidates.places(_documents(connection, scope, own))
+    documents, _ = candidates.positions(_documents(connection, scope, own))
     candidates.own[documents] = False
     read_titles = partial(cache.titles, writes) if cache else match_titles.read_titles
     candidates = add_postings(
@@ -143,7 +143,7 @@ class Timeline(NamedTuple):
     first: NDArray[np.intp]
     by_id: NDArray[np.intp]
     passages: NDArray[np.int32]
-    known: dict[Hashable, Any]
+    cache: dict[Hashable, Any]
 
     def best(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the best cosine of each message's passages, shape (n, vectors).

@@ -13,13 +13,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import EVERYTHING, Filter, Key, Scope, StoredMessage, check_name
+from reservoir_cli.messages import (
+    EVERYTHING,
+    Channel,
+    Filter,
+    Key,
+    Scope,
+    StoredMessage,
+    check_name,
+)
 from reservoir_cli.settings import paths
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.schema import OF_MESSAGES, VERSION
-from reservoir_cli.storage.search.links import Place, Vectors
+from reservoir_cli.storage.search.links import Vectors
 from reservoir_cli.storage.search.quantize import restore
 from reservoir_cli.storage.sqlite import blocks, foreign_code
 from reservoir_cli.storage.sqlite.care import erase_deleted_text
@@ -48,7 +56,7 @@ class SqliteStore(Store):
     """A :class:`~reservoir_cli.storage.store.Store` in one file."""
 
     _warm = False
-    _kept: "QuestionCache | None" = None
+    _cache: "QuestionCache | None" = None
     _connection: Connection
     _writes = 0  #: How often a write transaction has begun or ended.
 
@@ -95,14 +103,14 @@ class SqliteStore(Store):
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
         patience = self._patience if wait is None else wait
-        with self._reserve(patience) as left, errors(self.location):
+        with self._reserve(patience) as seconds, errors(self.location):
             if self._connection.in_transaction:
                 self._require_write_transaction()
                 yield
                 return
             self._require_writable()
             with self._pragma("synchronous", "FULL" if durable else "NORMAL", "FULL"):
-                with self._pragma("busy_timeout", int(left * 1000), int(self._patience * 1000)):
+                with self._pragma("busy_timeout", int(seconds * 1000), int(self._patience * 1000)):
                     self._connection.execute("BEGIN IMMEDIATE")
                 with self._transaction(writes=True):
                     self._require_same_file()
@@ -192,9 +200,9 @@ class SqliteStore(Store):
     def _get_cache(self) -> "QuestionCache":
         from reservoir_cli.storage.sqlite.read_candidates import QuestionCache
 
-        if self._kept is None:
-            self._kept = QuestionCache()
-        return self._kept
+        if self._cache is None:
+            self._cache = QuestionCache()
+        return self._cache
 
     def files(self) -> list[Path]:
         if "://" in self.location:  # an empty store in memory in place of a missing one on a server
@@ -211,10 +219,10 @@ class SqliteStore(Store):
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self._connection.insert("messages", COLUMNS, rows)
 
-    def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
+    def _index(self, channel: Channel, messages: Sequence[StoredMessage]) -> None:
         from reservoir_cli.storage.sqlite import keyword_search
 
-        keyword_search.index(self._connection, place, messages)
+        keyword_search.index(self._connection, channel, messages)
 
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
@@ -229,19 +237,19 @@ class SqliteStore(Store):
     ) -> dict[int, list[Passage]]:
         return blocks.read_passages(self._connection, model_id, ids)
 
-    def _read_vectors(self, place: Place, model_id: str, ids: Sequence[int]) -> Vectors | None:
-        entries = blocks.read(self._connection, place, model_id, ids)
+    def _read_vectors(self, channel: Channel, model_id: str, ids: Sequence[int]) -> Vectors | None:
+        entries = blocks.read(self._connection, channel, model_id, ids)
         return None if entries is None else (entries.ids, restore(entries.scales, entries.codes))
 
     @reading
     def dimensions(self) -> int | None:
         return blocks.dimensions(self._connection, self._model_id())
 
-    def _unindex(self, place: Place, messages: Sequence[StoredMessage]) -> None:
+    def _unindex(self, channel: Channel, messages: Sequence[StoredMessage]) -> None:
         from reservoir_cli.storage.sqlite import keyword_search
 
-        keyword_search.unindex(self._connection, place, messages)
-        blocks.remove(self._connection, place, [message.id for message in messages])
+        keyword_search.unindex(self._connection, channel, messages)
+        blocks.remove(self._connection, channel, [message.id for message in messages])
 
     def _seal(self, progress: Progress = no_progress) -> None:
         progress("rewriting the full-text index", 0, 0)
@@ -260,7 +268,7 @@ class SqliteStore(Store):
             self._purge()  # if a reader prevents it, a later command does it
         return moved, dropped
 
-    def _move_messages(self, old: Place, new: Place) -> int:
+    def _move_messages(self, old: Channel, new: Channel) -> int:
         from reservoir_cli.storage.sqlite import keyword_search
 
         connection = self._connection

@@ -53,10 +53,10 @@ class Blocks:
         """Return a column of all passages, shape (n,)."""
         import numpy as np
 
-        place = _ROW.index(name)
+        index = _ROW.index(name)
         with decoding("blocks of vectors"):
             values = np.frombuffer(
-                b"".join([row[place] for row in self.rows]), packed_blocks.COLUMNS[name]
+                b"".join([row[index] for row in self.rows]), packed_blocks.COLUMNS[name]
             )
             packed_blocks.require_length([values], sum(row[2] for row in self.rows))
         return values
@@ -89,7 +89,7 @@ class KeptBlocks:
 
     def __init__(self, helper: Executor) -> None:
         self._helper = helper
-        self._kept: dict[tuple[Scope, str], tuple[Blocks, _Groups]] = {}
+        self._cache: dict[tuple[Scope, str], tuple[Blocks, _Groups]] = {}
         self._too_large: set[tuple[Scope, str]] = set()
 
     def read(
@@ -101,12 +101,12 @@ class KeptBlocks:
         """
         if (scope, model_id) in self._too_large:
             return None
-        blocks, groups = self._kept.pop((scope, model_id), (Blocks([]), {}))
+        blocks, groups = self._cache.pop((scope, model_id), (Blocks([]), {}))
         block_ids = [row[0] for row in _select(connection, scope, model_id, ["id"])]
         if block_ids != blocks.ids:
-            kept = set(blocks.ids).intersection(block_ids)
-            size = sum(row[2] * width for row in blocks.rows if row[0] in kept)
-            missing = [block_id for block_id in block_ids if block_id not in kept]
+            kept_ids = set(blocks.ids).intersection(block_ids)
+            size = sum(row[2] * width for row in blocks.rows if row[0] in kept_ids)
+            missing = [block_id for block_id in block_ids if block_id not in kept_ids]
             for ids in batches(missing):
                 lengths = f"SUM(LENGTH(codes)) FROM blocks WHERE id IN ({placeholders(ids)})"
                 size += connection.execute(f"SELECT {lengths}", ids).fetchone()[0]
@@ -114,9 +114,9 @@ class KeptBlocks:
                 self._too_large.add((scope, model_id))
                 return None
             blocks, groups = _update(connection, block_ids, blocks, groups, width)
-        self._kept[scope, model_id] = blocks, groups
-        while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+        self._cache[scope, model_id] = blocks, groups
+        while sum(_size(groups) for _, groups in self._cache.values()) > MOST_KEPT:
+            del self._cache[next(iter(self._cache))]
         return blocks, list(groups.values())
 
     def compare(self, groups: Sequence[_Codes], queries: Queries) -> list[NDArray[np.float32]]:
@@ -179,13 +179,13 @@ class Scan(NamedTuple):
     compare: Compare | None
 
 
-def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -> Scan | None:
+def read_blocks(connection: Connection, query: Query, cache: KeptBlocks | None) -> Scan | None:
     """Read the blocks of a scope; ``None`` if the store has no model.
 
     Unless they are kept, they are compared while they are read, so that a million codes are never
     in memory together.
 
-    :param kept: the cache of blocks, if the store is warm.
+    :param cache: the blocks, if the store is warm.
     """
     scope, model_id = query.scope, query.model_id
     if model_id is None:
@@ -193,12 +193,12 @@ def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -
     if query.vector is None:
         return Scan(Blocks(_select(connection, scope, model_id, _ROW).fetchall()), None)
     width = query.vector.dimensions
-    if kept and (read := kept.read(connection, scope, model_id, width)):
+    if cache and (read := cache.read(connection, scope, model_id, width)):
         blocks, groups = read
 
         def compare(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
             queries = encode_queries(vectors)
-            return _to_cosines(blocks, kept.compare(groups, queries), queries)
+            return _to_cosines(blocks, cache.compare(groups, queries), queries)
 
         return Scan(blocks, compare)
     blocks = Blocks([])

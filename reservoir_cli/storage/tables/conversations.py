@@ -107,10 +107,10 @@ def _read(
     connection: Connection, names: Collection[ConversationName], columns: str, condition: str = ""
 ) -> Iterator[tuple[str, Any]]:
     for partition in {name[0] for name in names}:
-        known = [name for name in names if name[0] == partition]
+        own_names = [name for name in names if name[0] == partition]
         # The condition on the instance lets the database use the primary key.
-        in_instances, instances = connection.in_list("instance", sorted({t[1] for t in known}))
-        in_ids, ids = connection.in_list("id", sorted({t[2] or "" for t in known}))
+        in_instances, instances = connection.in_list("instance", sorted({t[1] for t in own_names}))
+        in_ids, ids = connection.in_list("id", sorted({t[2] or "" for t in own_names}))
         rows = connection.execute(
             f"SELECT {columns} FROM conversations "
             f"WHERE partition = ? AND {in_instances} AND {in_ids} {condition}",

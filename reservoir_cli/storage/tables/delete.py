@@ -41,8 +41,8 @@ def remove(
                     f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
                     hint="another command moved or forgot it at the same time; run this one again",
                 )
-            for place, of_place in reads.by_place(messages).items():
-                unindex(place, of_place)
+            for channel, of_channel in reads.by_channel(messages).items():
+                unindex(channel, of_channel)
             summaries.forget(connection, messages)
             proxy_ledger.forget(connection, partition, batch)
             if mark:

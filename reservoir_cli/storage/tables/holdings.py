@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from reservoir_cli.messages import Filter, Scope, clean_name
+from reservoir_cli.messages import Channel, Filter, Scope, clean_name
 from reservoir_cli.storage.portable_sql import Connection, of_message, where_scope
 from reservoir_cli.storage.tables.conversations import moment_of
 from reservoir_cli.storage.tables.find_by_filter import conditions
 
-#: What a filter can name, other than places and ids.
+#: What a filter can name, other than channels and ids.
 NamedField = Literal["source", "project", "tag"]
 
 _WEEK = 7 * 24 * 3_600_000
@@ -19,7 +19,7 @@ _FIRST_MONDAY = date(1, 1, 1)
 _BEFORE_1970 = (date(1970, 1, 1) - _FIRST_MONDAY).days * _WEEK // 7
 
 
-class PlaceSummary(NamedTuple):
+class ChannelSummary(NamedTuple):
     """The number, size and times of the messages in one instance."""
 
     partition: str
@@ -43,16 +43,16 @@ def newest_instance(connection: Connection, partition: str) -> str | None:
     return row[0] if row else None
 
 
-def places(connection: Connection) -> list[tuple[str, str, int]]:
+def channels(connection: Connection) -> list[tuple[str, str, int]]:
     """Return (partition, instance, number of messages), the largest first."""
     return connection.execute(
         "SELECT partition, instance, COUNT(*) FROM messages GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
     ).fetchall()
 
 
-def places_of(
+def channels_of(
     connection: Connection, partitions: Sequence[str], conversation: str
-) -> set[tuple[str, str]]:
+) -> set[Channel]:
     """Return the (partition, instance) that have messages of a conversation."""
     select = "SELECT DISTINCT instance FROM messages WHERE partition = ? AND conversation_id = ?"
     return {
@@ -77,7 +77,7 @@ def names(connection: Connection, field: NamedField, scope: Scope) -> list[str]:
     return [row[0] for row in connection.execute(sql, values) if row[0] is not None]
 
 
-def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
+def channel_summaries(connection: Connection, scope: Scope) -> list[ChannelSummary]:
     """Return the instances of each partition, in order of their names."""
     condition, values = where_scope(scope)
     octets = f"{connection.octets('m.content')} + coalesce({connection.octets('m.tool_calls')}, 0)"
@@ -90,7 +90,7 @@ def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
         values,
     )
     return [
-        PlaceSummary(partition, instance, count, size, moment_of(first), moment_of(last))
+        ChannelSummary(partition, instance, count, size, moment_of(first), moment_of(last))
         for partition, instance, count, size, first, last in rows
     ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.messages import Channel, Scope, StoredMessage
 from reservoir_cli.storage.portable_sql import (
     Connection,
     batches,
@@ -11,19 +11,18 @@ from reservoir_cli.storage.portable_sql import (
 )
 from reservoir_cli.storage.tables import find_by_filter, reads, rows_of_tags_and_pins
 
-Place = tuple[str, str]  #: A partition and an instance.
 #: Gives a message, the first one, the text of another one, which was edited at a moment.
 ReplaceText = Callable[[StoredMessage, StoredMessage, int], None]
 
 
 def merge(
     connection: Connection,
-    old: Place,
-    new: Place,
+    old: Channel,
+    new: Channel,
     replace_text: ReplaceText,
     among: Sequence[int] | None = None,
 ) -> list[int]:
-    """Give messages of a place the tags, and the newer edits, of their twins in another place.
+    """Give messages of a channel the tags, and the newer edits, of their twins in another channel.
 
     :returns: the ids of the twins, which can be deleted.
     """
@@ -34,19 +33,19 @@ def merge(
         edited = reads.edit_times(connection, stored)
         ids = [twins[key.id] for key in edited]
         messages = {message.id: message for message in reads.by_id(connection, ids, Scope(new[0]))}
-        known = reads.edit_times(connection, list(messages.values()))
+        edit_times = reads.edit_times(connection, list(messages.values()))
         for twin in (message for message in stored if message.key in edited):
             message = messages[twins[twin.id]]
-            if edited[twin.key] > known.get(message.key, 0):
+            if edited[twin.key] > edit_times.get(message.key, 0):
                 replace_text(message, twin, edited[twin.key])
     rows_of_tags_and_pins.copy(connection, old[0], new[0], twins)
     return list(twins)
 
 
 def _find(
-    connection: Connection, old: Place, new: Place, candidates: Sequence[int]
+    connection: Connection, old: Channel, new: Channel, candidates: Sequence[int]
 ) -> dict[int, int]:
-    """Return the twins, by id, of messages whose source and source id another place has."""
+    """Return the twins, by id, of messages whose source and source id another channel has."""
     twins: dict[int, int] = {}
     for batch in batches(candidates):
         rows = select_messages(connection, "source, source_id, id", old[0], batch)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.storage.portable_sql import Connection, replacing, select_messages
-from reservoir_cli.storage.transactions import Table, reading, reads_with, writing
+from reservoir_cli.storage.transactions import TableAccess, reading, reads_with, writing
 
 LIFETIME = timedelta(days=30)  #: How long a row is kept.
 #: Insert or replace the block added to a user's message.
@@ -51,7 +51,7 @@ def read_version(connection: Connection, partition: str) -> int:
     return int(row[0]) if row else 0
 
 
-class Ledger(Table):
+class Ledger(TableAccess):
     """Read and write the ledger of a store."""
 
     @reading
@@ -91,8 +91,8 @@ class Ledger(Table):
         changed = read_version(self._connection, partition) != version
         if changed:
             return False
-        found = select_messages(self._connection, "id", partition, quoted)
-        if len(found) != len(set(quoted)):  # they may have been moved
+        present = select_messages(self._connection, "id", partition, quoted)
+        if len(present) != len(set(quoted)):  # they may have been moved
             return False
         self._connection.execute(_PUT, [partition, *key, *values])
         rows = [[partition, message_id, *key] for message_id in quoted]

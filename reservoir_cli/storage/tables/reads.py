@@ -8,6 +8,7 @@ from typing import Any
 from reservoir_cli.chat.tool_calls import find_unpaired
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import (
+    Channel,
     IdField,
     Key,
     Role,
@@ -118,12 +119,12 @@ def by_key(connection: Connection, keys: Sequence[Key]) -> list[StoredMessage]:
     return sorted(messages, key=_in_time)
 
 
-def by_place(messages: Sequence[StoredMessage]) -> dict[tuple[str, str], list[StoredMessage]]:
+def by_channel(messages: Sequence[StoredMessage]) -> dict[Channel, list[StoredMessage]]:
     """Return messages by their partition and instance."""
-    places: dict[tuple[str, str], list[StoredMessage]] = {}
+    channels: dict[Channel, list[StoredMessage]] = {}
     for message in messages:
-        places.setdefault((message.partition, message.instance), []).append(message)
-    return places
+        channels.setdefault((message.partition, message.instance), []).append(message)
+    return channels
 
 
 def edit_times(connection: Connection, messages: Sequence[StoredMessage]) -> dict[Key, int]:
@@ -156,9 +157,9 @@ def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> l
     while fresh:
         in_traces = _in_traces(connection, sorted(fresh), scope)
         by_number.update((message.id, message) for message in in_traces)
-        known = sorted(by_number.values(), key=_in_time)
+        messages = sorted(by_number.values(), key=_in_time)
         # Most calls and their results share a trace: query the store only for the others.
-        single = [message for message in find_unpaired(known) if message.id not in looked_up]
+        single = [message for message in find_unpaired(messages) if message.id not in looked_up]
         looked_up |= {message.id for message in single}
         partners = set[int]()
         for message in single:

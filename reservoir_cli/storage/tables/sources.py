@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.portable_sql import Condition, Connection, replacing, select_by_source
 from reservoir_cli.storage.tables import holdings, reads, writes
-from reservoir_cli.storage.transactions import Table, reading, writing
+from reservoir_cli.storage.transactions import TableAccess, reading, writing
 
 MARKED = "do_not_index"  #: The key in a state for the conversations that must not be stored.
 #: The key in a state for a hash of the settings that left out messages of the file.
@@ -74,7 +74,7 @@ class FileRow(NamedTuple):
     left_out: str = ""
 
 
-class Sources(Table):
+class Sources(TableAccess):
     """Read and write the sources of a store."""
 
     @reading
@@ -145,12 +145,12 @@ class Sources(Table):
         return [state for (state,) in rows]
 
     @reading
-    def places(self, source: str) -> list[Scope]:
+    def scopes(self, source: str) -> list[Scope]:
         """Return the partitions and instances that have messages of a source."""
-        places = holdings.places(self._connection)
+        channels = holdings.channels(self._connection)
         return [
             Scope(partition, instance)
-            for partition, instance, _ in places
+            for partition, instance, _ in channels
             if self._connection.execute(
                 "SELECT 1 FROM messages WHERE partition = ? AND instance = ? AND source = ? "
                 "LIMIT 1",
@@ -160,11 +160,11 @@ class Sources(Table):
 
     @reading
     def find_present(
-        self, places: Collection[Scope], ids: Sequence[tuple[str, str]]
+        self, scopes: Collection[Scope], ids: Sequence[tuple[str, str]]
     ) -> set[tuple[str, str]]:
-        """Return the (source, source id) among these that one of the places has stored."""
-        known = [writes.find_present(self._connection, place, ids) for place in places]
-        return set().union(*known)
+        """Return the (source, source id) among these that one of the scopes has stored."""
+        present = [writes.find_present(self._connection, scope, ids) for scope in scopes]
+        return set().union(*present)
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:

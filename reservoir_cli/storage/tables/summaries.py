@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage.keys import conversation_ids
 from reservoir_cli.storage.portable_sql import Connection, decoding, pack, replacing, where_scope
-from reservoir_cli.storage.transactions import Table, reading, writing
+from reservoir_cli.storage.transactions import TableAccess, reading, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,7 +56,7 @@ def _summary(row: Sequence[Any]) -> "Summary":
     return Summary(*values)._replace(vector=vector)
 
 
-class Summaries(Table):
+class Summaries(TableAccess):
     """Read and write the summaries of a store."""
 
     @reading

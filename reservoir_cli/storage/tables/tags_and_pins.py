@@ -5,10 +5,10 @@ from datetime import datetime
 
 from reservoir_cli.messages import Key, check_name, to_epoch_ms
 from reservoir_cli.storage.tables import reads, rows_of_tags_and_pins, writes
-from reservoir_cli.storage.transactions import Table, writing
+from reservoir_cli.storage.transactions import TableAccess, writing
 
 
-class TagsAndPins(Table):
+class TagsAndPins(TableAccess):
     """Change the tags and pins of a store."""
 
     @writing

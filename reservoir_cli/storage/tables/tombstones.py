@@ -7,7 +7,7 @@ the time of the deletion: a message with the same content but a later time is ne
 An edit leaves the same fingerprints of the old content, and further ones that tell it from a
 deletion: an import that brings forgotten messages back leaves out what an edit replaced.
 
-Moved messages leave fingerprints of the place they left, so that imports into it know them.
+Moved messages leave fingerprints of the channel they left, so that imports into it know them.
 """
 
 import json
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
 
-from reservoir_cli.messages import Message, Scope, StoredMessage, clean_name, to_epoch_ms
+from reservoir_cli.messages import Channel, Message, Scope, StoredMessage, clean_name, to_epoch_ms
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.content_identity import parts_of, session_of
 from reservoir_cli.storage.portable_sql import Connection, batches
@@ -26,7 +26,7 @@ from reservoir_cli.storage.tables.writes import source_of
 _EDITED = "edited\n"
 #: Replace the source in the fingerprints of a conversation, and of a content in a session.
 _CONVERSATION, _SAID = "conversation\n", "said\n"
-#: The prefix of the place in the fingerprints of what was moved away from it.
+#: The prefix of the channel in the fingerprints of what was moved away from it.
 _MOVED = "moved\n"
 #: Length of the time that replaces the last bytes of a content's fingerprint, and the latest time.
 _TIME, _LAST = 8, 2**63 - 1
@@ -46,27 +46,27 @@ def mark_edited(connection: Connection, message: StoredMessage) -> None:
 
 
 def mark_moved(
-    connection: Connection, place: tuple[str, str], messages: Iterable[Sequence[str | None]]
+    connection: Connection, channel: Channel, messages: Iterable[Sequence[str | None]]
 ) -> None:
     """Record what was moved away from a partition and instance.
 
     :param messages: the conversation, source and source id of each.
     """
-    key, scope = _key(connection), Scope(*place)
-    # The empty name says that anything was moved: most places need no other question.
+    key, scope = _key(connection), Scope(*channel)
+    # The empty name says that anything was moved: most channels need no other question.
     names = {"", *(_name(*message) for message in messages)}
     for batch in batches(sorted(names)):
         _insert(connection, {_fingerprint_moved(key, scope, name) for name in batch})
 
 
 def has_moved(connection: Connection, scope: Scope) -> bool:
-    """Return whether anything was moved away from a place."""
+    """Return whether anything was moved away from a channel."""
     key = properties.get(connection, properties.FORGOTTEN_KEY)
     return key is not None and bool(_find(connection, [_fingerprint_moved(key, scope, "")]))
 
 
 def find_moved(connection: Connection, scope: Scope, messages: Sequence[Message]) -> list[bool]:
-    """Return for each message whether it, or its session, was moved away from a place."""
+    """Return for each message whether it, or its session, was moved away from a channel."""
     if not messages or not has_moved(connection, scope):
         return [False] * len(messages)
     key = str(properties.get(connection, properties.FORGOTTEN_KEY))
@@ -202,12 +202,12 @@ def find_forgotten(
 
 
 def _find(connection: Connection, marks: Collection[bytes]) -> set[bytes]:
-    known: set[bytes] = set()
+    matches: set[bytes] = set()
     for batch in batches(list(marks)):
         condition, values = connection.in_list("mark", batch)
         rows = connection.execute(f"SELECT mark FROM tombstones WHERE {condition}", values)
-        known.update(row[0] for row in rows)
-    return known
+        matches.update(row[0] for row in rows)
+    return matches
 
 
 def fingerprint(key: str, source: str, source_id: str) -> bytes:

@@ -101,8 +101,8 @@ def write_markdown(conversation: StoredConversation) -> str:
     """Render a conversation as Markdown: a title, and each message under its role and time."""
     partition, instance, _ = conversation.name
     title = _join_lines(conversation.title)
-    place = f"{partition}/{instance}"
-    parts = [f"# {title or place}", *([f"*{place}*"] if title else [])]
+    channel = f"{partition}/{instance}"
+    parts = [f"# {title or channel}", *([f"*{channel}*"] if title else [])]
     return "\n\n".join([*parts, *map(_format_message, conversation.messages)]) + "\n\n"
 
 
@@ -201,11 +201,13 @@ def export(
 def _writer(form: str) -> Callable[[StoredConversation], str]:
     if form in CONVERSATIONS:
         return CONVERSATIONS[form]
-    found = installed_plugins.find_plugins("exports")
-    if form not in found:
-        raise unknown_format(form, [*FORMATS, *found])
-    write = installed_plugins.load(found[form])
-    return lambda conversation: str(installed_plugins.run(found[form], lambda: write(conversation)))
+    plugins = installed_plugins.find_plugins("exports")
+    if form not in plugins:
+        raise unknown_format(form, [*FORMATS, *plugins])
+    write = installed_plugins.load(plugins[form])
+    return lambda conversation: str(
+        installed_plugins.run(plugins[form], lambda: write(conversation))
+    )
 
 
 def _count_rows(

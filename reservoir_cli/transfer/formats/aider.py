@@ -58,8 +58,8 @@ class Aider(Importer):
         with suppress(OSError):  # the current folder was deleted
             here = Path.cwd()
             folders = [here, *here.parents, *folders]
-        found = [folder for folder in folders if (folder / _HISTORY).is_file()]
-        yield Place((found or folders[-1:])[0] / _HISTORY, (".md",), nearby=True)
+        present = [folder for folder in folders if (folder / _HISTORY).is_file()]
+        yield Place((present or folders[-1:])[0] / _HISTORY, (".md",), nearby=True)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         place = file.place

@@ -105,17 +105,17 @@ def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
     for identity, node in nodes.items():
         if parent := text(node.get(_PARENT)):
             children.setdefault(parent, []).append(identity)
-    found = find_branch(nodes, current, _PARENT, time_at("created_at"), has_message=_has_content)
-    branch = {text(node.get("uuid")): node for node in found}
+    chain = find_branch(nodes, current, _PARENT, time_at("created_at"), has_message=_has_content)
+    branch = {text(node.get("uuid")): node for node in chain}
     parents = filter(None, (text(node.get(_PARENT)) for node in branch.values()))
     versions = [identity for parent in parents for identity in children[parent]]
-    left = [identity for identity in versions if identity not in branch]
+    waiting = [identity for identity in versions if identity not in branch]
     abandoned: set[str] = set()
-    while left:
-        identity = left.pop()
+    while waiting:
+        identity = waiting.pop()
         if identity not in abandoned:
             abandoned.add(identity)
-            left += children.get(identity, ())
+            waiting += children.get(identity, ())
     return abandoned
 
 

@@ -113,8 +113,8 @@ class _Session:
         if state is None:
             return
         self.seen = dict.fromkeys(reversed(state["seen"]))
-        for key, known in reversed(state["threads"].items()):
-            trace, previous, model, project, branch = known
+        for key, fields in reversed(state["threads"].items()):
+            trace, previous, model, project, branch = fields
             about = {"title": self.titles.get(key), "model": model, "branch": branch}
             about |= {"project": project, "identities": self.identities}
             thread = self.threads[key] = Thread(ClaudeCode.name, key, **about)

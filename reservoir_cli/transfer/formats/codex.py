@@ -273,9 +273,9 @@ def _parent(payload: dict[str, Any]) -> Any:
 
 def _taken_back(file: File, start: Checkpoint) -> set[str]:
     """Return the positions of the items after a checkpoint that the user took back."""
-    taken: set[str] = set()
+    undone_items: set[str] = set()
     if not contains(file, _ROLLBACK.encode()):
-        return taken
+        return undone_items
     items: list[str] = []
     questions: list[int] = []
     for line in lines(file, start):
@@ -289,10 +289,10 @@ def _taken_back(file: File, start: Checkpoint) -> set[str]:
             count = payload.get("num_turns")
             undone = questions[-count:] if isinstance(count, int) and count > 0 else []
             for first in undone[:1]:
-                taken.update(items[first:])
+                undone_items.update(items[first:])
                 del items[first:]
             del questions[len(questions) - len(undone) :]
-    return taken
+    return undone_items
 
 
 def _names(file: File, start: Checkpoint) -> dict[str, str]:

@@ -72,7 +72,7 @@ class CopilotChat(Importer):
             folder = _project_folder(_workspace_folder(file))
             yield from read_events(file, self.name, None, folder)
             return
-        document = _Document(file)
+        document = _ChatLog(file)
         yield from document.build()
         if document.value is None:
             return
@@ -86,7 +86,7 @@ def _read_session(session: dict[str, Any], file: File) -> Iterator[Record | Skip
         yield from Skipped.if_invalid(f"request {number}", _read_request(request, thread))
 
 
-class _Document:
+class _ChatLog:
     def __init__(self, file: File) -> None:
         self._file = file
         self.value: dict[str, Any] | None = None
@@ -157,8 +157,8 @@ def _workspace_folder(file: File) -> str | None:
     """Return the folder or workspace file open in VS Code, from ``workspace.json``."""
     folders = file.path.absolute().parents if file.path else ()
     for folder in folders[1:3]:  # a transcript is in a folder of its extension
-        known = read_small_object(folder / "workspace.json")
-        if path := uri_path(known.get("folder") or known.get("workspace")):
+        workspace = read_small_object(folder / "workspace.json")
+        if path := uri_path(workspace.get("folder") or workspace.get("workspace")):
             return path
     return None
 

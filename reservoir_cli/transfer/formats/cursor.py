@@ -17,9 +17,9 @@ from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import texts_between, tool_result, tool_use
 from reservoir_cli.transfer.reading.decompressed_file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
-    Database,
     DatabaseConversation,
     DatabaseImporter,
+    ToolDatabase,
     size_in_bytes,
 )
 from reservoir_cli.transfer.reading.foreign_values import (
@@ -68,7 +68,7 @@ class Cursor(DatabaseImporter):
         is_database = file.head().startswith(SQLITE)
         return super().read(file) if is_database else CursorTranscript(file).read()
 
-    def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
+    def read_all(self, name: str, database: ToolDatabase) -> Iterator[Record | Skipped]:
         """Yield the messages of an open database, or that it holds them in another form."""
         is_empty = True
         for item in super().read_all(name, database):
@@ -82,7 +82,7 @@ class Cursor(DatabaseImporter):
                 "~/.cursor/projects instead",
             )
 
-    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+    def conversations(self, database: ToolDatabase, name: str) -> Iterator[DatabaseConversation]:
         """Yield the composers; a new or changed bubble changes the version of its composer."""
         if _TABLE not in database.tables:
             raise ReservoirError(f"{name} is a database, but not Cursor's", hint="omit --format")
@@ -104,7 +104,7 @@ class Cursor(DatabaseImporter):
             yield DatabaseConversation(key, (version, tuple(sums)), partial(_read, database, key))
 
 
-def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
+def _read(database: ToolDatabase, key: Any) -> Iterator[Record | Skipped]:
     identity = text(str(key)[len(_COMPOSER) :])
     composer = parse_object(database.one(_TABLE, "key", key).get("value"))
     if composer is None or identity is None:
@@ -114,7 +114,7 @@ def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
 
 
 class _Composer:
-    def __init__(self, database: Database, identity: str, value: dict[str, Any]) -> None:
+    def __init__(self, database: ToolDatabase, identity: str, value: dict[str, Any]) -> None:
         self._database = database
         self._identity = identity
         self._value = value
@@ -297,13 +297,13 @@ def _typed(content: Any) -> Any:
 
 def _project_folder(slug: str) -> str:
     """Return a project's folder from its name with dashes, or the last part of that."""
-    found = Path("/")
+    folder = Path("/")
     rest = slug.split("-")
     while rest:
         for length in range(len(rest), 0, -1):
-            if (found / "-".join(rest[:length])).is_dir():
-                found, rest = found / "-".join(rest[:length]), rest[length:]
+            if (folder / "-".join(rest[:length])).is_dir():
+                folder, rest = folder / "-".join(rest[:length]), rest[length:]
                 break
         else:
             return f"/{'/'.join(slug.split('-'))}"
-    return str(found)
+    return str(folder)

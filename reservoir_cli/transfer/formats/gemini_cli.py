@@ -80,7 +80,7 @@ class GeminiCli(Importer):
     def read(self, file: File) -> Iterator[Record | Skipped]:
         first = next(readable_objects(file), {})
         if "parts" in first or "history" in first:
-            yield from Checkpoint(file).read()
+            yield from SavedChat(file).read()
             return
         session = _Session(*_survey(file))
         yield from read_entries(file, session.read_line)
@@ -253,7 +253,7 @@ def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
     return blocks
 
 
-class Checkpoint(Transcript):
+class SavedChat(Transcript):
     """A conversation that the user saved: a list of contents, without ids and times."""
 
     source = GeminiCli.name

@@ -17,9 +17,9 @@ from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import tool_result, tool_use
 from reservoir_cli.transfer.reading.decompressed_file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
-    Database,
     DatabaseConversation,
     DatabaseImporter,
+    ToolDatabase,
 )
 from reservoir_cli.transfer.reading.foreign_values import obj, parse_json, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
@@ -53,7 +53,7 @@ class Goose(DatabaseImporter):
         is_database = file.head().startswith(SQLITE)
         return super().read(file) if is_database else _read_file(file)
 
-    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+    def conversations(self, database: ToolDatabase, name: str) -> Iterator[DatabaseConversation]:
         database.refuse_computed("not a database as Goose writes it")
         changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
         messages = database.count_by_session("messages", changing)
@@ -74,7 +74,7 @@ def _folder() -> Path:
     return xdg_data_dir() / "goose" / "sessions"
 
 
-def _read_session(database: Database, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+def _read_session(database: ToolDatabase, about: dict[str, Any]) -> Iterator[Record | Skipped]:
     if about.get("session_type") == "hidden":
         return
     session = _Session(about["id"], about)

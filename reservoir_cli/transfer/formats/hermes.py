@@ -6,9 +6,9 @@ from typing import Any
 
 from reservoir_cli.transfer.reading.content_blocks import call_block
 from reservoir_cli.transfer.reading.foreign_databases import (
-    Database,
     DatabaseConversation,
     DatabaseImporter,
+    ToolDatabase,
 )
 from reservoir_cli.transfer.reading.foreign_values import objects, parse_json, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
@@ -34,7 +34,7 @@ class Hermes(DatabaseImporter):
     def places(self) -> Iterator[Place]:
         yield Place(tool_dir("HERMES_HOME", ".hermes") / "state.db", (".db",))
 
-    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+    def conversations(self, database: ToolDatabase, name: str) -> Iterator[DatabaseConversation]:
         database.refuse_computed(f"{name} is not a database as Hermes writes it")
         changing = {"id": "sum", "content": "length"}
         messages = database.count_by_session("messages", changing)
@@ -46,7 +46,7 @@ class Hermes(DatabaseImporter):
             yield DatabaseConversation(about.get("id"), version, read)
 
 
-def _read_session(database: Database, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+def _read_session(database: ToolDatabase, about: dict[str, Any]) -> Iterator[Record | Skipped]:
     identity = about["id"]
     thread = Thread(
         Hermes.name,

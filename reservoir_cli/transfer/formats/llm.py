@@ -21,7 +21,7 @@ from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, restoring
 from reservoir_cli.transfer.reading.content_blocks import file_block, part_text, thought
 from reservoir_cli.transfer.reading.decompressed_file import File
-from reservoir_cli.transfer.reading.foreign_databases import Database, read_database
+from reservoir_cli.transfer.reading.foreign_databases import ToolDatabase, read_database
 from reservoir_cli.transfer.reading.foreign_values import call, obj, objects, parse_json, text
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.platform_folders import app_dir
@@ -76,7 +76,7 @@ class Llm(Importer):
         A prompt has the time when it was sent, and is written when its response is complete.
         """
 
-        def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
+        def read(database: ToolDatabase) -> Iterator[Record | Skipped | Checkpoint]:
             log = self._log(database, file.name)
             end = log.checkpoint_state()
             with restoring():
@@ -89,7 +89,7 @@ class Llm(Importer):
 
         return read_database(file, _COLUMNS, read)
 
-    def _log(self, database: Database, name: str) -> "_Log":
+    def _log(self, database: ToolDatabase, name: str) -> "_Log":
         tables = database.tables
         if not tables & _TABLES:
             if "context_runs" in tables:
@@ -109,7 +109,7 @@ class Llm(Importer):
 
 @dataclass
 class _Log:
-    database: Database
+    database: ToolDatabase
     fragment_size: int = 0  #: Characters that fragments added to the message being read.
     threads: dict[str, Thread] = field(default_factory=dict)
     system_prompts: dict[str, str] = field(default_factory=dict)

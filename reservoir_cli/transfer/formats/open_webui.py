@@ -16,7 +16,7 @@ from reservoir_cli.transfer.reading.content_blocks import (
     tool_use,
 )
 from reservoir_cli.transfer.reading.decompressed_file import SQLITE, File, Head
-from reservoir_cli.transfer.reading.foreign_databases import Database, read_database
+from reservoir_cli.transfer.reading.foreign_databases import ToolDatabase, read_database
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, parse_json, text
 from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
@@ -55,7 +55,7 @@ class OpenWebUI(Importer):
         return read_entries(file, _read_chat)
 
 
-def _read_chats(database: Database) -> Iterator[Record | Skipped]:
+def _read_chats(database: ToolDatabase) -> Iterator[Record | Skipped]:
     database.refuse_computed("not a database as Open WebUI writes it")
     for (number,) in database.connection.execute("SELECT rowid FROM chat ORDER BY created_at, id"):
         try:

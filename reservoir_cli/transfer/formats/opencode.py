@@ -19,9 +19,9 @@ from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_block, tool_result, tool_use
 from reservoir_cli.transfer.reading.decompressed_file import SQLITE, File, Head
 from reservoir_cli.transfer.reading.foreign_databases import (
-    Database,
     DatabaseConversation,
     DatabaseImporter,
+    ToolDatabase,
 )
 from reservoir_cli.transfer.reading.foreign_values import obj, objects, parse_object, text
 from reservoir_cli.transfer.reading.importer import Place, Record, Skipped, Thread
@@ -80,7 +80,7 @@ class OpenCode(DatabaseImporter):
         is_database = file.head().startswith(SQLITE)
         return super().read(file) if is_database else _read_tree(file)
 
-    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+    def conversations(self, database: ToolDatabase, name: str) -> Iterator[DatabaseConversation]:
         if not database.has_all_of(_TABLES):
             raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
         database.refuse_computed(f"{name} is not a database as opencode writes it")
@@ -96,7 +96,7 @@ class OpenCode(DatabaseImporter):
             yield DatabaseConversation(identity, (about, *counts), read)
 
 
-def _list_sessions(database: Database) -> dict[Any, str]:
+def _list_sessions(database: ToolDatabase) -> dict[Any, str]:
     sessions: dict[Any, str] = {}
     for table in ("session_v2", "session"):
         if table in database.tables:
@@ -107,7 +107,7 @@ def _list_sessions(database: Database) -> dict[Any, str]:
 
 
 def _list_messages(
-    database: Database, table: str, about: dict[str, Any], order: str
+    database: ToolDatabase, table: str, about: dict[str, Any], order: str
 ) -> Iterator[Any]:
     """Yield the ids of a session's messages that nobody took back and no fork copied."""
     if table not in database.tables:
@@ -127,7 +127,7 @@ def _list_messages(
             return
 
 
-def _find_copied(database: Database, table: str, about: dict[str, Any]) -> set[Any]:
+def _find_copied(database: ToolDatabase, table: str, about: dict[str, Any]) -> set[Any]:
     """Return the times of the messages that a fork copied; copies have later ids."""
     if not about.get("fork_session_id") and not _FORK.search(text(about.get("title")) or ""):
         return set()
@@ -137,7 +137,7 @@ def _find_copied(database: Database, table: str, about: dict[str, Any]) -> set[A
 
 
 def _read_rows(
-    database: Database, identity: Any, about: dict[str, Any]
+    database: ToolDatabase, identity: Any, about: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
     thread = _make_thread(identity, about)
     order = "seq, id" if database.has("session_message", "seq") else "time_created, id"
@@ -152,7 +152,9 @@ def _read_rows(
         yield from thread.convert(place, str(message_id), read)
 
 
-def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+def _read(
+    database: ToolDatabase, identity: Any, about: dict[str, Any]
+) -> Iterator[Record | Skipped]:
     ids = _list_messages(database, "message", about, "time_created, id")
 
     def read_message(message_id: Any) -> Placed:

@@ -68,10 +68,10 @@ def importer_named(name: str) -> Importer:
     """Return the importer of a format, or raise UsageError if there is none."""
     if name in _IMPORTERS:
         return _load(name)
-    found = installed_plugins.find_plugins("importers")
-    if name not in found:
+    plugins = installed_plugins.find_plugins("importers")
+    if name not in plugins:
         raise unknown_format(name, all_formats())
-    return load_plugin(found[name])
+    return load_plugin(plugins[name])
 
 
 def importers() -> dict[str, Importer]:
@@ -81,8 +81,8 @@ def importers() -> dict[str, Importer]:
 
 def plugin_importers() -> dict[str, Importer]:
     """Return the importers of plugins by name, or raise PluginError."""
-    found = installed_plugins.find_plugins("importers").items()
-    return {name: load_plugin(plugin) for name, plugin in found if name not in _IMPORTERS}
+    plugins = installed_plugins.find_plugins("importers").items()
+    return {name: load_plugin(plugin) for name, plugin in plugins if name not in _IMPORTERS}
 
 
 def all_formats() -> tuple[str, ...]:

@@ -59,8 +59,8 @@ class Native(Importer):
                     yield _set_conversation(record, conversations)
                 except (ValueError, TypeError, OverflowError) as error:
                     where = f"{place}, message {number}" if isinstance(listed, list) else place
-                    known = type(error) is ValueError
-                    reason = str(error) if known else "a value of the wrong type"
+                    is_known = type(error) is ValueError
+                    reason = str(error) if is_known else "a value of the wrong type"
                     yield Skipped(where, reason)
 
         return read_entries(file, read)

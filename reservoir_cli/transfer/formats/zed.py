@@ -15,9 +15,9 @@ from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_marker, tool_result, tool_use
 from reservoir_cli.transfer.reading.decompressed_file import WINDOW_LOG, NoLibrary, load_zstd
 from reservoir_cli.transfer.reading.foreign_databases import (
-    Database,
     DatabaseConversation,
     DatabaseImporter,
+    ToolDatabase,
     size_in_bytes,
 )
 from reservoir_cli.transfer.reading.foreign_values import (
@@ -60,12 +60,12 @@ class Zed(DatabaseImporter):
             data = xdg_data_dir("FLATPAK_XDG_DATA_HOME") / "zed"
         yield Place(data / "threads" / "threads.db", (".db",))
 
-    def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
+    def read_all(self, name: str, database: ToolDatabase) -> Iterator[Record | Skipped]:
         if "threads" not in database.tables:
             yield Skipped("the file", "a database, but not Zed's")
         yield from super().read_all(name, database)
 
-    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+    def conversations(self, database: ToolDatabase, name: str) -> Iterator[DatabaseConversation]:
         database.refuse_computed("not a database as Zed writes it")
         if "threads" not in database.tables:
             return
@@ -81,7 +81,7 @@ class Zed(DatabaseImporter):
 
 
 def _read_thread(
-    database: Database, number: int, decompress: Decompress | None
+    database: ToolDatabase, number: int, decompress: Decompress | None
 ) -> Iterator[Record | Skipped]:
     row = database.one("threads", "rowid", number)
     place = f"thread {number}"
@@ -90,11 +90,11 @@ def _read_thread(
     except ValueError as error:
         yield Skipped(place, str(error))
         return
-    yield from _Thread(row["id"], row, value).read(place)
+    yield from _ZedThread(row["id"], row, value).read(place)
 
 
 def _parse_thread(
-    database: Database, row: dict[str, Any], decompress: Decompress | None
+    database: ToolDatabase, row: dict[str, Any], decompress: Decompress | None
 ) -> dict[str, Any]:
     data = row.get("data")
     data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
@@ -139,7 +139,7 @@ def _make_decompressor() -> Decompress:
 
 
 @dataclass
-class _Thread:
+class _ZedThread:
     identity: str
     row: dict[str, Any]
     value: dict[str, Any]

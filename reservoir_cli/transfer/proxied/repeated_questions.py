@@ -68,8 +68,8 @@ class RepeatedQuestions:
         stored = self._sources.find_stored(scope, SOURCE, ids) if ids else {}
         separated = messages[: starts[0]] if starts else list(messages)
         for turn, suffix in zip(turns, suffixes, strict=True):
-            known = suffix and _rename(turn[1], suffix).source_id in stored
-            separated += [_rename(message, suffix) for message in turn] if known else turn
+            is_stored = suffix and _rename(turn[1], suffix).source_id in stored
+            separated += [_rename(message, suffix) for message in turn] if is_stored else turn
         return separated
 
     def _suffix_of(self, exchange: Exchange, turn: Sequence[Message], now: datetime) -> str:
@@ -120,7 +120,7 @@ class RepeatedQuestions:
     def _is_asked_after_deletion(self, exchange: Exchange, turn: Sequence[Message]) -> bool:
         if not any(self._store.forgotten([replace(message, source=SOURCE) for message in turn])):
             return False
-        asked = [
+        redacted = [
             replace(
                 self._redact(exchange, message),
                 conversation_id=exchange.conversation,
@@ -128,7 +128,7 @@ class RepeatedQuestions:
             )
             for message in turn
         ]
-        return not any(self._store.forgotten_contents(asked))
+        return not any(self._store.forgotten_contents(redacted))
 
     def _choose_suffix(
         self,

@@ -47,10 +47,10 @@ class ExchangeLog:
             self._record_count(exchange, now)
             return 0
         if exchange.moves:
-            exchange = replace(exchange, scope=self._find_place(exchange))
+            exchange = replace(exchange, scope=self._find_scope(exchange))
         if not exchange.named and exchange.is_whole:
-            known = self.find_continued(exchange.scope, exchange.messages)
-            exchange = replace(exchange, conversation=known or exchange.conversation)
+            conversation = self.find_continued(exchange.scope, exchange.messages)
+            exchange = replace(exchange, conversation=conversation or exchange.conversation)
         exchange = self._repeated.keep_apart(exchange, now)
         history = list(_records(exchange, now))
         records = self._date_after_known(exchange, history, self._select_new(exchange, history))
@@ -73,12 +73,12 @@ class ExchangeLog:
         if record:
             self._store.add_run(record)
 
-    def _find_place(self, exchange: Exchange) -> Scope:
-        places = [exchange.scope, *(Scope(*place[:2]) for place in self._store.places())]
+    def _find_scope(self, exchange: Exchange) -> Scope:
+        scopes = [exchange.scope, *(Scope(*row[:2]) for row in self._store.channels())]
         conversation = exchange.conversation
-        names = [(str(place.partition), str(place.instance), conversation) for place in places]
-        known = self._store.known_conversations(names)
-        return next((Scope(*name[:2]) for name in names if name in known), exchange.scope)
+        names = [(str(scope.partition), str(scope.instance), conversation) for scope in scopes]
+        present = self._store.known_conversations(names)
+        return next((Scope(*name[:2]) for name in names if name in present), exchange.scope)
 
     def find_continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
         """Return the conversation that messages continue; clients drop the oldest from the list."""
@@ -112,14 +112,14 @@ class ExchangeLog:
         In a history that a client has shortened, some old messages have new identities.
         """
         ids = [(SOURCE, str(record.message.source_id)) for record in records]
-        known = self._sources.find_present([exchange.scope], ids)
+        present = self._sources.find_present([exchange.scope], ids)
         forgotten = self._forgotten_identities(exchange)
         new = [
             record
             for record, identity in zip(records, ids, strict=True)
-            if identity not in known and identity[1] not in forgotten
+            if identity not in present and identity[1] not in forgotten
         ]
-        if ids[0] in known or len(records) < _SHORTENED or not exchange.is_whole:
+        if ids[0] in present or len(records) < _SHORTENED or not exchange.is_whole:
             return new
         stored_parts = self._stored_parts(exchange)
         newest = {identity for _, identity in ids[-2:]}

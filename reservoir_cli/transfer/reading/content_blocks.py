@@ -247,15 +247,15 @@ def texts_between(text: str, begin: str, end: str) -> Iterator[str]:
 
 def remove_between(text: str, begin: str, end: str) -> str:
     """Return a text without each pair of marks and what is between them."""
-    kept, position = list[str](), 0
+    parts, position = list[str](), 0
     for start, stop in _spans(text, begin, end):
-        kept.append(text[position:start])
+        parts.append(text[position:start])
         position = stop
-    return "".join(kept) + text[position:]
+    return "".join(parts) + text[position:]
 
 
 def _spans(text: str, begin: str, end: str) -> Iterator[tuple[int, int]]:
     start = text.find(begin)
-    while start >= 0 and (found := text.find(end, start + len(begin))) >= 0:
-        yield start, found + len(end)
-        start = text.find(begin, found + len(end))
+    while start >= 0 and (close := text.find(end, start + len(begin))) >= 0:
+        yield start, close + len(end)
+        start = text.find(begin, close + len(end))

@@ -179,16 +179,16 @@ class _Utf16Reader(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-16")("replace")
-        self._left = b""
+        self._rest = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
-        while not self._left and (data := self._stream.read(_BUFFER_SIZE)):
-            self._left = self._decoder.decode(data).encode()
-        part, self._left = self._left[: len(view)], self._left[len(view) :]
+        while not self._rest and (data := self._stream.read(_BUFFER_SIZE)):
+            self._rest = self._decoder.decode(data).encode()
+        part, self._rest = self._rest[: len(view)], self._rest[len(view) :]
         view[: len(part)] = part
         return len(part)
 
@@ -208,9 +208,9 @@ class _CountingReader(io.RawIOBase):
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
-        left = len(view) if self._length is None else max(0, self._length - self._file.done)
+        most = len(view) if self._length is None else max(0, self._length - self._file.done)
         try:
-            data = self._source.read(min(len(view), left))
+            data = self._source.read(min(len(view), most))
         except (*DAMAGED, zlib.error):
             what = "the zip" if self._file.path is None else "the file"
             raise Unreadable(f"{what} is damaged here") from None

@@ -62,7 +62,7 @@ class WorkLimitExceeded(Exception):
     """Reading exceeds the limit of work for the size of the file."""
 
 
-class Database:
+class ToolDatabase:
     """A database of another tool, with a limit of work; tables and columns may be missing."""
 
     def __init__(
@@ -71,15 +71,15 @@ class Database:
         self.connection = connection
         files = (path, path.with_name(f"{path.name}-wal"))
         size = sum(file.stat().st_size for file in files if file.exists())
-        self.left = STEPS + STEPS_A_BYTE * size
+        self.steps_left = STEPS + STEPS_A_BYTE * size
         connection.set_progress_handler(self._tick, _TICK)
         self.tables = _tables(connection)
-        self._wanted = {table: names.split() for table, names in columns.items()}
+        self._names = {table: names.split() for table, names in columns.items()}
         self._columns: dict[str, str] = {}
 
     def _tick(self) -> bool:
-        self.left -= _TICK
-        return self.left < 0
+        self.steps_left -= _TICK
+        return self.steps_left < 0
 
     def has_all_of(self, sets: Iterable[frozenset[str]]) -> bool:
         """Return whether the database has all tables and columns of one of some sets."""
@@ -88,8 +88,8 @@ class Database:
 
     def spend(self, steps: int) -> None:
         """Count work that SQLite's progress handler does not; raise WorkLimitExceeded."""
-        self.left -= steps
-        if self.left < 0:
+        self.steps_left -= steps
+        if self.steps_left < 0:
             raise WorkLimitExceeded
 
     def refuse_computed(self, reason: str, hint: str | None = None) -> None:
@@ -97,7 +97,7 @@ class Database:
 
         They have generated columns or a long default, or are virtual.
         """
-        for table in self._wanted.keys() & self.tables:
+        for table in self._names.keys() & self.tables:
             columns = self.connection.execute(f"PRAGMA table_xinfo([{table}])").fetchall()
             [sql] = self.connection.execute(
                 "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", [table]
@@ -108,8 +108,8 @@ class Database:
             ):
                 raise ReservoirError(f"{reason}: the table {table} is computed", hint=hint)
             names = {str(column["name"]) for column in columns}
-            wanted = [f"[{column}]" for column in self._wanted[table] if column in names]
-            self._columns[table] = ", ".join(wanted) or "NULL"
+            listed = [f"[{column}]" for column in self._names[table] if column in names]
+            self._columns[table] = ", ".join(listed) or "NULL"
 
     def has(self, table: str, column: str) -> bool:
         """Return whether a table has a column that is read."""
@@ -164,7 +164,7 @@ class Database:
 
 
 def read_database(
-    file: File, columns: Mapping[str, str], read: Callable[[Database], Iterator[Item]]
+    file: File, columns: Mapping[str, str], read: Callable[[ToolDatabase], Iterator[Item]]
 ) -> Iterator[Item | Skipped]:
     """Read the columns of another tool's database, or raise ReservoirError.
 
@@ -178,10 +178,10 @@ def read_database(
         if _lacks_log(connection, file.path):
             yield Skipped("its write-ahead log", "SQLite reads it only in a writable folder")
         try:
-            database = Database(connection, file.path, columns)
+            database = ToolDatabase(connection, file.path, columns)
             yield from read(database)
         except (*_DAMAGED, WorkLimitExceeded) as error:
-            if database and database.left < 0:
+            if database and database.steps_left < 0:
                 raise Unreadable("reading it takes too long for a file of its size") from None
             name = getattr(error, "sqlite_errorname", type(error).__name__)
             raise Unreadable(f"the database cannot be read: {name}") from None
@@ -195,14 +195,14 @@ class DatabaseImporter(Importer):
     only_databases = True
 
     @abstractmethod
-    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+    def conversations(self, database: ToolDatabase, name: str) -> Iterator[DatabaseConversation]:
         """Yield all conversations; raise ReservoirError if the database is another program's."""
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages by conversation; ReservoirError for another program's database."""
         return read_database(file, self.columns, partial(self.read_all, file.name))
 
-    def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
+    def read_all(self, name: str, database: ToolDatabase) -> Iterator[Record | Skipped]:
         """Yield the messages of an open database."""
         for number, conversation in enumerate(self.conversations(database, name), 1):
             yield from _read_or_skip(number, conversation)
@@ -210,14 +210,14 @@ class DatabaseImporter(Importer):
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of new or changed conversations; raises errors as :meth:`read`."""
 
-        def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
+        def read(database: ToolDatabase) -> Iterator[Record | Skipped | Checkpoint]:
             with restoring():
-                known = dict((start.state or {}).get("read", {}))
+                earlier = dict((start.state or {}).get("read", {}))
             conversations = list(self.conversations(database, file.name))
             digests = _digests(conversations)
             for number, conversation in enumerate(conversations, 1):
                 group = _group(conversation)
-                is_new = digests[group] != known.get(group)
+                is_new = digests[group] != earlier.get(group)
                 for item in _read_or_skip(number, conversation) if is_new else ():
                     yield item
                     yield Checkpoint(state=start.state)
@@ -278,7 +278,7 @@ def may_contain(path: Path, words: bytes) -> bool:
             names = [row["name"] for row in connection.execute(query)]
             if any("]" in name for name in names):  # it cannot be quoted in brackets
                 return True
-            database = Database(connection, path, dict.fromkeys(names, ""))
+            database = ToolDatabase(connection, path, dict.fromkeys(names, ""))
             database.refuse_computed("not searched")
             connection.text_factory = bytes
             return any(

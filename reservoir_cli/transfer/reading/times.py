@@ -109,8 +109,8 @@ def time_of(value: Any) -> datetime | None:
     """Return the time that an object has under one of the usual names."""
     values = [obj(value).get(name) for name in _TIMES]
     times = (_parse(time, _LEAST_MS) for time in values)
-    found = next((time for time in times if time is not None), None)
-    return found or moment(next((time for time in values if time), None))
+    first = next((time for time in times if time is not None), None)
+    return first or moment(next((time for time in values if time), None))
 
 
 def fill_gaps(times: Sequence[datetime | None], start: datetime | None) -> list[datetime | None]:

@@ -32,8 +32,8 @@ def look(form: str | None = None) -> list[History]:
     for importer in (importers() | plugin_importers()).values():
         if form not in (None, importer.name):
             continue
-        found = [_inspect(importer, place) for place in importer.places()]
-        histories += [history for history in found if history.files or history.links] or found[:1]
+        local = [_inspect(importer, place) for place in importer.places()]
+        histories += [history for history in local if history.files or history.links] or local[:1]
     return histories
 
 

@@ -86,12 +86,12 @@ def _read_source(config: Config, name: str) -> list[Source]:
     folders = tuple(excluded) if isinstance(excluded, list) else ()
     partition = str(table.get("partition") or config.lookup("partition")[0])
     if path := table.get("path"):
-        places = [paths.expand_user(str(path))]
+        locations = [paths.expand_user(str(path))]
     else:
         usual = [place.path for place in importer_named(tool).places()]
         others = {paths.expand_user(str(table.get("path"))) for table in config.sources.values()}
-        places = [path for path in usual if path.exists() and path not in others] or usual[:1]
-    return [Source(name, tool, path, partition, folders) for path in places]
+        locations = [path for path in usual if path.exists() and path not in others] or usual[:1]
+    return [Source(name, tool, path, partition, folders) for path in locations]
 
 
 def discover_sources(partition: str, left_out: Container[Path] = ()) -> list[Source]:
@@ -104,10 +104,10 @@ def discover_sources(partition: str, left_out: Container[Path] = ()) -> list[Sou
     return list(sources.values())
 
 
-def choose_name(tool: str, taken: Container[str]) -> str:
+def choose_name(tool: str, names: Container[str]) -> str:
     """Return a name for a new source: its tool's name, with a number if that is taken."""
     numbered = (f"{tool}-{number}" for number in count(2))
-    return next(name for name in chain([tool], numbered) if name not in taken)
+    return next(name for name in chain([tool], numbered) if name not in names)
 
 
 def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:

@@ -80,9 +80,9 @@ def sync(
         if not acquired:
             return SyncReport(busy=True)
         moment = now or datetime.now(UTC)
-        known = _KnownFiles(ingestor.store)
+        known_files = _KnownFiles(ingestor.store)
         syncs = [
-            _SourceSync(ingestor, source, moment, known, whole=whole, copies=copies)
+            _SourceSync(ingestor, source, moment, known_files, whole=whole, copies=copies)
             for source in sources
         ]
         with explain_interrupt(ingestor.notify, INTERRUPTED):
@@ -115,17 +115,17 @@ class _SourceSync:
         ingestor: Ingestor,
         source: Source,
         now: datetime,
-        known: _KnownFiles,
+        known_files: _KnownFiles,
         *,
         whole: bool,
         copies: bool,
     ) -> None:
-        self._whole, self._known = whole, known
+        self._whole, self._known_files = whole, known_files
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
         self.importer: Importer = importer_named(source.tool)
         self._version = int(getattr(self.importer, "version", 1))
-        self._machine = known.machine
+        self._machine = known_files.machine
         self._excluded = compile_exclusion(list(source.exclude))
         age = retention(ingestor.config, source.partition)
         settings = json.dumps([sorted(source.exclude), str(age)])
@@ -144,12 +144,12 @@ class _SourceSync:
         endings = self.importer.endings
         walked = watched_files.walk(root, self._excluded, self._report_unreadable, links, endings)
         files = [] if self._source.is_left_out else list(walked)
-        known = self._known.of(self._source)
+        rows = self._known_files.of(self._source)
         changed = []
         for file in files:
-            if not self._is_unchanged(file, known):
+            if not self._is_unchanged(file, rows):
                 changed.append(file)
-            elif not known[escape_path(file.path)].settled:
+            elif not rows[escape_path(file.path)].settled:
                 self.report.held += 1
         changed.sort(key=self._reading_order)
         self.report.files = len(files)
@@ -160,8 +160,8 @@ class _SourceSync:
             bytes_read += file.size
         if changed:
             report_megabytes(progress, total, total)
-            self._known.expire()
-        self._forget_vanished(known, files)
+            self._known_files.expire()
+        self._forget_vanished(rows, files)
         report = self.report.imports
         self._ingestor.report(report, report.modes, self._source.partition)
         return self.report
@@ -175,8 +175,8 @@ class _SourceSync:
     def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
         report_megabytes(progress, before + read, total)
 
-    def _is_unchanged(self, file: FileState, known: Mapping[str, FileRow]) -> bool:
-        row = known.get(escape_path(file.path), _UNREAD)
+    def _is_unchanged(self, file: FileState, rows: Mapping[str, FileRow]) -> bool:
+        row = rows.get(escape_path(file.path), _UNREAD)
         if row.left_out and self._differs_in_settings(parse_state(row.left_out)):
             return False
         is_same = row[:2] == (file.size, file.mtime_ns) and row.version == self._version
@@ -192,13 +192,13 @@ class _SourceSync:
         age = self._now.timestamp() - file.mtime_ns / 1e9
         return not abs(age) < UNFINISHED_TURN
 
-    def _forget_vanished(self, known: Mapping[str, FileRow], files: Sequence[FileState]) -> None:
+    def _forget_vanished(self, rows: Mapping[str, FileRow], files: Sequence[FileState]) -> None:
         root = escape_path(str(self._source.path))
         below = f"{root}{os.sep}"
         present = {escape_path(file.path) for file in files}
         vanished = [
             path
-            for path in known
+            for path in rows
             if path not in present and (path == root or path.startswith(below))
         ]
         if vanished and self._source.path.exists():  # otherwise a disk may just not be mounted
@@ -215,9 +215,9 @@ class _SourceSync:
         except OSError as error:
             self._report_unreadable(file.path, error)
         except (Unreadable, ReservoirError) as error:
-            place = "" if file.path in str(error) else f"cannot read {file.path}: "
+            prefix = "" if file.path in str(error) else f"cannot read {file.path}: "
             hint = f"; {error.hint}" if isinstance(error, ReservoirError) and error.hint else ""
-            self.report.failures.append(f"{place}{error}{hint}")
+            self.report.failures.append(f"{prefix}{error}{hint}")
 
     def _report_unreadable(self, path: str, error: OSError) -> None:
         self.report.failures.append(watched_files.describe_unreadable(path, error))
@@ -225,17 +225,17 @@ class _SourceSync:
     def _read(self, file: FileState) -> None:
         self._time: datetime | None = None
         source = self._source
-        place = (source.partition, self._machine, escape_path(file.path), source.tool)
-        row = SourceFile(*place, self._version, file.size, file.mtime_ns)
+        key = (source.partition, self._machine, escape_path(file.path), source.tool)
+        row = SourceFile(*key, self._version, file.size, file.mtime_ns)
         previous = self._table.get(row.partition, row.machine, row.path)
-        known = parse_state(previous.state if previous else "")
-        if known is None:
+        state = parse_state(previous.state if previous else "")
+        if state is None:
             self._ingestor.notify(f"{_DAMAGED}: {file.path}")
-            previous, known = None, {}
-        self.file_marks = set(known.get(MARKED, ()))
+            previous, state = None, {}
+        self.file_marks = set(state.get(MARKED, ()))
         path = Path(file.path)
-        start = self._find_start(previous, known, row, path)
-        self._leaves_out = bool(start.state) and LEFT_OUT in known
+        start = self._find_start(previous, state, row, path)
+        self._leaves_out = bool(start.state) and LEFT_OUT in state
         is_new = not start.offset and not start.state
         try:
             if is_new and not is_of_tool(path, self._source.tool):

@@ -41,7 +41,7 @@ def fill(folder: Path, manifest: Manifest = MANIFEST) -> None:
 @pytest.fixture
 def entry(source: Path) -> Path:
     """Return a cache entry with a complete compiled model."""
-    path = compiled_models.place_of(source)
+    path = compiled_models.folder_of(source)
     with compiled_models.building(path) as folder:
         fill(folder)
     return path
@@ -53,8 +53,8 @@ def test_a_built_model_is_read_again(entry):
 
 
 def test_a_missing_model_is_not_read(source):
-    assert compiled_models.read(compiled_models.place_of(source)) is None
-    assert not compiled_models.place_of(source).parent.exists()
+    assert compiled_models.read(compiled_models.folder_of(source)) is None
+    assert not compiled_models.folder_of(source).parent.exists()
 
 
 @posix_only
@@ -81,47 +81,47 @@ CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_another_origin_has_another_path(source, monkeypatch, change):
-    before = compiled_models.place_of(source)
-    assert compiled_models.place_of(source) == before
+    before = compiled_models.folder_of(source)
+    assert compiled_models.folder_of(source) == before
     change(source, monkeypatch)
-    assert compiled_models.place_of(source) != before
+    assert compiled_models.folder_of(source) != before
 
 
 def test_another_path_to_the_same_folder_has_the_same_entry(source, tmp_path):
     (tmp_path / "link").symlink_to(source)
-    assert compiled_models.place_of(tmp_path / "link") == compiled_models.place_of(source)
+    assert compiled_models.folder_of(tmp_path / "link") == compiled_models.folder_of(source)
 
 
 def test_copies_of_a_model_share_an_entry(source, tmp_path):
     shutil.copytree(source, tmp_path / "copy", copy_function=shutil.copy)  # with other times
-    assert compiled_models.place_of(tmp_path / "copy") == compiled_models.place_of(source)
+    assert compiled_models.folder_of(tmp_path / "copy") == compiled_models.folder_of(source)
 
 
 def test_weights_are_read_once(source, monkeypatch):
-    path = compiled_models.place_of(source)
+    path = compiled_models.folder_of(source)
     monkeypatch.setattr(compiled_models, "sha256", lambda _: pytest.fail("read again"))
-    assert compiled_models.place_of(source) == path
+    assert compiled_models.folder_of(source) == path
 
 
 @pytest.mark.parametrize("change", ["other content", "writable by others"])
 def test_an_untrusted_cached_hash_is_not_used(source, change):
-    path = compiled_models.place_of(source)
+    path = compiled_models.folder_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
     if change == "other content":
         note.write_text("x" * 64)
     elif os.name == "posix":
         note.write_text("0" * 64)
         note.chmod(0o666)
-    assert compiled_models.place_of(source) == path
+    assert compiled_models.folder_of(source) == path
     assert note.read_text() not in ("x" * 64, "0" * 64)
 
 
 def test_old_cached_hashes_are_removed(source):
-    compiled_models.place_of(source)
+    compiled_models.folder_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
     os.utime(note, (1, 1))
     os.utime(source / "model.safetensors", ns=(1, 1))
-    compiled_models.place_of(source)
+    compiled_models.folder_of(source)
     assert not note.exists()
     assert len(list(note.parent.iterdir())) == 1
 
@@ -253,7 +253,7 @@ def test_a_failed_compilation_is_remembered_until_the_libraries_change(
 ):
     tools = compiled_models.tool_versions() if versions == "the same" else {"torch": "0"}
     failure = Manifest("identity", "it has a module Router", tools)
-    path = compiled_models.place_of(source)
+    path = compiled_models.folder_of(source)
     with compiled_models.building(path) as folder:
         fill(folder, failure)
     assert compiled_models.read(path) == (failure if remembered else None)
@@ -271,7 +271,7 @@ def test_the_versions_of_the_libraries_are_read_without_importing_them():
 
 
 def test_the_first_to_finish_is_kept(source):
-    path = compiled_models.place_of(source)
+    path = compiled_models.folder_of(source)
     with compiled_models.building(path) as slow:
         with compiled_models.building(path) as fast:
             fill(fast)
@@ -281,7 +281,7 @@ def test_the_first_to_finish_is_kept(source):
 
 
 def test_a_failed_build_leaves_nothing(source):
-    path = compiled_models.place_of(source)
+    path = compiled_models.folder_of(source)
     with pytest.raises(KeyboardInterrupt), compiled_models.building(path):
         raise KeyboardInterrupt
     assert list(path.parent.iterdir()) == []
@@ -299,7 +299,7 @@ def test_leftovers_of_killed_processes_are_removed(entry):
 
 
 def test_a_full_disk_is_reported(source):
-    path = compiled_models.place_of(source)
+    path = compiled_models.folder_of(source)
     with (
         pytest.raises(CacheUnusableError, match="cannot be written"),
         compiled_models.building(path),
@@ -309,7 +309,7 @@ def test_a_full_disk_is_reported(source):
 
 
 def test_a_cache_that_is_a_file_cannot_be_used(source):
-    path = compiled_models.place_of(source)
+    path = compiled_models.folder_of(source)
     path.parent.parent.mkdir(parents=True, exist_ok=True)
     path.parent.write_text("a file")
     with (

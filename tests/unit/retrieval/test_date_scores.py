@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, DAY, NOW, moment, spans
 
-from reservoir_cli.retrieval.question_dates.calendar_days import Span
+from reservoir_cli.retrieval.question_dates.calendar_days import DaySpan
 from reservoir_cli.retrieval.question_dates.nearness import date_scores, describe_empty_days
 from reservoir_cli.retrieval.question_dates.parser import find_dates
 
@@ -119,14 +119,14 @@ MOMENTS = st.datetimes(datetime(2015, 1, 1), datetime(2026, 12, 31)).map(
 
 
 @st.composite
-def some_spans(draw: st.DrawFn) -> Span:
+def some_spans(draw: st.DrawFn) -> DaySpan:
     every_year = draw(st.booleans())
     years = (2000, 2000) if every_year else (2014, 2027)
     start = draw(st.dates(date(years[0], 1, 1), date(years[1], 12, 31)))
-    return Span(start, start + DAY * draw(st.integers(1, 120)), every_year)
+    return DaySpan(start, start + DAY * draw(st.integers(1, 120)), every_year)
 
 
-def naive_score(date_spans: list[Span], timestamp: int, zone: tzinfo) -> float:
+def naive_score(date_spans: list[DaySpan], timestamp: int, zone: tzinfo) -> float:
     best = 0.0
     for span in date_spans:
         for year in range(2012, 2030):

@@ -66,7 +66,7 @@ def draw_candidates(random: np.random.Generator, count: int) -> Candidates:
         postings=tuple(postings),
         absent=(),
         passages=random.integers(1, 9, count).astype(np.int32),
-        known={},
+        cache={},
     )
 
 
@@ -104,7 +104,7 @@ def bm25_by_hand(candidates: Candidates) -> np.ndarray:
         return 1.0 if neighbour == index else 0.3 * min(1, 60 / candidates.terms[neighbour])
 
     for posting in candidates.postings:
-        term_counts = dict(zip(posting.places.tolist(), posting.counts.tolist(), strict=True))
+        term_counts = dict(zip(posting.positions.tolist(), posting.counts.tolist(), strict=True))
         counts = [
             sum(
                 share(index, neighbour) * term_counts.get(neighbour, 0)
@@ -201,7 +201,7 @@ def one_conversation(cosine: list[float], *, words: int, asks: tuple[int, ...] =
         postings=(),
         absent=(),
         passages=np.ones(len(cosine), np.int32),
-        known={},
+        cache={},
     )
 
 

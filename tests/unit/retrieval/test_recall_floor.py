@@ -48,7 +48,7 @@ def candidates(cosine, *postings, absent=(), talk=None):
         postings=postings,
         absent=absent,
         passages=np.ones(count, np.int32),
-        known={},
+        cache={},
         talk=talk,
     )
 

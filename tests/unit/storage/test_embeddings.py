@@ -232,7 +232,7 @@ def test_forgetting_and_moving_affect_vectors_that_are_being_built(filled_store,
     rebuild(filled_store, WatchedEmbedder(new, delete_and_move))
     assert models(filled_store) == {("new-12", 23)}
     assert filled_store.problems() == []
-    assert filled_store.places() == [("q", "i", 23)]
+    assert filled_store.channels() == [("q", "i", 23)]
 
 
 def test_a_message_without_text_does_not_block_the_switch(filled_store, add, new):

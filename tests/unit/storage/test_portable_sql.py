@@ -57,7 +57,7 @@ DAMAGE: list[tuple[str, Read]] = [
     ("UPDATE messages SET tokens = NULL WHERE id = 4", rank),
     ("UPDATE messages SET created_at = 'then' WHERE id = 2", lambda store: store.last(HERE, 0)),
     ("UPDATE messages SET created_at = 'then'", lambda store: store.conversations(HERE)),
-    ("UPDATE messages SET created_at = 1e300", lambda store: store.place_summaries(HERE)),
+    ("UPDATE messages SET created_at = 1e300", lambda store: store.channel_summaries(HERE)),
     ("UPDATE messages SET content = x'00ff'", lambda store: store.find(HERE, Filter(text="a"))),
     ("UPDATE messages SET tool_calls = '{'", lambda store: store.find(HERE, Filter(text="a"))),
 ]  # fmt: skip

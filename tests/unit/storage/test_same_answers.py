@@ -252,7 +252,7 @@ class SameAnswers(RuleBasedStateMachine):
     def compare_stores(self) -> None:
         first, second = (reservoir.store for reservoir in self.reservoirs)
         assert first.holdings() == second.holdings()
-        assert sorted(first.places()) == sorted(second.places())
+        assert sorted(first.channels()) == sorted(second.channels())
         assert first.problems() == second.problems() == []
         self.same(first.last(EVERYWHERE, 0), second.last(EVERYWHERE, 0))
 

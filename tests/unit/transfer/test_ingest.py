@@ -72,7 +72,7 @@ def test_new_messages_are_imported_and_known_ones_skipped(store):
 
 def test_nothing_is_imported_from_nothing(store):
     assert load(store, []) == ImportReport()
-    assert store.places() == []
+    assert store.channels() == []
 
 
 def test_the_summary_line():
@@ -155,7 +155,7 @@ HOMES = [
 def test_a_format_has_its_own_instance(store, partition, instance, record_scope, expected):
     entry = record("a", partition=record_scope[0], instance=record_scope[1])
     load(store, [entry], partition=partition, instance=instance, home="chatgpt")
-    assert store.places() == [(*expected, 1)]
+    assert store.channels() == [(*expected, 1)]
 
 
 PLACES = [
@@ -182,7 +182,7 @@ def test_a_record_goes_to_the_given_scope_or_else_to_its_own(
         partition=partition,
         instance=instance,
     )
-    assert store.places() == [(*expected, 1)]
+    assert store.channels() == [(*expected, 1)]
 
 
 @pytest.mark.usefixtures("small_batches")

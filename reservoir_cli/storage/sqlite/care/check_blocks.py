@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from reservoir_cli.errors import StoreCorruptError
+from reservoir_cli.messages import Channel
 from reservoir_cli.storage.sqlite import blocks
-from reservoir_cli.storage.sqlite.blocks import EMBEDDED, FIRST, LAST, Entries, Place
+from reservoir_cli.storage.sqlite.blocks import EMBEDDED, FIRST, LAST, Entries
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -23,26 +24,26 @@ _NOT_PENDING = "AND id NOT IN (SELECT message_id FROM pending)"
 def count_problems(connection: Connection, model_id: str) -> int:
     """Count the messages that are missing from a model's blocks, or wrong in them."""
     wrong: set[int] = set()
-    whole = _Whole()
-    for _, _, entries, fresh, known in _examine(connection, model_id):
-        same = known & _are_equal(entries, fresh)
+    whole = _WholeMessages()
+    for _, _, entries, fresh, is_stored in _examine(connection, model_id):
+        same = is_stored & _are_equal(entries, fresh)
         wrong.update(entries.ids[~same].tolist())
-        whole.add(entries.at(known))
+        whole.add(entries.at(is_stored))
     return len(wrong | whole.find_parts() | (_expected(connection) - whole.ids))
 
 
 def repair(connection: Connection, model_id: str) -> None:
     """Renew what blocks repeat of messages; drop what is damaged. Messages it lacks are pending."""
-    whole = _Whole()
+    whole = _WholeMessages()
     torn = _find_ids(connection, model_id)
-    for block_id, place, entries, fresh, known in _examine(connection, model_id):
+    for block_id, channel, entries, fresh, is_stored in _examine(connection, model_id):
         torn.remove(block_id)
-        if not (known & _are_equal(entries, fresh)).all():
-            blocks.replace(connection, block_id, place, fresh.at(known))
-        whole.add(entries.at(known))
+        if not (is_stored & _are_equal(entries, fresh)).all():
+            blocks.replace(connection, block_id, channel, fresh.at(is_stored))
+        whole.add(entries.at(is_stored))
     connection.executemany("DELETE FROM blocks WHERE id = ?", [(block_id,) for block_id in torn])
-    for place, message_ids in blocks.by_place(connection, sorted(whole.find_parts())).items():
-        blocks.remove(connection, place, message_ids)
+    for channel, message_ids in blocks.by_channel(connection, sorted(whole.find_parts())).items():
+        blocks.remove(connection, channel, message_ids)
     missing = _expected(connection) - (whole.ids - whole.find_parts())
     connection.executemany(
         "INSERT INTO pending (partition, message_id) "
@@ -51,7 +52,7 @@ def repair(connection: Connection, model_id: str) -> None:
     )
 
 
-class _Whole:
+class _WholeMessages:
     """Tells which messages have all of their passages in blocks."""
 
     def __init__(self) -> None:
@@ -79,8 +80,8 @@ def _expected(connection: Connection) -> set[int]:
 
 def _examine(
     connection: Connection, model_id: str
-) -> Iterator[tuple[int, Place, Entries, Entries, NDArray[np.bool_]]]:
-    """Yield the id, place and entries of each readable block of the active model.
+) -> Iterator[tuple[int, Channel, Entries, Entries, NDArray[np.bool_]]]:
+    """Yield the id, channel and entries of each readable block of the active model.
 
     Then the entries as they should be, and for each whether it belongs to an embedded message.
     """
@@ -97,9 +98,9 @@ def _examine(
             entries = blocks.unpack(blobs)
             if (entries.flags & EMBEDDED).any() and entries.codes.shape[1] != width[0]:
                 continue
-            place = partition, instance
-            expected = blocks.repeat_messages(connection, place, entries, _NOT_PENDING)
-            yield block_id, place, entries, *expected
+            channel = partition, instance
+            expected = blocks.repeat_messages(connection, channel, entries, _NOT_PENDING)
+            yield block_id, channel, entries, *expected
 
 
 def _are_equal(entries: Entries, fresh: Entries) -> NDArray[np.bool_]:

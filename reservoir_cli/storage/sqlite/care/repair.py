@@ -82,7 +82,7 @@ def write_copy(connection: Connection, target: Path, progress: Progress) -> None
         connection.backup(
             copy,
             pages=_PAGES_COPIED,
-            progress=lambda _, left, pages: progress("copying pages", pages - left, pages),
+            progress=lambda _, rest, pages: progress("copying pages", pages - rest, pages),
         )
         progress("checking the copy", 0, 0)
         # A damaged copy must not replace the last good backup.
@@ -197,8 +197,8 @@ def rebuild_full_text(connection: Connection) -> None:
     connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     for batch in _batches(connection):
         messages = reads.by_id(connection, batch, EVERYWHERE)
-        for place, of_place in reads.by_place(messages).items():
-            keyword_search.index(connection, place, of_place)
+        for channel, of_channel in reads.by_channel(messages).items():
+            keyword_search.index(connection, channel, of_channel)
 
 
 def _batches(connection: Connection) -> Iterator[Sequence[int]]:
@@ -229,9 +229,9 @@ def rewrite_damaged(
             summaries = find_lost_summaries(old, new) if is_lost else []
         rebuild()
 
-        def require_unchanged(_status: int, left: int, _pages: int) -> None:
+        def require_unchanged(_status: int, rest: int, _pages: int) -> None:
             # The backup has the write lock now; its last step commits and releases it.
-            if left and _version(watching) != before:
+            if rest and _version(watching) != before:
                 raise StoreLockedError(
                     "another process wrote to the store while it was repaired",
                     hint="run reservoir doctor --repair again",
@@ -352,9 +352,9 @@ def _readable_rows(old: sqlite3.Connection, name: str, select: str) -> Iterator[
         return
     last = _last_id(old, name)
     step = max(_IDS_AT_ONCE, last // _RANGES)  # the ids of blocks are times, far apart
-    wanted = [(start, start + step) for start in range(last // step * step, -1, -step)]
-    while wanted:
-        start, end = wanted.pop()
+    ranges = [(start, start + step) for start in range(last // step * step, -1, -step)]
+    while ranges:
+        start, end = ranges.pop()
         is_one = end - start == 1  # only a search for one id does not read the next page, too
         where = "rowid = ?" if is_one else "rowid >= ? AND rowid < ? ORDER BY rowid"
         try:
@@ -363,7 +363,7 @@ def _readable_rows(old: sqlite3.Connection, name: str, select: str) -> Iterator[
         except sqlite3.DatabaseError:
             if not is_one:
                 middle = (start + end) // 2
-                wanted += [(middle, end), (start, middle)]
+                ranges += [(middle, end), (start, middle)]
 
 
 def _is_newer_than(old: sqlite3.Connection, name: str) -> bool:
@@ -393,17 +393,17 @@ def _restore_ids(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
         in_index, in_full_text = ({row[0] for row in old.execute(ids)} for ids in _OTHER_IDS)
     except sqlite3.DatabaseError:
         return
-    known, either = in_index & in_full_text, in_index | in_full_text
+    indexed, either = in_index & in_full_text, in_index | in_full_text
     copied = _ids_in_file_order(old, new)
-    kept, missing = sorted(known.intersection(copied)), sorted(known.difference(copied))
+    present, missing = sorted(indexed.intersection(copied)), sorted(indexed.difference(copied))
     # A row is still where its id was, whichever bit of it has flipped.
-    unknown, places, before = list[int](), list[int](), 0
+    unknown, counts_before, before = list[int](), list[int](), 0
     for number in copied:
-        before += number in known
+        before += number in indexed
         if number not in either:
             unknown.append(number)
-            places.append(before)
-    if [bisect(kept, number) for number in missing] == places:
+            counts_before.append(before)
+    if [bisect(present, number) for number in missing] == counts_before:
         pairs = zip(missing, unknown, strict=True)
         new.executemany("UPDATE messages SET id = ? WHERE id = ?", pairs)
 
@@ -445,8 +445,8 @@ def find_lost_summaries(
     )
     select = f"SELECT {names} FROM summaries"
     try:
-        known = old.execute(f"{select} INDEXED BY sqlite_autoindex_summaries_1").fetchall()
+        listed = old.execute(f"{select} INDEXED BY sqlite_autoindex_summaries_1").fetchall()
     except sqlite3.DatabaseError:
         return None
-    lost = set(known) - set(new.execute(select))
+    lost = set(listed) - set(new.execute(select))
     return sorted((_decode(p), _decode(i), _decode(c)) for p, i, c in lost)

@@ -16,7 +16,7 @@ from postgres_server import PostgresServer, copied, installed
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import connection, inspect_server, schema
-from reservoir_cli.storage.postgres.connection import place_of
+from reservoir_cli.storage.postgres.connection import location_of
 
 
 def test_reading_a_database_without_a_store_creates_nothing(empty):
@@ -120,27 +120,27 @@ def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector,
     ],
 )
 def test_the_location_of_a_store_is_shown_without_its_password(url, expected):
-    assert place_of(url) == expected
+    assert location_of(url) == expected
 
 
 def test_a_password_with_an_at_sign_is_refused_and_not_shown():
     with pytest.raises(StoreError) as caught:
-        place_of("postgresql://app:hun@ter22@db.example.org/x")
+        location_of("postgresql://app:hun@ter22@db.example.org/x")
     assert "ter22" not in f"{caught.value} {caught.value.hint}"
-    assert place_of("postgresql://app:hun%40ter22@db/x") == "postgresql://app@db/x"
+    assert location_of("postgresql://app:hun%40ter22@db/x") == "postgresql://app@db/x"
 
 
 @pytest.mark.parametrize("url", ["postgresql://app:12/ter22@db/x", "postgresql://app:hun/ter22@db"])
 def test_a_password_with_a_slash_is_refused_and_not_shown(url):
     with pytest.raises(StoreError, match="has a / before the @") as caught:
-        place_of(url)
+        location_of(url)
     assert "ter22" not in f"{caught.value} {caught.value.hint}"
-    assert place_of("postgresql://app:hun%2Fter22@db/x%40y") == "postgresql://app@db/x%40y"
+    assert location_of("postgresql://app:hun%2Fter22@db/x%40y") == "postgresql://app@db/x%40y"
 
 
 def test_an_escape_that_is_not_utf_8_is_refused_and_not_shown():
     with pytest.raises(StoreError, match="is not UTF-8") as caught:
-        place_of("postgresql://app:gehe%FCm@db.example.org/x")
+        location_of("postgresql://app:gehe%FCm@db.example.org/x")
     assert "gehe" not in f"{caught.value} {caught.value.hint}"
 
 

@@ -42,7 +42,7 @@ ADMINISTRATIVE = {
     "copy_store._find_shared_ids": "db copy to a file, where ids are unique in all partitions",
     "rows_of_tags_and_pins._orphans": "doctor checks the whole store",
     "list_conversations.newest_conversations": "the page lists the conversations of all partitions",
-    "holdings.places": "the list of partitions itself",
+    "holdings.channels": "the list of partitions itself",
     "context_runs.read": "stats of the whole store",
     "context_runs.read_answer_counts": "doctor compares the answers of the whole store",
     "proxy_ledger.partitions": "the server deletes old entries of every partition",
@@ -382,7 +382,7 @@ def test_all_commands_on_a_server_or_cluster(round_url, tmp_path, fake_embedder)
         assert store.move_partition("b", "e") == (20, 0)
         assert [summary.digest for summary in Summaries(store).read(Scope("e"))] == ["a"]
         assert store.delete(store.find(Scope("c")))
-        assert store.places() == [("e", "e", 35), ("d", "d", 20)]
+        assert store.channels() == [("e", "e", 35), ("d", "d", 20)]
         assert len(list(store.ids_by_conversation(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
             copy_store.copy(store, file, lambda *_: None)

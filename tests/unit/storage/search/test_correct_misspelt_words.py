@@ -46,7 +46,7 @@ def test_a_misspelt_word_finds_the_same_as_the_correct_one(store, add):
     assert [word.typed for word in turned] == ["rolbacks", "kuberntes"]
     assert misspelt.absent == correct.absent == ()
     positions = [
-        sorted(posting.places.tolist() for posting in of.postings) for of in (misspelt, correct)
+        sorted(posting.positions.tolist() for posting in of.postings) for of in (misspelt, correct)
     ]
     assert positions[0] == positions[1] == [[0], [0, 1]]
 

@@ -61,7 +61,7 @@ def matching_texts(store: Store, query: str, scope: Scope = HERE, limit: int = 9
 
 def matching_positions(candidates: Candidates) -> set[int]:
     """Return the positions of the candidates that contain a word of the question."""
-    return {position for posting in candidates.postings for position in posting.places.tolist()}
+    return {position for posting in candidates.postings for position in posting.positions.tolist()}
 
 
 FINDS = [

@@ -23,7 +23,7 @@ def postings_of(store: Store, scope: Scope, question: str) -> list[tuple[list[in
     """Return the ids of messages and the counts of each word of a question."""
     candidates = store.candidates(scope, None, question, None)
     return sorted(
-        (candidates.ids[posting.places].tolist(), posting.counts.tolist())
+        (candidates.ids[posting.positions].tolist(), posting.counts.tolist())
         for posting in candidates.postings
     )
 

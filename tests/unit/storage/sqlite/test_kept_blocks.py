@@ -164,10 +164,10 @@ def test_only_blocks_that_changed_are_read_again(warm_store, other, monkeypatch)
 def test_messages_without_vectors_are_prepared_once(warm_store, other):
     vector = MODEL.encode_query(QUESTION)
     say(other, 2, Scope("p", "k"))
-    prepared = warm_store.candidates(Scope("p"), None, QUESTION, vector).known
-    assert warm_store.candidates(Scope("p"), None, "and now?", vector).known is prepared
+    prepared = warm_store.candidates(Scope("p"), None, QUESTION, vector).cache
+    assert warm_store.candidates(Scope("p"), None, "and now?", vector).cache is prepared
     say(other, 1, Scope("p", "k"))
-    assert warm_store.candidates(Scope("p"), None, "and now?", vector).known is not prepared
+    assert warm_store.candidates(Scope("p"), None, "and now?", vector).cache is not prepared
     assert_answers_like_new(warm_store)
 
 
@@ -177,7 +177,7 @@ def test_vectors_too_large_for_the_cache_are_read_each_time(warm_store, other, m
     assert_answers_like_new(warm_store)
     add_and_embed(other)
     assert_answers_like_new(warm_store)
-    cached = [codes for _, codes in warm_store._kept.blocks._kept.values()]
+    cached = [codes for _, codes in warm_store._cache.blocks._cache.values()]
     assert sum(code.nbytes for of_scope in cached for code in of_scope.values()) <= limit
 
 
@@ -198,7 +198,7 @@ def test_words_are_looked_up_and_scored_while_the_question_is_embedded(warm_stor
     with closing(open_store(warm_store.location, create=False)) as fresh:
         expected = fresh.candidates(Scope("p"), None, QUESTION, MODEL.encode_query(QUESTION))
     np.testing.assert_array_equal(candidates.cosine, expected.cosine)
-    assert places_of(candidates) == places_of(expected) != []
+    assert positions_of(candidates) == positions_of(expected) != []
     np.testing.assert_array_equal(words.question, score_words(expected, Settings()).question)
     assert threads != [current_thread()]
 
@@ -230,8 +230,10 @@ def test_a_cold_store_starts_no_thread(other):
     assert other.start(current_thread)() is current_thread()
 
 
-def places_of(candidates: Candidates) -> list[tuple[list[int], list[int]]]:
-    return [(posting.places.tolist(), posting.counts.tolist()) for posting in candidates.postings]
+def positions_of(candidates: Candidates) -> list[tuple[list[int], list[int]]]:
+    return [
+        (posting.positions.tolist(), posting.counts.tolist()) for posting in candidates.postings
+    ]
 
 
 def test_titles_are_read_again_only_when_something_was_written(warm_store, other, monkeypatch):

@@ -221,7 +221,7 @@ def test_a_tilde_is_the_users_home(tmp_path, monkeypatch):
 def test_reading_a_missing_store_creates_nothing(tmp_path):
     with closing(open_store(str(tmp_path / "sub" / "new.db"), create=False)) as store:
         assert store.last(EVERYWHERE, 0) == []
-        assert store.places() == []
+        assert store.channels() == []
         assert store.keyword("word", HERE, 5) == ([], True)
     assert list(tmp_path.iterdir()) == []
 

@@ -175,7 +175,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage.open_store import open_store
 store = open_store(sys.argv[1])
 store.last(Scope(None), 0)
-store.places()
+store.channels()
 store.close()
 print(*sorted({"sqlite_utils", "numpy"} & sys.modules.keys()))
 """

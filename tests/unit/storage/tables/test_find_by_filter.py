@@ -111,8 +111,8 @@ def test_a_filter_removes_hits_without_changing_scores(store, add):
     assert users.matching is not None
     assert users.ids.tolist() == plain.ids.tolist() == [first, second, third]
     assert users.matching.tolist() == [True, False, True]
-    assert [posting.places.tolist() for posting in users.postings] == [
-        posting.places.tolist() for posting in plain.postings
+    assert [posting.positions.tolist() for posting in users.postings] == [
+        posting.positions.tolist() for posting in plain.postings
     ]
 
 

@@ -78,5 +78,5 @@ def test_the_place_that_messages_left_knows_them(store):
     assert store.forgotten(asked) == [False] * 5
     store.move_partition("home", "third")
     assert all(store.moved_away(HOME, asked))
-    assert store.places_of(["home", "third", "work"], "c2") == {("third", "chat")}
-    assert store.places_of(["work"], "c") == {("work", "chat")}
+    assert store.channels_of(["home", "third", "work"], "c2") == {("third", "chat")}
+    assert store.channels_of(["work"], "c") == {("work", "chat")}

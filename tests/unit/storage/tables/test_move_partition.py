@@ -74,7 +74,7 @@ def derived_tables(store: Store) -> list[list[Any]]:
 
 
 def places(store: Store) -> set[tuple[str, str, int]]:
-    return set(store.places())
+    return set(store.channels())
 
 
 def check_derived(store: Store) -> None:

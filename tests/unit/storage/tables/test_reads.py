@@ -119,7 +119,7 @@ def test_no_read_leaves_its_scope(store, add, scope, expected):
 def test_scopes_are_listed_by_size(store, add):
     add(Message("user", "1"))
     add(Message("user", "2"), Message("user", "3"), partition="q", instance="j")
-    assert store.places() == [("q", "j", 2), ("p", "i", 1)]
+    assert store.channels() == [("q", "j", 2), ("p", "i", 1)]
 
 
 def test_the_newest_instance_is_the_one_with_the_newest_message(store, add):
@@ -270,7 +270,7 @@ def test_candidates_carry_time_tokens_and_scores_in_order_of_time(store, add):
     assert candidates.own.tolist() == [True, True, True, False]
     np.testing.assert_allclose(candidates.cosine, [np.nan, 0, 0.6, 1], atol=0.01)
     [posting] = candidates.postings
-    assert (posting.places.tolist(), posting.counts.tolist()) == ([0], [2])
+    assert (posting.positions.tolist(), posting.counts.tolist()) == ([0], [2])
     assert candidates.terms.tolist() == [2, 1, 1, 1]
     assert not candidates.asks.any()
 

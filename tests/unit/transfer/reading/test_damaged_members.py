@@ -12,7 +12,7 @@ import pytest
 from reading import lines, records
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.detect_format import Selection, find
+from reservoir_cli.transfer.detect_format import FileSelection, find
 from reservoir_cli.transfer.reading.importer import Skipped
 
 DAMAGED = Skipped("what follows", "the zip is damaged here")
@@ -76,7 +76,7 @@ def test_damage_and_an_unsupported_method_are_told_apart(tmp_path):
         assert hint in str(caught.value.hint)
 
 
-def select(path: Path) -> Selection:
+def select(path: Path) -> FileSelection:
     with ExitStack() as open_files:
         return find(path, None, open_files)
 
