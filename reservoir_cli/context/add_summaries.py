@@ -10,7 +10,7 @@ from reservoir_cli.context.rank_messages import Inputs, Ranking
 from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.shrink_to_fit import Chooser
-from reservoir_cli.context.window_shares import SUMMARIES_SHARE
+from reservoir_cli.context.window_constants import SUMMARIES_SHARE
 from reservoir_cli.messages import EVERYTHING, Filter, Scope, from_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.store import Store

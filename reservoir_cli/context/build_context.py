@@ -8,6 +8,7 @@ from reservoir_cli.context import budget as budgets
 from reservoir_cli.context.add_summaries import select_with_summaries
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.choose import SelectionOptions
+from reservoir_cli.context.choose_for_recall import find_standouts
 from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.history import find_history
 from reservoir_cli.context.messages_to_read import find_passed, find_wanted, want
@@ -16,7 +17,6 @@ from reservoir_cli.context.prepare_request import Prepared
 from reservoir_cli.context.rank_messages import Inputs, rank_messages
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.shrink_to_fit import Chooser
-from reservoir_cli.context.standouts import find_standouts
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import EVERYTHING, Filter
 from reservoir_cli.redaction import Redactor

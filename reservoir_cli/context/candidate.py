@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from reservoir_cli.context import window_shares as shares
+from reservoir_cli.context import window_constants as constants
 from reservoir_cli.messages import Role, StoredMessage
 
 Value = TypeVar("Value")
@@ -95,9 +95,9 @@ class Selection(NamedTuple):
 def discount(candidate: Candidate, part: int) -> float:
     """Return the share of a message's priority that its parts have, starting with this one."""
     if not candidate.replies:
-        return shares.FIRST_SHARE * shares.NEXT_FACTOR**part
-    first = shares.REPLY_SHARE_ABOUT_USER if candidate.about_asker else shares.REPLY_SHARE
-    return first * shares.NEXT_REPLY_FACTOR**part
+        return constants.FIRST_SHARE * constants.NEXT_FACTOR**part
+    first = constants.REPLY_SHARE_ABOUT_USER if candidate.about_asker else constants.REPLY_SHARE
+    return first * constants.NEXT_REPLY_FACTOR**part
 
 
 def cache_by(

@@ -6,7 +6,7 @@ The newest and the pinned come first; ``fill_window`` fills the rest in the orde
 from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
-from reservoir_cli.context import window_shares as shares
+from reservoir_cli.context import window_constants as constants
 from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
 from reservoir_cli.context.fill_window import fill_by_score, fill_by_tier
 from reservoir_cli.context.layout import Exchanges, count_to_last_question, ids, is_system
@@ -84,8 +84,10 @@ def select(
     if options.order == "tiers":
         fill_by_tier(joined, window, budget, query)
     else:
-        spare = 0.0 if options.to_the_last else shares.LITTLE_LEFT * budget
-        share = shares.RUNNING_SHARE if budget >= shares.SMALL_BUDGET else shares.NEWEST_SHARE
+        spare = 0.0 if options.to_the_last else constants.LITTLE_LEFT * budget
+        share = (
+            constants.RUNNING_SHARE if budget >= constants.SMALL_BUDGET else constants.NEWEST_SHARE
+        )
         window.most_running = share * budget
         fill_by_score(joined, window, budget, query, spare, options.standing)
 
@@ -198,7 +200,7 @@ def keep_newest(
 ) -> None:
     """Keep the groups with the newest messages, up to the first that does not fit."""
     for group in _newest_groups(groups, count):
-        if not window.add(group.members, int(budget * shares.NEWEST_SHARE), "newest"):
+        if not window.add(group.members, int(budget * constants.NEWEST_SHARE), "newest"):
             break
 
 
@@ -218,7 +220,7 @@ def keep_pins(groups: Sequence[MessageGroup], window: WindowBuilder, budget: int
     """Keep the groups with pinned messages that fit, the newest pin first."""
     pinned = [group for group in groups if any(member.pinned for member in group.members)]
     for group in sorted(pinned, key=lambda group: _sort_key(group.members)):
-        window.add(group.members, int(budget * shares.PINNED_SHARE), _PINNED)
+        window.add(group.members, int(budget * constants.PINNED_SHARE), _PINNED)
 
 
 def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, takewhile
 
-from reservoir_cli.context import window_shares as shares
+from reservoir_cli.context import window_constants as constants
 from reservoir_cli.context.candidate import Candidate
 from reservoir_cli.context.excerpts import Excerpter, least_tokens, step_size
 from reservoir_cli.context.message_groups import (
@@ -73,7 +73,7 @@ class _Filling:
         share = group.share(part)
         if part == 0:
             share = max(share, self.leading.get(group.members[0].message.id, 0.0))
-            share *= shares.STANDING_FACTOR if self.standing and group.is_standing else 1
+            share *= constants.STANDING_FACTOR if self.standing and group.is_standing else 1
         heapq.heappush(self.steps, (group.by_score(share), next(self.ties), groups, part))
 
     def run(self, spare: float) -> None:
@@ -82,7 +82,7 @@ class _Filling:
             if not self.steps:
                 self._push_deferred()
             (below, *_), _, groups, part = heapq.heappop(self.steps)
-            far_below = self.missed and -below < shares.FAR_BELOW * self.last
+            far_below = self.missed and -below < constants.FAR_BELOW * self.last
             if far_below and not self.window.has_room(spare, self.budget):
                 self.steps.clear()
             elif self._exceeds_share(groups):
@@ -189,10 +189,10 @@ def _minimum_shares(groups: Sequence[MessageGroup]) -> dict[int, float]:
     embedded = (group for group in groups if group.members[0].scores.embedded)
     about_asker = any(member.about_asker for group in groups for member in group.members)
     by_share = {
-        shares.NEAREST_SHARE: max(
+        constants.NEAREST_SHARE: max(
             embedded, key=lambda group: group.members[0].scores.cosine, default=None
         ),
-        shares.BEST_SHARE_ABOUT_USER if about_asker else shares.BEST_SHARE: max(
+        constants.BEST_SHARE_ABOUT_USER if about_asker else constants.BEST_SHARE: max(
             groups, key=lambda group: group.priority, default=None
         ),
     }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reservoir_cli.context.candidate import Candidate, Tier
 from reservoir_cli.context.choose import SelectionOptions, is_printable
 from reservoir_cli.context.rank_messages import Inputs, Ranking
-from reservoir_cli.context.window_shares import FIRST_SHARE
+from reservoir_cli.context.window_constants import FIRST_SHARE
 from reservoir_cli.messages import Filter, Role, Scope
 from reservoir_cli.retrieval.ranking import Floats, Scored, best
 from reservoir_cli.settings.schema import Settings

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.retrieval import ranking_weights as weights
+from reservoir_cli.retrieval import ranking_constants as constants
 from reservoir_cli.retrieval.sessions import Positions, Sessions
 from reservoir_cli.storage.search.candidates import Posting
 from reservoir_cli.util.bm25_formula import norm, rarity, saturate
@@ -46,16 +46,16 @@ def _with_neighbours(
 ) -> tuple[Positions, Floats]:
     """Return the positions where a term counts, neighbours and titles included, and its weights."""
     positions, counts = sessions.session_positions(posting.positions), posting.counts
-    share = np.minimum(1.0, weights.MOST_LENT_WORDS / np.maximum(words[positions], 1))
-    lent = np.asarray(weights.NEIGHBOUR_WEIGHT * counts * share, np.float64)
+    share = np.minimum(1.0, constants.MOST_LENT_WORDS / np.maximum(words[positions], 1))
+    lent = np.asarray(constants.NEIGHBOUR_WEIGHT * counts * share, np.float64)
     position_lists, shares = [positions], [counts.astype(np.float64)]
-    for shift in (*range(-weights.NEIGHBOURS, 0), *range(1, weights.NEIGHBOURS + 1)):
+    for shift in (*range(-constants.NEIGHBOURS, 0), *range(1, constants.NEIGHBOURS + 1)):
         inside = _has_neighbour(sessions, shift)[positions]
         position_lists.append(positions[inside] + shift)
         shares.append(lent[inside])
     if posting.titled is not None:
         position_lists.append(sessions.session_positions(posting.titled))
-        shares.append(np.full(len(posting.titled), weights.TITLE_WEIGHT))
+        shares.append(np.full(len(posting.titled), constants.TITLE_WEIGHT))
     all_positions, all_weights = np.concatenate(position_lists), np.concatenate(shares)
     if _DENSE_RATIO * len(all_positions) > len(words):  # ten times as fast as sorting
         sums = np.asarray(np.bincount(all_positions, all_weights, len(words)), np.float64)
@@ -84,8 +84,8 @@ def _words_around(words: NDArray[np.int32], sessions: Sessions) -> Floats:
     """Return the words of each message plus those of its neighbours, in session order."""
     sums = words.astype(np.float64)
     for span, part in sessions.parts():
-        lent, around = np.minimum(words[span], weights.MOST_LENT_WORDS), sums[span]
-        for distance in range(1, min(weights.NEIGHBOURS, len(lent) - 1) + 1):
+        lent, around = np.minimum(words[span], constants.MOST_LENT_WORDS), sums[span]
+        for distance in range(1, min(constants.NEIGHBOURS, len(lent) - 1) + 1):
             together = part.same_session(distance)
             around[distance:] += lent[:-distance] * together
             around[:-distance] += lent[distance:] * together

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.retrieval import ranking_weights as weights
+from reservoir_cli.retrieval import ranking_constants as constants
 from reservoir_cli.retrieval.bm25_with_neighbours import bm25
 from reservoir_cli.retrieval.recall_floor import count_absent, fit
 from reservoir_cli.retrieval.sessions import Sessions, group_sessions
@@ -213,14 +213,14 @@ def _components(
     """Divide each similarity into its components, shape (5, n)."""
     own, inherited, around = _score_terms(candidates, cosine, words, sessions)
     word_share = min_max(words.copy())
-    word_share[~np.isnan(cosine)] *= weights.BM25_SHARE
+    word_share[~np.isnan(cosine)] *= constants.BM25_SHARE
     terms = np.vstack(
         [
             sessions.to_candidate_order(own) - word_share,
             word_share,
             sessions.to_candidate_order(inherited - own),
             sessions.to_candidate_order(around - inherited),
-            weights.DATE_SHARE * dates,
+            constants.DATE_SHARE * dates,
         ]
     )
     totals = terms.sum(axis=0)
@@ -255,7 +255,7 @@ def similarity(
     _, _, around = _score_terms(candidates, cosine, words, sessions)
     scores = sessions.to_candidate_order(around)
     if dates.any():
-        scores += weights.DATE_SHARE * dates
+        scores += constants.DATE_SHARE * dates
     return min_max(scores)
 
 
@@ -276,12 +276,12 @@ def _own_scores(candidates: Candidates, cosine: NDArray[np.float32], words: Floa
     if "penalties" not in candidates.cache:
         long_messages = np.flatnonzero(candidates.passages > 1)
         penalties = np.zeros(len(cosine))
-        penalties[long_messages] = weights.LENGTH_PENALTY * np.log(
+        penalties[long_messages] = constants.LENGTH_PENALTY * np.log(
             candidates.passages[long_messages]
         )
         candidates.cache["penalties"] = penalties
-    scores = min_max(words.copy(), weights.BM25_SHARE)
-    scores += min_max(cosine - candidates.cache["penalties"], weights.COSINE_SHARE)
+    scores = min_max(words.copy(), constants.BM25_SHARE)
+    scores += min_max(cosine - candidates.cache["penalties"], constants.COSINE_SHARE)
     without_vector = np.flatnonzero(np.isnan(cosine))
     if len(without_vector):
         scores[without_vector] = min_max(words.copy())[without_vector]
@@ -294,12 +294,12 @@ def _add_neighbours(
     """Return each score, in session order, with its question's added, then with its neighbours'."""
     if "answers" not in sessions.cache:
         answers = asks[:-1] * sessions.same_session(1)
-        short = np.minimum(1.0, weights.SHORT_REPLY / np.maximum(lengths[1:], 1))
-        sessions.cache["answers"] = weights.REPLY_LINK * answers * short
+        short = np.minimum(1.0, constants.SHORT_REPLY / np.maximum(lengths[1:], 1))
+        sessions.cache["answers"] = constants.REPLY_LINK * answers * short
     inherited = own.copy()
     inherited[1:] += own[:-1] * sessions.cache["answers"]
-    around = window_max(inherited, sessions, weights.WINDOW)
-    around *= weights.WINDOW_SHARE
+    around = window_max(inherited, sessions, constants.WINDOW)
+    around *= constants.WINDOW_SHARE
     around += inherited
     around += _balance(own, inherited, asks, lengths, sessions)
     return inherited, around
@@ -317,11 +317,11 @@ def _balance(
     A question loses a little: it shares words with its answer without being one.
     """
     if "mean share" not in sessions.cache:
-        means = window_mean(lengths, sessions, weights.MEAN_WINDOW)
-        short_talk = np.clip(2.0 - means / weights.SHORT_TALK, 0.0, 1.0)
-        sessions.cache["mean share"] = weights.MEAN_SHARE * short_talk
-        sessions.cache["asking loss"] = weights.ASKING_LOSS * asks * short_talk
-    adjustment = window_mean(inherited, sessions, weights.MEAN_WINDOW)
+        means = window_mean(lengths, sessions, constants.MEAN_WINDOW)
+        short_talk = np.clip(2.0 - means / constants.SHORT_TALK, 0.0, 1.0)
+        sessions.cache["mean share"] = constants.MEAN_SHARE * short_talk
+        sessions.cache["asking loss"] = constants.ASKING_LOSS * asks * short_talk
+    adjustment = window_mean(inherited, sessions, constants.MEAN_WINDOW)
     adjustment -= inherited
     adjustment *= sessions.cache["mean share"]
     adjustment -= sessions.cache["asking loss"] * own

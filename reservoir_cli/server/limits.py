@@ -58,7 +58,6 @@ PAUSE, MAX_DELAY = 0.1, 2.0
 #: The longest delay of work that slows down many questions: embedding the messages of two seconds
 #: takes half a second.
 MAX_LONG_DELAY = 30.0
-SYNC_INTERVAL = 60.0  # the time between two syncs of the sources
 #: How long a transaction may give way to questions: other programs wait to write meanwhile.
 MAX_HOLD = 0.4
 RETRY_DELAY = 5.0  # the time before another attempt to store exchanges

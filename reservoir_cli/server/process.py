@@ -17,7 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from reservoir_cli.agents.kept_store import Opener
+from reservoir_cli.agents.warm_store import Opener
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import limits, running_servers, security
 from reservoir_cli.server.app import build_app

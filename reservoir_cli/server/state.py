@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from reservoir_cli.agents.kept_store import KeptStore, Opener
+from reservoir_cli.agents.warm_store import Opener, WarmStore
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.reservoir import Reservoir
@@ -50,7 +50,7 @@ class StoreThread:
         recorder: "StoreThread | None" = None,
     ) -> None:
         self._open_reservoir, self._settings, self._patience = open_reservoir, settings, patience
-        self._store = KeptStore(self._open_store)
+        self._store = WarmStore(self._open_store)
         self._traffic, self._recorder = traffic or Traffic(), recorder
         #: Records of recalls and answers that wait to be stored.
         self._records: deque[Mapping[str, Any]] = deque()

@@ -6,6 +6,7 @@ from subprocess import Popen
 
 from reservoir_cli.server import limits
 from reservoir_cli.server.state import ServerState
+from reservoir_cli.util.timeouts import SYNC_IN_PAUSES
 
 
 class SyncTimer:
@@ -34,14 +35,14 @@ class SyncTimer:
         It waits until the process has ended: nobody else does, and it would stay as a zombie.
         """
         if not self._state.config.sources:
-            return limits.SYNC_INTERVAL
+            return SYNC_IN_PAUSES
         if not self._state.traffic.is_idle():
             return limits.PAUSE
         try:
             self._start_sync().wait()
         except OSError as error:
             self._state.log(f"sync cannot be started: {error.strerror}")
-        return limits.SYNC_INTERVAL
+        return SYNC_IN_PAUSES
 
     def _wait(self, seconds: float) -> None:
         with self._lock:

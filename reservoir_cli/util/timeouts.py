@@ -1,4 +1,4 @@
-"""Timeouts: how long Reservoir waits for a locked store and for other programs, in seconds.
+"""Timeouts and intervals: how long Reservoir waits, for what, and how often it looks, in seconds.
 
 A door waits as long as its user would: a command for an import that is writing, a hook not at all
 noticeably. The server's own times are in ``server/limits.py``.
@@ -37,6 +37,7 @@ CHANGE_OF_TABLES = 3.0  #: A change of tables waits for a lock: everyone else wa
 # Syncing
 
 SYNC_WATCHING = 30  #: Between two runs of ``sync --watch``.
+SYNC_IN_PAUSES = 60.0  #: Between two syncs of a running server.
 SYNC_BY_TIMER = 600  #: Between two runs of the timer that ``sync --timer`` prints.
 UNFINISHED_TURN = 600.0  #: An unfinished turn is stored once its file has not changed for so long.
 
@@ -50,4 +51,5 @@ OTHER_END_OF_PIPE = 2.0  #: A pipe that is named as a file has a program at its 
 FILE_IN_USE = 2.0  #: A virus scanner releases a file that is to be replaced, on Windows.
 #: A server proves that it knows the token, starts, and stops: it finishes answers first.
 SERVER_ANSWER, SERVER_START, SERVER_STOP = 10.0, 60.0, 60.0
+IDLE_MODEL = 300.0  #: Without a call of MCP, the store is closed and the model unloaded.
 LAST_CALL = 2.0  #: A call in progress ends after the session of its MCP client.

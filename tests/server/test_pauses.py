@@ -31,6 +31,7 @@ from reservoir_cli.storage.tables.proxy_ledger import LIFETIME, Ledger, LedgerEn
 from reservoir_cli.transfer.proxied.exchange import Exchange
 from reservoir_cli.transfer.proxied.store_exchange import ExchangeLog
 from reservoir_cli.util.programs import start_in_background
+from reservoir_cli.util.timeouts import SYNC_IN_PAUSES
 
 ASKING = "asking"
 
@@ -461,7 +462,7 @@ def test_sources_are_synced_in_pauses_until_the_server_stops(served, home):
         return syncs[-1]
 
     timer = SyncTimer(served.state, start)
-    assert timer.run() == limits.SYNC_INTERVAL
+    assert timer.run() == SYNC_IN_PAUSES
     assert not syncs  # there is no source
     home.mkdir(exist_ok=True)
     settings = '[sources.codex]\npath = "/nowhere"\n'
@@ -472,7 +473,7 @@ def test_sources_are_synced_in_pauses_until_the_server_stops(served, home):
     assert not syncs
     served.state.traffic.end(ASKING)
     wait_until(served.state.traffic.is_idle)
-    assert timer.run() == limits.SYNC_INTERVAL
+    assert timer.run() == SYNC_IN_PAUSES
     assert [sync.returncode for sync in syncs] == [0]  # no zombie is left
     timer.start()
     wait_until(lambda: len(syncs) == 2)
@@ -488,7 +489,7 @@ def test_a_sync_that_cannot_be_started_is_logged(served, home):
         raise OSError(12, "Cannot allocate memory")
 
     wait_until(served.state.traffic.is_idle)
-    assert SyncTimer(served.state, fail).run() == limits.SYNC_INTERVAL
+    assert SyncTimer(served.state, fail).run() == SYNC_IN_PAUSES
     assert served.lines[-1] == "sync cannot be started: Cannot allocate memory"
 
 

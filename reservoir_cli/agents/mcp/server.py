@@ -28,12 +28,12 @@ from mcp.types import Tool as ListedTool
 from pydantic import ValidationError
 
 from reservoir_cli import __version__
-from reservoir_cli.agents.kept_store import IDLE, Opener
 from reservoir_cli.agents.mcp import stdio
 from reservoir_cli.agents.mcp.reserve_pipes import Wire
 from reservoir_cli.agents.mcp.tools import UNKNOWN, Answers, Caller, Tool
+from reservoir_cli.agents.warm_store import Opener
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.util.timeouts import CLIENT_FOLDERS, LAST_CALL
+from reservoir_cli.util.timeouts import CLIENT_FOLDERS, IDLE_MODEL, LAST_CALL
 
 #: Constant, for prompt caches. The first 512 characters suffice: some clients cut off the rest.
 INSTRUCTIONS = """\
@@ -53,7 +53,7 @@ ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[tuple[str, tuple[
 class Worker:
     """Run calls one after the other in a separate thread, and unload the model when idle."""
 
-    def __init__(self, answers: Answers, idle: float = IDLE) -> None:
+    def __init__(self, answers: Answers, idle: float = IDLE_MODEL) -> None:
         self._answers, self._idle = answers, idle
         self._pool = ThreadPoolExecutor(1, "answers")
         self._timer: asyncio.TimerHandle | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.agents import injection_log
-from reservoir_cli.agents.kept_store import KeptStore, Opener
+from reservoir_cli.agents.warm_store import Opener, WarmStore
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.cut_tool_results import cut_tool_result
 from reservoir_cli.context.prepare_request import storing_meter
@@ -233,7 +233,7 @@ class Answers:
 
     def __init__(self, open_reservoir: Opener) -> None:
         self._open_reservoir = open_reservoir
-        self._store = KeptStore(self._open_store)
+        self._store = WarmStore(self._open_store)
         self._settings: LiveConfig | None = None
         self._notes: list[str] = []
         self._recalled: Recall | None = None

@@ -24,7 +24,7 @@ from long_replies import (
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.context import excerpts
-from reservoir_cli.context.window_shares import FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER
+from reservoir_cli.context.window_constants import FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER
 from reservoir_cli.messages import Scope, ToolCall
 
 

@@ -1,4 +1,4 @@
-"""The weights of ranking, which lie on plateaus of the benchmark; see ``docs/ranking.md``."""
+"""The constants of ranking, which lie on plateaus of the benchmark; see ``docs/ranking.md``."""
 
 COSINE_SHARE, BM25_SHARE = 0.6, 0.4
 #: The best of many passages is near by chance: subtracted for each factor of e in their number.

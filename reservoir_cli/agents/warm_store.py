@@ -10,12 +10,9 @@ from reservoir_cli.settings.paths import file_identity
 
 #: Opens the store of the settings; takes keywords of :meth:`Reservoir.open`.
 Opener = Callable[..., Reservoir]
-IDLE = (
-    300.0  #: Seconds without a call of MCP after which its store is closed, and its model unloaded.
-)
 
 
-class KeptStore:
+class WarmStore:
     """A store that is opened when it is needed, and stays open. Not thread-safe."""
 
     def __init__(self, open_store: Callable[[bool], Reservoir]) -> None:
