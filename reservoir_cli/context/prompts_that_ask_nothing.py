@@ -162,6 +162,8 @@ _FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")  # a block of pasted cod
 _WITHOUT_MEANING = SAYS_NOTHING | _BESIDE_OTHERS | _PRECEDING | STOP_WORDS
 #: Scripts that put no spaces between words.
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+#: The most words of a short order, or letters in scripts without spaces.
+_LONGEST_ORDER, _LONGEST_ORDER_IN_LETTERS = 8, 16
 _FEWEST = 2  # words with a meaning of their own that make a prompt more than about the work
 #: The same in scripts without spaces, where several words form one run of letters.
 _WORD_RUN = (
@@ -238,6 +240,14 @@ def is_about_the_work(text: str) -> bool:
     few = len(own) < _FEWEST and not _contains(_UNSPACED, text)
     agrees = first in SAYS_NOTHING or _is_word_run(first)
     return agrees or few or not own
+
+
+def is_order(text: str) -> bool:
+    """Return whether a text may be an order about the work at hand: short, and without a fact."""
+    words = _WORD.findall(text[:_BEGINNING])
+    letters = _LONGEST_ORDER_IN_LETTERS if _contains(_UNSPACED, text) else _BEGINNING
+    is_short = len(words) <= _LONGEST_ORDER and len(text) <= letters
+    return is_short and not _asks(text) and not any(map(str.isdigit, text))
 
 
 def _own_words(words: Iterable[str]) -> set[str]:

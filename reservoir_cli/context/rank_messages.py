@@ -7,18 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.earlier_orders import leave_out_orders
 from reservoir_cli.context.history import HistorySource, embed_talk, read_running_talk
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Filter, Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval import ranking, sessions
+from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.asked_before import find_echoes
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.question_dates import score_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
+from reservoir_cli.retrieval.sessions import thread_positions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.search.candidates import Candidates, QuestionVector, Talk
@@ -96,6 +98,9 @@ def rank_messages(
         scored = scored._replace(candidates=candidates)
     scored = ranking.leave_out_others(scored)
     own, grouped = scored.candidates.own, ranking.sessions_of(candidates, settings)
+    numbers = np.asarray(grouped.to_candidate_order(grouped.number))
+    if request.in_session and not request.asks:
+        scored = leave_out_orders(scored, numbers, store, scope)
     running = np.zeros(len(own), bool)
     if history and history.runs:
         running = own & ranking.is_running(scored.candidates, grouped)
@@ -103,8 +108,8 @@ def rank_messages(
     return Ranking(
         scope,
         scored,
-        sessions.thread_positions(candidates),
-        np.asarray(grouped.to_candidate_order(grouped.number)),
+        thread_positions(candidates),
+        numbers,
         running,
         echoes.answered if echoes else (),
         own if history and history.whole else running,

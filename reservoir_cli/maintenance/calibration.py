@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
+from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing, is_order
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import EVERYWHERE, Filter, Key, Role, Scope, StoredMessage
@@ -118,7 +118,11 @@ def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
     answered = list(replies)
     step = max(1, len(answered) // MOST)
     keys = answered[::step][:MOST]
-    return [message for message in store.by_key(keys) if not asks_nothing(message.content)]
+    return [
+        message
+        for message in store.by_key(keys)
+        if not (asks_nothing(message.content) or is_order(message.content))
+    ]
 
 
 def _replies(store: Store) -> dict[Key, int]:

@@ -38,10 +38,11 @@ _REPLIES, _STEPS = 2, 16
 #: The share of the question's words that a repetition contains; one that adds no word, or some.
 _SUBSET, _REPEATED = 0.5, 0.65
 _LEAD = 6  # the most content words before a colon that only lead to the question after it
+_TOLD = 3  # content words of a statement that may be an answer
 _NAMED = 2  # content words of a request that a reply names which does not know about them
 _EQUAL = 0.7  # the share of their words that two equal replies have in common
 
-#: A message and what the assistant said after it, with their positions.
+#: A message and its reply in one or several messages, with their positions.
 _TurnRows = list[tuple[int, StoredMessage]]
 
 
@@ -146,7 +147,10 @@ def _asked_in_vain(text: str, reply: str) -> bool:
 
 
 def _read_turns(stored: _Stored, positions: Positions, most: int) -> dict[int, _TurnRows]:
-    """Return by position a message and what the assistant said after it, with their positions."""
+    """Return by position a message and what the assistant said after it, with their positions.
+
+    If that does not know the answer, and the asker says it next, that is returned instead.
+    """
     following = _following(stored.sessions, positions, most)
     read, ids = sorted({at for row in following.values() for at in row}), stored.candidates.ids
     rows = {row.id: row for row in stored.store.by_id(ids[read].tolist(), stored.scope)}
@@ -155,12 +159,23 @@ def _read_turns(stored: _Stored, positions: Positions, most: int) -> dict[int, _
         pairs = [(at, row) for at in following_positions if (row := rows.get(int(ids[at])))]
         turn = pairs[:1]
         for at, row in pairs[1:]:
+            if row.role is Role.USER and _answers(row.content, turn):
+                turn[1:] = [(at, row)]
             if row.role not in (Role.ASSISTANT, Role.TOOL):
                 break
             if row.role is Role.ASSISTANT:
                 turn.append((at, row))
         turns[first] = turn
     return turns
+
+
+def _answers(text: str, turn: _TurnRows) -> bool:
+    """Return whether the asker says the answer, after a reply that does not know it."""
+    question, reply = turn[0][1].content, " ".join(row.content for _, row in turn[1:])
+    if not knows_nothing(reply) or has_question_mark(text):
+        return False
+    words = content_words(text)
+    return len(words) >= _TOLD and not words <= content_words(question)
 
 
 def _following(

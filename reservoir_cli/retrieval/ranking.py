@@ -411,17 +411,19 @@ def leave_out_others(scored: Scored) -> Scored:
     matching = scored.candidates.matching
     if matching is None:
         return scored
-    others = np.flatnonzero(~matching)
-    similarities, priorities = scored.similarity.copy(), scored.priority.copy()
-    similarities[others] = priorities[others] = -np.inf
+    candidates = scored.candidates._replace(own=scored.candidates.own & matching)
+    return leave_out(scored._replace(candidates=candidates), np.flatnonzero(~matching))
+
+
+def leave_out(scored: Scored, positions: Positions) -> Scored:
+    """Return the scores with a similarity and priority of minus infinity for some messages."""
+    similarity, priority = scored.similarity.copy(), scored.priority.copy()
+    similarity[positions] = priority[positions] = -np.inf
     talk = scored.talk
     if talk is not None:
         talk = talk.copy()
-        talk[others] = -np.inf
-    candidates = scored.candidates._replace(own=scored.candidates.own & matching)
-    return scored._replace(
-        candidates=candidates, similarity=similarities, priority=priorities, talk=talk
-    )
+        talk[positions] = -np.inf
+    return scored._replace(similarity=similarity, priority=priority, talk=talk)
 
 
 _SAMPLING_STEP = 64  #: One value in this many is sampled to guess a lower bound.

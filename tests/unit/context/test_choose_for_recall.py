@@ -223,9 +223,31 @@ def test_in_a_session_messages_are_introduced_in_one_line(facts):
     assert typed.tokens > asked.tokens
 
 
+LONG = "Open the hatch at night and close it before the sun is on it, or it gets worse."
+
+
 def test_a_statement_that_stands_out_is_recalled_for(facts):
-    fact = facts.tell("the cellar is damp again", "open the hatch at night", between(0.9))
-    assert facts.recalled("cellar damp again since Friday", **SESSION) == fact
+    fact = facts.tell("the cellar is damp again", LONG, between(0.9))
+    assert fact[1] in facts.recalled("cellar damp again since Friday", **SESSION)
+
+
+@pytest.mark.parametrize(
+    ("order", "reply", "prompt", "is_recalled"),
+    [
+        ("sweep the cellar", "Done, all swept.", "sweep the cellar", False),
+        ("feg bitte den Keller aus", "Erledigt.", "feg den Keller aus und lüfte", False),
+        ("地下室を掃除して", "終わりました。", "地下室を掃除して", False),
+        ("sweep the cellar", LONG, "sweep the cellar", True),
+        ("sweep the cellar", "Done, all swept.", "is the cellar swept?", True),
+        ("always sweep the cellar", "I will.", "clean the cellar now", True),
+        ("the cellar has 2 drains", "Noted.", "sweep the cellar", True),
+    ],
+)
+def test_what_was_said_to_an_earlier_order_is_not_recalled_for_another(
+    facts, order, reply, prompt, is_recalled
+):
+    told = facts.tell(order, reply, between(0.9))
+    assert (told[1] in facts.recalled(prompt, **SESSION)) == is_recalled
 
 
 WORK = """

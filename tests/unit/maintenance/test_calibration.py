@@ -91,13 +91,14 @@ def test_a_second_calibration_reports_the_previous_floor(store):
 def test_only_questions_are_used(reservoir):
     talk(reservoir, 120)
     created_at = START + timedelta(days=1)
-    reservoir.ingest(
-        [
-            Message(role, text, created_at=created_at, trace_id="thanks", conversation_id="thanks")
-            for role, text in (("user", "ok, thanks"), ("assistant", "You are welcome."))
-        ],
-        partition="p",
-    )
+    for name, asked in (("thanks", "ok, thanks"), ("order", "add a few annotations")):
+        reservoir.ingest(
+            [
+                Message(role, text, created_at=created_at, trace_id=name, conversation_id=name)
+                for role, text in (("user", asked), ("assistant", "You are welcome."))
+            ],
+            partition="p",
+        )
     assert reservoir.database.calibrate().questions == 120
 
 

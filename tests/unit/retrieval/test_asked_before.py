@@ -28,7 +28,7 @@ def reservoir(store):
 
 
 def tell(store, *exchanges):
-    """Store conversations of a question and its reply, a day apart."""
+    """Store conversations a day apart: a question, its reply, and what the asker says to that."""
     ids = []
     for number, texts in enumerate(exchanges):
         messages = [
@@ -39,7 +39,9 @@ def tell(store, *exchanges):
                 conversation_id=f"c{number}",
                 trace_id=f"t{number}",
             )
-            for index, (role, text) in enumerate(zip(("user", "assistant"), texts, strict=False))
+            for index, (role, text) in enumerate(
+                zip(("user", "assistant", "user"), texts, strict=False)
+            )
         ]
         stored = store.add(Scope("p", "p"), messages, counter=load_counter("approximate"), now=NOW)
         ids.append([row.id for row in stored])
@@ -101,6 +103,22 @@ def test_statements_whose_reply_knows_nothing_count(store, reservoir, exchange):
     tell(store, exchange, *[["The bus of the mill was late."]] * 8)
     window = reservoir.context("Is a bus to the mill green?", budget=100, now=NOW)
     assert set(exchange) & {message.content for message in window.messages}
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("Found it: number 61, from the church.", True),
+        ("Is that so?", False),
+        ("A pity.", False),
+    ],
+)
+def test_what_the_asker_says_after_a_reply_in_vain_is_the_answer(store, reservoir, said, found):
+    """It need not have a word of the question."""
+    others = [[f"The kettle is broken in room {number}."] for number in range(20)]
+    tell(store, *others, [QUESTION, "I don't know.", said], *others)
+    hits = [hit.message.content for hit in reservoir.search(QUESTION, limit=50)]
+    assert (said in hits[:2]) == found, hits[:4]
 
 
 def test_the_newest_answer_is_as_near_as_the_question_it_answers(store, reservoir):
