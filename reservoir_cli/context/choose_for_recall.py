@@ -12,6 +12,7 @@ from reservoir_cli.retrieval.ranking import Floats, Positions
 _NEAR, _NEAR_IN_SESSION = 0.4, 0.85
 _ALIKE = 0.85  # the share of the best fit that also counts as near if a question stands alone
 _MOST_IN_SESSION = 3  # messages for a prompt in a session, without their questions or replies
+_STATEMENT = 5  # words from which what is said after a reply may be a fact
 #: Messages are read until they could fill the room this many times; at least so many are.
 _READ_AHEAD, _FEWEST_READ = 2, 16
 #: Approximate tokens of a passage, as which a long message counts, and of what frames a message.
@@ -37,13 +38,23 @@ def find_standouts(ranking: Ranking, request: ContextRequest, room: int) -> Posi
     chosen = _choose(ranking, request, room)
     candidates = ranking.scored.candidates
     questions = chosen[candidates.asks[chosen]]
-    order = np.argsort(ranking.thread_positions)
-    following = order[np.minimum(ranking.thread_positions[questions] + 1, len(order) - 1)]
-    answers = following[ranking.sessions[following] == ranking.sessions[questions]]
+    answers = _following(ranking, questions)
+    if request.in_session:  # few messages are recalled, and the asker may say the answer next
+        told = _following(ranking, answers)
+        is_statement = ~candidates.asks[told] & (candidates.terms[told] >= _STATEMENT)
+        answers = np.concatenate([answers, told[is_statement]])
     if candidates.matching is not None:
         answers = answers[candidates.matching[answers]]
     # np.unique would load numpy's masked arrays.
     return np.array(sorted({*chosen.tolist(), *answers.tolist()}), np.intp)
+
+
+def _following(ranking: Ranking, positions: Positions) -> Positions:
+    """Return the positions of the messages that follow some in their sessions."""
+    order = np.argsort(ranking.thread_positions)
+    following = order[np.minimum(ranking.thread_positions[positions] + 1, len(order) - 1)]
+    same_session = ranking.sessions[following] == ranking.sessions[positions]
+    return np.asarray(following[same_session])
 
 
 def _choose(ranking: Ranking, request: ContextRequest, room: int) -> Positions:

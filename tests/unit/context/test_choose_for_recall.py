@@ -9,7 +9,7 @@ from builders import NOW, Compass
 from each import each
 
 from reservoir_cli import Message, Reservoir
-from reservoir_cli.context import pool
+from reservoir_cli.context import build_context, choose_for_recall, pool
 from reservoir_cli.context.prompts_that_ask_nothing import is_about_the_work, is_question
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.messages import Scope
@@ -221,6 +221,27 @@ def test_in_a_session_messages_are_introduced_in_one_line(facts):
     typed, asked = facts.recall("how warm is it there?"), facts.recall("how warm?", **SESSION)
     assert asked.text.splitlines()[1].startswith("[Recalled Messages] ")
     assert typed.tokens > asked.tokens
+
+
+@pytest.mark.parametrize(
+    ("said", "is_chosen"),
+    [("no, since May it has 18", True), ("thanks", False), ("is it so all summer long?", False)],
+)
+def test_in_a_session_what_the_asker_said_after_a_reply_is_chosen_with_it(
+    facts, monkeypatch, said, is_chosen
+):
+    choices = []
+
+    def choose(ranking, *arguments):
+        positions = choose_for_recall.find_standouts(ranking, *arguments)
+        choices.append(ranking.scored.candidates.ids[positions].tolist())
+        return positions
+
+    monkeypatch.setattr(build_context, "find_standouts", choose)
+    asked = facts.tell("how warm is it there?", "cold " * 200, between(0.8), conversation="c")
+    told = facts.tell(said, "I see " + "and so on " * 22, OTHER, conversation="c")
+    facts.recalled("which temperature?", **SESSION)
+    assert choices == [[*asked, *told[:is_chosen]]]
 
 
 LONG = "Open the hatch at night and close it before the sun is on it, or it gets worse."
