@@ -1,4 +1,4 @@
-"""Rewrite German, French and Spanish dates in English."""
+"""Rewrite dates of other European languages in English."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -6,32 +6,31 @@ from functools import cache
 
 from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
 from reservoir_cli.retrieval.question_dates.european_languages import LANGUAGES, Language
+from reservoir_cli.retrieval.question_dates.foreign_signs import COUNTED
 
 Parts = Mapping[str, str]
 
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _DAY, _YEAR = "(?:3[01]|[12]\\d|0?[1-9])", "(?:19|20)\\d\\d"
-_ARTICLE = "(?:(?:am|dem|den|zum|im|le|el|en) )?"
 #: Text attached to a path, an address or a longer word is not a date.
 _BEFORE, _AFTER = r"(?<![\w/@#-])(?<!\w\.)", r"(?![\w/@]|-\w|\.\w)"
-#: Words after a number that make it a count, not a year.
-COUNTED = (
-    "(?!(?: (?:bis|und|et|y|hasta|a) \\d+)? (?:wort|worte|zeichen|tokens?|euro|personen|leute|"
-    "menschen|zeilen|stuck|mots?|lignes?|personnes|gens|palabras|lineas|personas|caracter|metr|meter|"
-    "km|dollar|byte|bit|mb|gb|ms|p[ií]xel|kcal|gramm|prozent))"
-)
 #: "Morgen" as a noun, "guten morgen" and "la mañana" mean the morning, not tomorrow.
-_MORNINGS = r"(?<!guten )(?<!guter )(?<!am )(?<!jeden )(?<!\bla )(?<!cada )(?<!una )(?<!las )"
+_MORNINGS = (
+    r"(?<!guten )(?<!guter )(?<!am )(?<!jeden )(?<!\bla )(?<!cada )(?<!una )(?<!las )"
+    r"(?<!goede )(?<!\bde )(?<!elke )(?<!iedere )"
+)
 
 
-def rewrite(text: str, plain: str, language: Language, *, sure: bool) -> str:
+def rewrite(text: str, plain: str, name: str, *, sure: bool) -> str:
     """Return a text with its dates in a language rewritten in English.
 
+    :param name: the language, such as ``de``.
     :param plain: the text in lower case and without accents, of the same length.
     :param sure: whether the text is in this language rather than containing one of its words.
     """
+    language = LANGUAGES[name]
     pieces, end, has_date = [], 0, False
-    for start, stop, phrase in _find_phrases(text, plain, language, sure):
+    for start, stop, phrase in _find_phrases(text, plain, name, sure):
         gap = plain[end:start].strip()
         if has_date and (gap in language.joints or (not gap and phrase.startswith("until "))):
             pieces.append(f" {language.joints.get(gap, '')} {re.sub('^(?:in|on) ', '', phrase)}")
@@ -43,18 +42,17 @@ def rewrite(text: str, plain: str, language: Language, *, sure: bool) -> str:
     return "".join([*pieces, f" . {text[end:]}"]) if has_date else text
 
 
-def _find_phrases(
-    text: str, plain: str, language: Language, sure: bool
-) -> Iterator[tuple[int, int, str]]:
+def _find_phrases(text: str, plain: str, name: str, sure: bool) -> Iterator[tuple[int, int, str]]:
     """Yield the position of each date, in order, with the date in English."""
+    language = LANGUAGES[name]
     covered = bytearray(len(plain))
     phrases = []
-    for kind, pattern in _compile_patterns(language.signs):
+    for kind, pattern in _compile_patterns(name):
         for match in pattern.finditer(plain):
             start, end = match.span()
             parts = {name: part for name, part in match.groupdict().items() if part}
             phrase = _BUILDERS[kind](parts, language)
-            is_excluded = _is_noun(text, match) or (not sure and _is_vague(match))
+            is_excluded = _is_name(text, match, language) or (not sure and _is_vague(match))
             if phrase and not is_excluded and not any(covered[start:end]):
                 phrases.append((start, end, phrase))
                 covered[start:end] = b"1" * (end - start)
@@ -66,15 +64,19 @@ def _is_vague(match: re.Match[str]) -> bool:
     return bool(re.fullmatch(r"hier|morgen|manana|mars \d+", match[0]))
 
 
-def _is_noun(text: str, match: re.Match[str]) -> bool:
-    """Return whether a phrase is the noun "der Morgen" instead of the adverb "morgen"."""
-    return match[0] == "morgen" and text[match.start()].isupper()
+def _is_name(text: str, match: re.Match[str], language: Language) -> bool:
+    """Return whether a phrase ends with a name or noun: "der Morgen", "em Marco", "Sabato"."""
+    word = text[match.start() : match.end()].rpartition(" ")[2]
+    # A capital letter at the beginning of the question says nothing about a day.
+    begins = match.start() == 0 and word != "Morgen" and " " not in match[0]
+    return word.istitle() and not begins and word.lower() in language.names.split()
 
 
 @cache
-def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
-    language = next(candidate for candidate in LANGUAGES.values() if candidate.signs == signs)
+def _compile_patterns(name: str) -> list[tuple[str, re.Pattern[str]]]:
+    language = LANGUAGES[name]
     near = [_MORNINGS + word if word in ("morgen", "manana") else word for word in language.near]
+    which = "|".join(f"{word}\\w{{0,3}}" for word in language.which)
     expressions = {
         "{M}": _group("month", language.months),
         "{S}": _group("season", language.seasons),
@@ -88,15 +90,16 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
         "{LEAD}": "(?:(?P<lead>am|im|den|dem|zum|" + "|".join(language.leads)
         + ")(?: (?:dem|den|zum))? )",
         "{LEADWORD}": _group("lead", language.leads),
-        "{WHICH}": "(?P<which>" + "|".join(f"{word}\\w{{0,3}}" for word in language.which) + ")",
+        "{WHICH}": f"(?P<which>{which})",
+        "{WHOSE}": f"(?P<whose>{which})",
         "{PART}": _group("part", language.parts),
         "{ENDS}": _joined_dates(language, near),
         "{NEAR}": f"(?P<near>{'|'.join(near)})",
     }  # fmt: skip
     compiled = []
     for kind, pattern in language.patterns:
-        for name, expression in expressions.items():
-            pattern = pattern.replace(name, expression)
+        for placeholder, expression in expressions.items():
+            pattern = pattern.replace(placeholder, expression)
         compiled.append((kind, re.compile(_BEFORE + pattern + _AFTER)))
     return compiled
 
@@ -104,15 +107,17 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
 def _joined_dates(language: Language, near: Iterable[str]) -> str:
     """Return the pattern of two joined dates, of which only the first may be a number alone."""
     month, short, weekday = map(_any_of, (language.months, language.short, language.weekdays))
-    number, year = rf"{_DAY}(?:\.|er|o)?", _YEAR + COUNTED
-    of_year = f"(?:,? (?:de |del )?{year})?"
+    number, year = rf"{_DAY}(?:\.|er|e|o)?", _YEAR + COUNTED
+    of_year = f"(?:,? (?:de |del |do |van )?{year})?"
     last = (
-        rf"(?:(?:{weekday},? (?:den |dem )?)?{number} (?:de )?(?:{month}|{short}\.?){of_year}"
-        rf"|{month}{of_year}|{weekday}|{year}|{'|'.join(near)})"
+        rf"(?:(?:{weekday}(?:[ -]feira)?,? (?:den |dem |il |de |dia )?)?{number} (?:de |di |van )?"
+        rf"(?:{month}|{short}\.?){of_year}"
+        rf"|{month}{of_year}|{weekday}(?:[ -]feira)?|{year}|{'|'.join(near)})"
     )
     first = rf"(?:{last}|{number}(?=\D{{1,20}}{_DAY}\b))"
     joint = _group("joint", language.joints)
-    return f"{_ARTICLE}(?P<first>{first}) ?{joint} ?{_ARTICLE}(?P<last>{last})"
+    article = f"(?:(?:{language.articles}) |l')?"
+    return f"{article}(?P<first>{first}) ?{joint} ?{article}(?P<last>{last})"
 
 
 def _any_of(words: str) -> str:
@@ -147,7 +152,7 @@ def _month(parts: Parts, language: Language) -> str:
 def _year(parts: Parts, language: Language) -> str:
     if "year" in parts:
         return f" {parts['year']}"
-    which = _look_up_prefix(parts.get("which", ""), language.which)
+    which = _look_up_prefix(parts.get("whose", ""), language.which)
     return f" {which} year" if which in ("last", "this", "next") else ""
 
 
