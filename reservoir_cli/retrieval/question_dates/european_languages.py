@@ -28,7 +28,8 @@ class Language(NamedTuple):
     names: str = ""  # words that are names or nouns if they begin with a capital letter
 
 
-def _counts(words: str) -> dict[str, str]:
+def counts(words: str) -> dict[str, str]:
+    """Return words for two, three and so on with their numbers."""
     return {word: str(number) for number, word in enumerate(words.split(), 2)}
 
 
@@ -52,7 +53,7 @@ GERMAN = Language(
         r"(?:4\.|vierte[ns]?) quartal": "Q4",
     },
     numbers={
-        **_counts("zwei drei vier funf sechs sieben acht neun zehn elf zwolf"),
+        **counts("zwei drei vier funf sechs sieben acht neun zehn elf zwolf"),
         **dict.fromkeys(("ein", "eine", "einem", "einer", "einen"), "1"),
         "fuenf": "5",
         "zwoelf": "12",
@@ -141,7 +142,7 @@ FRENCH = Language(
         f"(?:quatrieme|4e|4eme) {_FRENCH_QUARTER}": "Q4",
     },
     numbers={
-        **_counts("deux trois quatre cinq six sept huit neuf dix onze douze"),
+        **counts("deux trois quatre cinq six sept huit neuf dix onze douze"),
         "un": "1",
         "une": "1",
         "quinze": "15",
@@ -227,7 +228,7 @@ SPANISH = Language(
         f"(?:cuarto|4o) {_SPANISH_QUARTER}": "Q4",
     },
     numbers={
-        **_counts("dos tres cuatro cinco seis siete ocho nueve diez once doce"),
+        **counts("dos tres cuatro cinco seis siete ocho nueve diez once doce"),
         "un": "1",
         "una": "1",
         "unos": "a few",
@@ -328,7 +329,7 @@ ITALIAN = Language(
         f"(?:quarto|ultimo|4o|4°|iv) {_ITALIAN_QUARTER}": "Q4",
     },
     numbers={
-        **_counts("due tre quattro cinque sei sette otto nove dieci undici dodici"),
+        **counts("due tre quattro cinque sei sette otto nove dieci undici dodici"),
         **dict.fromkeys(("un", "un'", "uno", "una"), "1"),
         "quindici": "15",
         "venti": "20",
@@ -441,7 +442,7 @@ PORTUGUESE = Language(
         f"(?:quarto|ultimo|4o) {_PORTUGUESE_QUARTER}": "Q4",
     },
     numbers={
-        **_counts("dois tres quatro cinco seis sete oito nove dez onze doze"),
+        **counts("dois tres quatro cinco seis sete oito nove dez onze doze"),
         "um": "1",
         "uma": "1",
         "duas": "2",
@@ -547,7 +548,7 @@ DUTCH = Language(
         "(?:vierde|4e|4de) kwartaal": "Q4",
     },
     numbers={
-        **_counts("twee drie vier vijf zes zeven acht negen tien elf twaalf"),
+        **counts("twee drie vier vijf zes zeven acht negen tien elf twaalf"),
         "een": "1",
         "veertien": "14",
         "vijftien": "15",
@@ -633,11 +634,3 @@ DUTCH = Language(
     articles="de|het|op|op de",
     names="mei",
 )  # fmt: skip
-LANGUAGES = {
-    "de": GERMAN,
-    "fr": FRENCH,
-    "es": SPANISH,
-    "it": ITALIAN,
-    "pt": PORTUGUESE,
-    "nl": DUTCH,
-}

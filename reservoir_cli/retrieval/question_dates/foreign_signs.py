@@ -21,12 +21,17 @@ COUNTED = (
     "zlot|"
     "metr|meter|km|dollar|byte|bit|mb|gb|ms|p[ií]xel|kcal|gramm|prozent))"
 )
-#: Years may have no other word of a date: "de 2020 a 2022", "nel 2023".
+#: Years may have no other word of a date: "de 2020 a 2022", "nel 2023". A group is named after the
+#: languages that say so.
 YEARS = (
-    r"(?i)\b(?:(?:zwischen|von|entre|desde|de|dal|tra il|fra il|tussen|van|между|с|od|miedzy"
-    r"|między) \d{4} (?:bis|und|et|[aà]|y|hasta|al|e|e il|en|tot|и|по|до|do|i) \d{4}"
-    r"|(?:nel|dal|del|em|ate|até|tot|sinds|vanaf|desde|в|во|с|до|за|w|od|do) \d{4})\b" + COUNTED
-)
+    r"(?i)\b(?:(?P<de>(?:zwischen|von) {Y} (?:bis|und) {Y})"
+    r"|(?P<fr_es_pt>(?:entre|desde|de) {Y} (?:et|[aà]|y|hasta|e|ate|até) {Y})"
+    r"|(?P<it>(?:dal|tra il|fra il) {Y} (?:al|e|e il) {Y}|(?:nel|dal|del) {Y})"
+    r"|(?P<pt>(?:em|desde|ate|até) {Y})"
+    r"|(?P<nl>(?:tussen|van) {Y} (?:en|tot) {Y}|(?:sinds|vanaf|tot) {Y})"
+    r"|(?P<ru>(?:между|с) {Y} (?:и|по|до) {Y}|(?:в|во|с|до|за) {Y})"
+    r"|(?P<pl>(?:od|miedzy|między) {Y} (?:do|a|i) {Y}|(?:w|od) {Y}))\b"
+).replace("{Y}", r"\d{4}") + COUNTED
 FOREIGN_SIGNS = {
     "de": Signs(
         own="gestern vorgestern heute ubermorgen uebermorgen neulich januar janner februar marz "
@@ -84,5 +89,34 @@ FOREIGN_SIGNS = {
         shared="mei juni juli augustus morgen dag uur uren minuten sinds tussen vanaf eind medio",
         beside="op in van tot en het de begin",
         english="april september november december week weekend winter",
+    ),
+    "ru": Signs(
+        own="вчера позавчера сегодня завтра послезавтра днях января январе январь январем февраля "
+        "феврале февраль февралем марта марте март мартом апреля апреле апрель апрелем мая мае май "
+        "маем июня июне июнь июнем июля июле июль июлем августа августе август августом сентября "
+        "сентябре сентябрь сентябрем октября октябре октябрь октябрем ноября ноябре ноябрь ноябрем "
+        "декабря декабре декабрь декабрем понедельник понедельника вторник вторника среду среды "
+        "четверг четверга пятницу пятницы субботу субботы воскресенье воскресенья неделю недели "
+        "неделе недель месяц месяца месяце месяцев квартал квартале квартала год года году лет "
+        "полгода назад выходные выходных весной весны летом лета осенью осени осень зимой зимы "
+        "последние последних янв февр фев апр июн июл авг сент окт нояб дек",
+        shared="",
+        beside="",
+    ),
+    "pl": Signs(
+        own="wczoraj przedwczoraj dzis dzisiaj jutro pojutrze stycznia styczniu styczen lutego "
+        "lutym marcu marzec kwietnia kwietniu kwiecien maju czerwca czerwcu czerwiec lipca lipcu "
+        "lipiec sierpnia sierpniu sierpien wrzesnia wrzesniu wrzesien pazdziernika pazdzierniku "
+        "pazdziernik listopada listopadzie listopad grudnia grudniu grudzien poniedzialek "
+        "poniedzialku wtorek wtorku srode srody czwartek czwartku piatek piatku sobote soboty "
+        "niedziele niedzieli tydzien tygodniu tygodnie tygodni tygodnia tygodniem miesiac miesiacu "
+        "miesiaca miesiace miesiacem miesiecy kwartal kwartale kwartalu rok roku rokiem temu "
+        "zeszlym zeszlego zeszly ostatnich latem lecie wiosne wiosny wiosna jesienia jesieni "
+        "jesien zimy zima zime styczniem kwietniem majem czerwcem lipcem sierpniem wrzesniem "
+        "pazdziernikiem listopadem grudniem tygodniami miesiacami latami dniami maja",
+        shared="marca marcem luty dni lata lato lat minut godzin ostatnie sty lut kwi cze wrz "
+        "paz gru",
+        beside="w we od do na po przed miedzy pod koniec tym tego",
+        english="weekend",
     ),
 }

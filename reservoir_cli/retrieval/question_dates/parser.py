@@ -193,14 +193,18 @@ _UNACCENTED = str.maketrans(
 )
 
 
-def _has_number(text: str) -> bool:
-    return any(character.isdecimal() for character in text)
+def _languages_of_years(text: str) -> set[str]:
+    """Return the languages in which years such as "de 2020 a 2022" may be dates."""
+    if not any(character.isdecimal() for character in text):
+        return set()
+    groups = (match.lastgroup or "" for match in re.finditer(YEARS, text))
+    return {name for group in groups for name in group.split("_")}
 
 
 def in_english(question: str) -> str:
     """Return a question with its foreign dates, and the words that join them, in English."""
-    has_years = _has_number(question) and re.search(YEARS, question) is not None
-    if question.isascii() and not (has_years or _SIGNS & set(re.findall(_WORD, question.lower()))):
+    with_years = _languages_of_years(question)
+    if question.isascii() and not (with_years or _SIGNS & set(re.findall(_WORD, question.lower()))):
         return question
     text = " ".join(unicodedata.normalize("NFC", question).split())
     text = rewrite_chinese.in_english(text)
@@ -209,14 +213,14 @@ def in_english(question: str) -> str:
         return text
     words = set(re.findall(_WORD, plain))
     guess = guess_language(text)
-    for name in _likely_languages(words, guess, has_years=has_years):
+    for name in _likely_languages(words, guess, with_years):
         rewritten = _rewrite_european(text, plain, name, sure=name == guess)
         if rewritten != text:
             return rewritten
     return text
 
 
-def _likely_languages(words: set[str], guess: str | None, *, has_years: bool) -> list[str]:
+def _likely_languages(words: set[str], guess: str | None, with_years: set[str]) -> list[str]:
     """Return the languages of which a text has a word of a date, the likeliest first."""
     likely = []
     for name in FOREIGN_SIGNS:
@@ -224,7 +228,7 @@ def _likely_languages(words: set[str], guess: str | None, *, has_years: bool) ->
         # shared words out.
         is_other_language = guess != name and guess in _SURELY_GUESSED
         signs = (_OWN_SIGNS if is_other_language else _ALL_SIGNS)[name]
-        if has_years or words & (signs | _ENGLISH_SIGNS[name] if guess == name else signs):
+        if name in with_years or words & (signs | _ENGLISH_SIGNS[name] if guess == name else signs):
             likely.append(name)
     return sorted(
         likely, key=lambda name: (name == guess, len(words & _NEAR_WORDS[name])), reverse=True

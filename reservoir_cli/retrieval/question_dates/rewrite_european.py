@@ -5,10 +5,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
-from reservoir_cli.retrieval.question_dates.european_languages import LANGUAGES, Language
+from reservoir_cli.retrieval.question_dates.european_languages import (
+    DUTCH,
+    FRENCH,
+    GERMAN,
+    ITALIAN,
+    PORTUGUESE,
+    SPANISH,
+    Language,
+)
 from reservoir_cli.retrieval.question_dates.foreign_signs import COUNTED
+from reservoir_cli.retrieval.question_dates.slavic_languages import POLISH, RUSSIAN
 
 Parts = Mapping[str, str]
+
+LANGUAGES = {
+    "de": GERMAN,
+    "fr": FRENCH,
+    "es": SPANISH,
+    "it": ITALIAN,
+    "pt": PORTUGUESE,
+    "nl": DUTCH,
+    "ru": RUSSIAN,
+    "pl": POLISH,
+}
 
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _DAY, _YEAR = "(?:3[01]|[12]\\d|0?[1-9])", "(?:19|20)\\d\\d"
@@ -107,7 +127,7 @@ def _compile_patterns(name: str) -> list[tuple[str, re.Pattern[str]]]:
 def _joined_dates(language: Language, near: Iterable[str]) -> str:
     """Return the pattern of two joined dates, of which only the first may be a number alone."""
     month, short, weekday = map(_any_of, (language.months, language.short, language.weekdays))
-    number, year = rf"{_DAY}(?:\.|er|e|o)?", _YEAR + COUNTED
+    number, year = rf"{_DAY}(?:\.|er|e|o|-?го)?", _YEAR + COUNTED
     of_year = f"(?:,? (?:de |del |do |van )?{year})?"
     last = (
         rf"(?:(?:{weekday}(?:[ -]feira)?,? (?:den |dem |il |de |dia )?)?{number} (?:de |di |van )?"
@@ -134,7 +154,7 @@ def _index(word: str, alternatives: str) -> int:
 
 
 def _look_up_prefix(word: str, values: Mapping[str, str]) -> str:
-    return next((values[start] for start in values if word.startswith(start)), "")
+    return next((values[start] for start in values if re.match(start, word)), "")
 
 
 def _month(parts: Parts, language: Language) -> str:
@@ -195,7 +215,7 @@ def _end_of_range(text: str, language: Language) -> str:
         for spellings, name in zip(variants.split(), english, strict=True)
         for word in spellings.split("|")
     } | dict(language.near)
-    parts = re.findall(r"\d+|[a-z]+", text)
+    parts = re.findall(r"\d+|[^\W\d_]+", text)
     return words.get(text) or " ".join(
         part if part.isdigit() else words[part] for part in parts if part.isdigit() or part in words
     )
@@ -233,7 +253,7 @@ def _period(parts: Parts, language: Language) -> str | None:
 
 
 def _amount(parts: Parts, language: Language) -> str:
-    count = parts.get("count", "few")
+    count = parts.get("count", "1" if "one" in parts else "few")
     return language.numbers.get(count, count)
 
 

@@ -1,4 +1,4 @@
-"""Dates in Italian, Portuguese and Dutch mean what the English ones beside them mean."""
+"""Dates in several languages mean what the English ones beside them mean."""
 
 from each import each
 from named_days import NOW, format_spans
@@ -73,6 +73,67 @@ since Monday | da lunedì | desde segunda-feira | sinds maandag
 QUESTIONS = "what about {}? | Di cosa abbiamo parlato {}? | Do que falamos {}? \
 | Wat zeiden we {}?"
 
+#: In English, Russian and Polish.
+SLAVIC = """
+on 12 April | 12 апреля | 12 kwietnia
+on 25 January 2024 | 25 января 2024 г. | 25 stycznia 2024 r.
+on 1 August | первого августа | 1 sierpnia
+on 5 October | 5 окт. | 5 paź.
+on Monday, 4 May | в понедельник, 4 мая | w poniedziałek 4 maja
+on 8 September last year | 8 сентября прошлого года | 8 września zeszłego roku
+since 20 March | с 20 марта | od 20 marca
+after 15 May | после 15 мая | po 15 maja
+in March | в марте | w marcu
+in December | в декабре | w grudniu
+in May 2025 | в мае 2025 года | w maju 2025 roku
+in March last year | в марте прошлого года | w marcu ubiegłego roku
+early July | в начале июля | na początku lipca
+mid February | в середине февраля | w połowie lutego
+at the end of November 2025 | в конце ноября 2025 года | pod koniec listopada 2025 roku
+last April | в прошлом апреле | w zeszłym kwietniu
+since January | с января | od stycznia
+between January and April 2024 | между январём и апрелем 2024 | między styczniem a kwietniem 2024
+from 3 to 10 May | с 3 по 10 мая | od 3 do 10 maja
+from 28 April to 3 May | с 28 апреля по 3 мая | od 28 kwietnia do 3 maja
+from 2020 to 2022 | с 2020 по 2022 год | od 2020 do 2022 roku
+on 3 May and 10 May | 3 и 10 мая | 3 i 10 maja
+in 2023 | в 2023 | w 2023
+since 2023 | с 2023 года | od 2023 roku
+in summer 2023 | летом 2023 года | latem 2023 roku
+in autumn | осенью | jesienią
+last summer | прошлым летом | zeszłego lata
+last winter | прошлой зимой | zeszłej zimy
+in Q3 2023 | в третьем квартале 2023 года | w trzecim kwartale 2023 roku
+last quarter | в прошлом квартале | w ubiegłym kwartale
+yesterday | вчера утром | wczoraj rano
+day before yesterday | позавчера | przedwczoraj
+today | сегодня | dziś
+the other day | на днях |
+five days ago | пять дней назад | pięć dni temu
+three weeks ago | три недели тому назад | trzy tygodnie temu
+one week ago | неделю назад | tydzień temu
+two years ago | два года назад | dwa lata temu
+one month ago | месяц назад | przed miesiącem
+six weeks ago | шесть недель назад | przed sześcioma tygodniami
+a few months ago | несколько месяцев назад | parę miesięcy temu
+half a year ago | полгода назад | pół roku temu
+last week | на прошлой неделе | w ubiegłym tygodniu
+last month | в прошлом месяце | w zeszłym miesiącu
+last year | в прошлом году | w zeszłym roku
+week before last | на позапрошлой неделе |
+this week | на этой неделе | w tym tygodniu
+next month | в следующем месяце | w przyszłym miesiącu
+the last four weeks | за последние четыре недели | przez ostatnie cztery tygodnie
+the last few days | за последние дни | w ostatnich dniach
+last weekend | в прошлые выходные | w zeszły weekend
+on Tuesday | во вторник | we wtorek
+on Sunday | в воскресенье | w niedzielę
+last Friday | в прошлую пятницу | w ostatni piątek
+Friday of last week | в пятницу на прошлой неделе | w piątek zeszłego tygodnia
+since Monday | с понедельника | od poniedziałku
+"""
+SLAVIC_QUESTIONS = "what about {}? | О чём мы говорили {}? | O czym rozmawialiśmy {}?"
+
 #: Words of dates that name no day there.
 WITHOUT = """
 sei stanco?
@@ -143,6 +204,44 @@ de laatste regels
 laatste maar niet minst
 regel 12
 wat is hier
+в среде разработки
+установи в среду разработки
+зависит от среды
+каждый понедельник
+по понедельникам
+мне 5 лет
+много лет назад
+весь день
+три месяца гарантии
+Марта сказала
+до Мая
+час пик
+в 2000 слов
+от 3 до 10 человек
+последние строки
+на следующий день
+это неделя моды
+семь файлов
+в начале файла
+pszczółka Maja
+wiadomość od Maja
+co poniedziałek
+w każdy piątek
+w środy
+trzy lata gwarancji
+na lata 2021-2027
+wiele lat temu
+cały rok
+dzień dobry
+od 3 do 10 osób
+w 2000 słów
+test tygodnia
+za pięć minut
+siedem plików
+pod koniec linii
+lis biegnie
+raz w tygodniu
+la marca nueva
 """
 
 
@@ -157,7 +256,10 @@ def _rows(table: str, questions: str) -> list[tuple[str, str]]:
     return rows
 
 
-@each(("question", "english"), _rows(ROMANCE_AND_DUTCH, QUESTIONS))
+@each(
+    ("question", "english"),
+    [*_rows(ROMANCE_AND_DUTCH, QUESTIONS), *_rows(SLAVIC, SLAVIC_QUESTIONS)],
+)
 def test_a_date_means_the_same_in_each_language(question, english):
     expected = find_dates(english, NOW)
     assert expected
