@@ -134,6 +134,59 @@ since Monday | с понедельника | od poniedziałku
 """
 SLAVIC_QUESTIONS = "what about {}? | О чём мы говорили {}? | O czym rozmawialiśmy {}?"
 
+#: In English and Japanese.
+JAPANESE = """
+on 12 April | 4月12日
+on 25 January 2024 | 2024年1月25日
+on 4 May | 5月4日（月）
+on 8 September last year | 去年の9月8日
+from 3 to 10 May | 5月3日から10日まで
+from March to June 2025 | 2025年3月から6月まで
+in March and in June | 3月と6月
+in March | 三月に
+in early July | 7月上旬
+in mid February | 2月中旬
+at the end of November 2025 | 2025年11月下旬
+since January | 1月から
+since 2023 | 2023年以降
+in summer 2023 | 2023年の夏
+in summer last year | 昨年の夏
+in the spring | 春に
+this summer | この夏に
+in Q3 2023 | 2023年第3四半期
+last quarter | 前四半期
+yesterday | 昨日
+yesterday | きのう
+day before yesterday | 一昨日
+day before yesterday | おととい
+last night | 昨夜
+tomorrow | 明日
+day after tomorrow | 明後日
+the other day | 先日
+three days ago | 三日前
+a few days ago | 数日前
+two weeks ago | 二週間前
+one month ago | 1ヶ月前
+six months ago | 6か月前
+half a year ago | 半年前
+two hours ago | 2時間前
+last week | 先週
+week before last | 先々週
+this week | 今週
+last month | 先月
+2 months ago | 先々月
+this month | 今月
+last year | 昨年
+year before last | 一昨年
+next year | 来年
+the last 3 weeks | この三週間
+the last 2 months | 過去2か月
+last weekend | 先週末
+Friday of last week | 先週の金曜日
+on Tuesday | 火曜日
+"""
+JAPANESE_QUESTIONS = "what about {}? | {}、何を決めた？"
+
 #: Words of dates that name no day there.
 WITHOUT = """
 sei stanco?
@@ -242,6 +295,23 @@ pod koniec linii
 lis biegnie
 raz w tygodniu
 la marca nueva
+三日月
+五月病
+日曜大工
+毎週月曜日
+月曜日ごと
+前年比
+2000年問題
+三日坊主
+三日間
+一週間の予定
+3ヶ月の契約
+四季
+春日さん
+夏目漱石
+日本語
+何年前
+こんにちは
 """
 
 
