@@ -67,8 +67,11 @@ def _find_phrases(text: str, plain: str, name: str, sure: bool) -> Iterator[tupl
     language = LANGUAGES[name]
     covered = bytearray(len(plain))
     phrases = []
-    for kind, pattern in _compile_patterns(name):
-        for match in pattern.finditer(plain):
+    present = _words_present(plain, language)
+    for number, (kind, pattern) in enumerate(language.patterns):
+        if not present[_needs(kind, pattern)]:
+            continue
+        for match in _compile(name, number).finditer(plain):
             start, end = match.span()
             parts = {name: part for name, part in match.groupdict().items() if part}
             phrase = _BUILDERS[kind](parts, language)
@@ -92,12 +95,52 @@ def _is_name(text: str, match: re.Match[str], language: Language) -> bool:
     return word.istitle() and not begins and word.lower() in language.names.split()
 
 
+#: What a pattern of each kind cannot do without; that of a month needs one or a season.
+_NEEDED = {"range": "{ENDS}", "date": "{D}", "days": "{M}", "weekday": "{W}", "rolling": "{U}",
+           "period": "{U}", "ago": "{U}", "year": "{D}", "near": "{NEAR}"}  # fmt: skip
+
+
+def _needs(kind: str, pattern: str) -> str:
+    names_season = "{S}" in pattern or "<season>" in pattern
+    return _NEEDED.get(kind) or ("{S}" if names_season else "{M}")
+
+
+def _words_present(plain: str, language: Language) -> dict[str, bool]:
+    """Return which parts of dates may be in a text, since compiling a pattern takes a while."""
+    names = f"{language.months} {language.weekdays}".replace("|", " ").split()
+    ends = sum(plain.count(name) for name in [*names, *language.near])
+    short = language.short.replace("|", " ").split()
+    has_short = not set(short).isdisjoint(re.findall(r"[^\W\d_]+", plain))
+    numbers = re.findall(r"\d+", plain)
+    return {
+        "{ENDS}": ends + len(numbers) + has_short > 1,
+        "{D}": bool(numbers),
+        "{M}": has_short or _has_any(language.months, plain),
+        "{S}": re.search("|".join(language.seasons), plain) is not None,
+        "{W}": _has_any(language.weekdays, plain),
+        "{U}": any(unit in plain for unit in language.units),
+        "{NEAR}": any(word in plain for word in language.near),
+    }
+
+
+def _has_any(names: str, plain: str) -> bool:
+    return any(name in plain for name in names.replace("|", " ").split())
+
+
 @cache
-def _compile_patterns(name: str) -> list[tuple[str, re.Pattern[str]]]:
+def _compile(name: str, number: int) -> re.Pattern[str]:
+    pattern = LANGUAGES[name].patterns[number][1]
+    for placeholder, expression in _expressions(name).items():
+        pattern = pattern.replace(placeholder, expression)
+    return re.compile(_BEFORE + pattern + _AFTER)
+
+
+@cache
+def _expressions(name: str) -> dict[str, str]:
     language = LANGUAGES[name]
     near = [_MORNINGS + word if word in ("morgen", "manana") else word for word in language.near]
     which = "|".join(f"{word}\\w{{0,3}}" for word in language.which)
-    expressions = {
+    return {
         "{M}": _group("month", language.months),
         "{S}": _group("season", language.seasons),
         "{SHORT}": _group("short", language.short),
@@ -116,12 +159,6 @@ def _compile_patterns(name: str) -> list[tuple[str, re.Pattern[str]]]:
         "{ENDS}": _joined_dates(language, near),
         "{NEAR}": f"(?P<near>{'|'.join(near)})",
     }  # fmt: skip
-    compiled = []
-    for kind, pattern in language.patterns:
-        for placeholder, expression in expressions.items():
-            pattern = pattern.replace(placeholder, expression)
-        compiled.append((kind, re.compile(_BEFORE + pattern + _AFTER)))
-    return compiled
 
 
 def _joined_dates(language: Language, near: Iterable[str]) -> str:
